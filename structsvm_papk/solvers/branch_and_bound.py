@@ -109,7 +109,8 @@ class _Run(Run[SolverResult]):
         w_init, warm_start = self.start
         result = local.solve(self.oracle, w_init, warm_start=warm_start)
         half = np.sqrt(2 * result.objective / self.config.alpha) * _WIDER
-        self.boxes["low"], self.boxes["high"] = -half, half
+        self.boxes["low"] = -half
+        self.boxes["high"] = half
         self._take(result)  # last: with a point there are boxes that a checkpoint may save
 
     def _go_on(self, saved):
@@ -152,13 +153,19 @@ class _Run(Run[SolverResult]):
         boxes = self.boxes
         n = min(boxes.size, max(_BATCH, boxes.size // _SHARE))
         order = np.argpartition(boxes["bound"], n - 1)
-        halves, rest = np.tile(boxes[order[:n]], 2), boxes[order[n:]]
-        rows, f = np.arange(n), halves["split"][:n]
-        low, high = halves["low"].copy(), halves["high"].copy()
+        halves = np.tile(boxes[order[:n]], 2)
+        rest = boxes[order[n:]]
+        rows = np.arange(n)
+        f = halves["split"][:n]
+        low = halves["low"].copy()
+        high = halves["high"].copy()
         middle = (low[rows, f] + high[rows, f]) / 2
-        high[rows, f], low[n + rows, f] = middle, middle
+        high[rows, f] = middle
+        low[n + rows, f] = middle
         bound, centre, split = self.oracle.bounds(self.config.alpha, low, high)
-        halves["low"], halves["high"], halves["split"] = low, high, split
+        halves["low"] = low
+        halves["high"] = high
+        halves["split"] = split
         halves["bound"] = np.maximum(bound, halves["bound"])
         self.n_boxes += 2 * n
         self.boxes = np.concatenate([rest, halves])
@@ -174,7 +181,8 @@ class _Run(Run[SolverResult]):
     def _take(self, result):
         self.passes += result.data_passes
         if result.objective < self.best:
-            self.best_w, self.best = result.w, result.objective
+            self.best_w = result.w
+            self.best = result.objective
         if result.status is Status.INTERRUPTED:  # the interrupt was meant for this search as well
             raise KeyboardInterrupt
 

@@ -243,13 +243,17 @@ class Bundle(Run[SolverResult]):
         w = cuts.point[: self.oracle.n_features]
         error = self._error(cuts)
         # no call from here on, so that no interrupt comes between a point and its objective
-        self.centre, self.evaluation = cuts.point, cuts
-        self.best_w, self.best, self.best_error = w, objective, error
+        self.centre = cuts.point
+        self.evaluation = cuts
+        self.best_w = w
+        self.best = objective
+        self.best_error = error
         self.place += 1
 
     def move(self, w: Array, objective: float) -> None:
         """Take a point as the best one whose objective is known without an evaluation."""
-        self.best_w, self.best = w, objective
+        self.best_w = w
+        self.best = objective
         self.place += 1
 
     def settle(self) -> None:
@@ -295,7 +299,8 @@ class Bundle(Run[SolverResult]):
                 return  # already the cuts say that it is not
             self.ask(np.zeros_like(self.best_w))
         if self.no_better_than_zero(self.at_zero):
-            self.best_w, self.best = np.zeros_like(self.best_w), self.at_zero
+            self.best_w = np.zeros_like(self.best_w)
+            self.best = self.at_zero
 
     # --- rounding -------------------------------------------------------------------------------
 

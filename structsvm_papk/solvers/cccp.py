@@ -156,7 +156,8 @@ class CCCP(Solver[CCCPResult]):
         self, alpha: float, n_blocks: int | None = None, time_limit: float | None = None
     ) -> CuttingPlane:
         """The solver of the majorants."""
-        blocks, limit = n_blocks or self.n_blocks, time_limit or self.time_limit
+        blocks = n_blocks or self.n_blocks
+        limit = time_limit or self.time_limit
         return CuttingPlane(
             alpha,
             tol=0.5 * self.tol,
@@ -193,9 +194,12 @@ class _Run(Run[CCCPResult]):
 
     def __init__(self, config, risk, majorised, starts, identity, race, ladder):
         super().__init__(config, risk)
-        self.risk, self.majorised = risk, majorised
-        self.starts, self.identity = starts, identity
-        self.race, self.ladder = race, ladder
+        self.risk = risk
+        self.majorised = majorised
+        self.starts = starts
+        self.identity = identity
+        self.race = race
+        self.ladder = ladder
         self.descents: list[Descent] = []
         self.polishing = False
         self.lowest = np.inf  # objective
@@ -205,7 +209,8 @@ class _Run(Run[CCCPResult]):
     def note(self, objective, lower_bound, n_cuts):
         """Note one majorant, and whether the search has to stop."""
         self.lowest = min(self.lowest, objective)
-        self.best, self.lower_bound = self.lowest, lower_bound
+        self.best = self.lowest
+        self.lower_bound = lower_bound
         self.stop = self.judge(np.inf, self.record(n_cuts), spent=False)
 
     def show(self, objective, lower_bound):
@@ -222,7 +227,8 @@ class _Run(Run[CCCPResult]):
         """Go on from where an earlier run had come to; else each start is evaluated in its turn."""
         if self.saved is None:
             return
-        extra, descents = self.saved.extra, []
+        extra = self.saved.extra
+        descents = []
         for (name, given), w, n_iter in zip(
             self.starts.items(), extra["points"], extra["n_iter"].tolist(), strict=False
         ):
@@ -230,7 +236,8 @@ class _Run(Run[CCCPResult]):
             descents[-1].n_iter = n_iter
             if n_iter:  # the continuation would lead away again
                 descents[-1].stage = len(self.ladder)
-        self.polishing, self.descents = bool(extra["polishing"]), descents
+        self.polishing = bool(extra["polishing"])
+        self.descents = descents
 
     def loop(self):
         """Scout the starts, the most promising first, then polish the best."""
@@ -246,7 +253,8 @@ class _Run(Run[CCCPResult]):
                 if self.clock.late():
                     return Status.TIME_LIMIT
                 self.offer()
-            self.polishing, self._best().n_steps = True, 0
+            self.polishing = True
+            self._best().n_steps = 0
         return self._polish(self._best())
 
     def _scout(self, descent):
@@ -290,7 +298,9 @@ class _Run(Run[CCCPResult]):
         best = self._best()
         if best.lower_bound > -np.inf and status is Status.CRITICAL:
             status = Status.CONVERGED  # the majorant was the risk: its bound certifies
-        self.best_w, self.best, self.lower_bound = best.w, best.objective, best.lower_bound
+        self.best_w = best.w
+        self.best = best.objective
+        self.lower_bound = best.lower_bound
         return self.outcome(
             status,
             CCCPResult,

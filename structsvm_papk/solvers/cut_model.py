@@ -75,8 +75,11 @@ class CutModel:
     def add(self, slopes: Array, intercepts: Array, blocks: Array) -> None:
         """Add cuts with dual weight zero, or one where their block had none."""
         slots = self._free_slots(intercepts.size)
-        self._slopes[slots], self._intercepts[slots] = slopes, intercepts
-        self._block[slots], self._idle[slots], self._theta[slots] = blocks, 0, 0.0
+        self._slopes[slots] = slopes
+        self._intercepts[slots] = intercepts
+        self._block[slots] = blocks
+        self._idle[slots] = 0
+        self._theta[slots] = 0.0
         self._norms[slots] = np.linalg.norm(slopes, axis=1)
         self._list(np.concatenate([self.order, slots]))
         if self._gram is not None:
@@ -228,15 +231,18 @@ class CutModel:
         the bound is taken at the worst g within both, less what the other sums may have lost
         (proof in ``paper/proofs.md``). Where w >= 0, ``(-g_w)_+`` is in place of g_w.
         """
-        theta, d = self._theta, self.n_features
+        theta = self._theta
+        d = self.n_features
         noise = OF_A_FEW + np.count_nonzero(theta) * EPS
         total = theta @ self._slopes
-        slope, rest = total[:d], total[d:] - noise * (theta @ np.abs(self._slopes[:, d:]))
+        slope = total[:d]
+        rest = total[d:] - noise * (theta @ np.abs(self._slopes[:, d:]))
         if self.positive:  # a w >= 0 cannot follow a slope that rises
             slope = np.minimum(slope, 0.0)
         with np.errstate(over="ignore", invalid="ignore"):  # then there is no bound
             least = np.minimum(rest, 0.0).sum() * upper_bound
-            square, off = slope @ slope / (2 * alpha), noise * (theta @ self._norms)
+            square = slope @ slope / (2 * alpha)
+            off = noise * (theta @ self._norms)
             worse = np.sum(slope_errors * np.abs(slope)) + off * np.linalg.norm(slope)
             worse += 0.5 * (off + np.linalg.norm(slope_errors)) ** 2
             rounding = noise * (theta @ np.abs(self._intercepts) + abs(least))
@@ -324,7 +330,9 @@ def block_sweeps(slopes, intercepts, starts, theta, v, max_sweeps, target):
             if last - first < 2:
                 continue
             for visit in range(2):
-                high, low, mean = first, first - 1, 0.0
+                high = first
+                low = first - 1
+                mean = 0.0
                 for i in range(first, last):
                     heights[i] = _height(slopes[i], intercepts[i], v)
                     if heights[i] > heights[high]:

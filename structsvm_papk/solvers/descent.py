@@ -51,15 +51,20 @@ class Descent:
 
     def __init__(self, search: Any, name: str, w: Array) -> None:
         self.search: Any = proxy(search)  # a cycle would keep the risk's data for a while
-        self.config, self.ladder = search.config, search.ladder
-        self.risk, self.oracle = search.risk, search.majorised
-        self.name, self.alpha = name, search.config.alpha
-        self.stage, self.n_steps = 0, 0  # place in the continuation, and majorants there
+        self.config = search.config
+        self.ladder = search.ladder
+        self.risk = search.risk
+        self.oracle = search.majorised
+        self.name = name
+        self.alpha = search.config.alpha
+        self.stage = 0  # place in the continuation
+        self.n_steps = 0  # majorants there
         self.reached = np.inf  # tolerance to which this stage was followed to its end
         self.n_iter = 0
         self.slid = False  # whether the point is where a slide ended
         self.n_tied = 0  # majorants tried here that break ties otherwise
-        self.lower_bound, self.criticality = -np.inf, np.inf
+        self.lower_bound = -np.inf
+        self.criticality = np.inf
         # the last majorant, and what its minimiser answered
         self.previous: Any = None
         self.inner: Any = None
@@ -74,7 +79,9 @@ class Descent:
                 self._loop(max(tol, SCOUT))
                 if self.search.stop is not None:
                     return self.search.stop
-                self.stage, self.n_steps, self.reached = self.stage + 1, 0, np.inf
+                self.stage = self.stage + 1
+                self.n_steps = 0
+                self.reached = np.inf
             self._set_alpha(self.config.alpha)
             return self._loop(tol)
         finally:
@@ -112,7 +119,8 @@ class Descent:
         """
         if not self.config.quasi_newton or self.slid or self.search.clock.late():
             return
-        start, trail = self.w, [self.objective]
+        start = self.w
+        trail = [self.objective]
 
         def after_step(_):
             trail.append(self.objective)
@@ -162,21 +170,26 @@ class Descent:
         """One majorant; returns a status where the descent ends."""
         majorant = as_oracle(self.oracle.majorant(self.w))
         inner = self._minimise(majorant, tol)
-        self.n_iter, self.n_steps = self.n_iter + 1, self.n_steps + 1
+        self.n_iter = self.n_iter + 1
+        self.n_steps = self.n_steps + 1
         exact = self._certify(majorant, inner)
         objective = self._evaluate(inner.w)
         contradiction = self._contradiction(inner, objective)
         if contradiction is not None:
-            self.criticality, self.search.stop = np.inf, Status.INCONSISTENT
+            self.criticality = np.inf
+            self.search.stop = Status.INCONSISTENT
             self.search.failure = (f"A majorant contradicts the risk: {contradiction}.",)
             return self.search.stop
-        critical, before, origin = self.criticality <= tol, self.objective, self.w
+        critical = self.criticality <= tol
+        before = self.objective
+        origin = self.w
         # the criticality is that of the w at hand: where it suffices, that w is the answer
         if objective < before and (exact or not critical):
             self._move(inner.w, objective)
             if self.config.extrapolate and not exact:
                 self._extrapolate(inner.w - origin)
-        self.inner, self.previous = inner, majorant
+        self.inner = inner
+        self.previous = majorant
         self._record(inner)
         if critical:
             return Status.CRITICAL
@@ -186,7 +199,8 @@ class Descent:
 
     def goes_down_from_tie(self) -> bool:
         """Try `max_ties` majorants that break ties at w otherwise; whether one led lower."""
-        before, tol = self.objective, self.config.tol
+        before = self.objective
+        tol = self.config.tol
         tied = self.oracle.tied_majorants(self.w, self.alpha, self.config.max_ties)
         for majorant in map(as_oracle, islice(tied, self.n_tied, None)):
             inner = self._minimise(majorant, tol)
@@ -196,8 +210,10 @@ class Descent:
             objective = self._evaluate(inner.w) if gap > tol else before
             if objective < before:
                 self._move(inner.w, objective)
-                self.n_steps, self.reached = self.n_steps + 1, np.inf
-                self.inner, self.previous = None, None
+                self.n_steps = self.n_steps + 1
+                self.reached = np.inf
+                self.inner = None
+                self.previous = None
             else:
                 self.criticality = max(self.criticality, gap)
             self._record(inner)
@@ -221,8 +237,11 @@ class Descent:
         """
         criticality = relative_gap(objective, self.lower_bound)
         # no call between these, so that no interrupt comes between a point and its objective
-        self.w, self.objective, self.criticality = w, objective, criticality
-        self.slid, self.n_tied = False, 0
+        self.w = w
+        self.objective = objective
+        self.criticality = criticality
+        self.slid = False
+        self.n_tied = 0
 
     def _record(self, inner=None):
         """Note one majorant, or a slide; an interruption within it is one of the search."""
@@ -237,7 +256,8 @@ class Descent:
 
     def _minimise(self, majorant, tol):
         """Solve the majorant as far as pays: at least half of what it allows, or to `tol`."""
-        start, warm = self.objective, self._warm(majorant)
+        start = self.objective
+        warm = self._warm(majorant)
         n_blocks = majorant.n_blocks if isinstance(majorant, BlockOracle) else 1
         inner = self.config.inner(self.alpha, n_blocks, self.search.clock.left())
         inner = inner.suited_to(majorant)
@@ -285,11 +305,14 @@ class Descent:
             objective = self._evaluate(w)
             if not objective < self.objective:
                 return
-            self.w, self.objective, step = w, objective, 2.0 * step
+            self.w = w
+            self.objective = objective
+            step = 2.0 * step
 
     def _best_scale(self, w):
         """A start and its objective, scaled by powers of two, so that scores do not round."""
-        objective, best = self._evaluate(w), 1.0
+        objective = self._evaluate(w)
+        best = 1.0
         if not self.config.rescale or not w.any():
             return w, objective
         line = self._ray(w)
@@ -301,7 +324,8 @@ class Descent:
                     value = line(step * best)
                     if not value < objective:
                         break
-                    best, objective = step * best, value
+                    best = step * best
+                    objective = value
         return best * w, objective
 
     def _ray(self, w):
@@ -321,7 +345,9 @@ class Descent:
         if alpha == self.alpha:
             return
         self.objective += float((alpha - self.alpha) / 2 * (self.w @ self.w))
-        self.alpha, self.criticality, self.slid = alpha, np.inf, False
+        self.alpha = alpha
+        self.criticality = np.inf
+        self.slid = False
 
     def _evaluate(self, w):
         self.search.passes += 1

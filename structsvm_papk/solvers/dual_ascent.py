@@ -85,7 +85,8 @@ class _Run(Run[SolverResult]):
         self.start = start
 
     def begin(self):
-        saved, self.passed = self.saved, self.passes  # of the run that this one goes on from
+        saved = self.saved
+        self.passed = self.passes  # of the run that this one goes on from, as is `saved`
         start = self.start if saved is None else saved.extra
         self.blocks = self.oracle.dual_blocks(self.config.alpha, start)
         if self.blocks is None:
@@ -115,7 +116,8 @@ class _Run(Run[SolverResult]):
             zero = np.zeros_like(self.best_w)
             at_zero = float(self.oracle(zero)[0])
             if self.no_better_than_zero(at_zero):
-                self.best_w, self.best = zero, at_zero
+                self.best_w = zero
+                self.best = at_zero
         n_blocks = self.oracle.n_blocks
         n_blocks = n_blocks if n_blocks > 1 else default_blocks(self.oracle)
         cuts, problem = self.blocks.cuts(n_blocks)
@@ -127,7 +129,8 @@ class _Run(Run[SolverResult]):
 
     def _sweeps(self):
         """Look at all blocks that are not optimal, then a few times at what is active in them."""
-        blocks, tol = self.blocks, self.config.tol * self._scale()
+        blocks = self.blocks
+        tol = self.config.tol * self._scale()
         order = np.random.default_rng([self.config.seed, len(self.history)])
         open_blocks = np.flatnonzero(blocks.gaps > _OPTIMAL * tol / blocks.n_blocks)
         first = blocks.sweep(order.permutation(open_blocks), True)
@@ -147,7 +150,9 @@ class _Run(Run[SolverResult]):
             self._take(point)
 
     def _take(self, point: DualPoint) -> None:
-        self.best_w, self.best, self.best_error = point.w, point.objective, point.error
+        self.best_w = point.w
+        self.best = point.objective
+        self.best_error = point.error
 
     def _record(self):
         visits = self.visited + self.blocks.rows_scored

@@ -135,7 +135,8 @@ class BlockOracle(Oracle):
     def cuts(self, w: Array) -> Cuts:
         """The cuts of an evaluation at w, one for each block."""
         values, slopes = self.blocks(w.copy())  # which may change what it is given
-        n_blocks, n_features = np.shape(values), np.shape(slopes)
+        n_blocks = np.shape(values)
+        n_features = np.shape(slopes)
         if n_blocks != (self.n_blocks,) or n_features != (self.n_blocks, w.size):
             raise InputError(
                 f"{type(self).__name__}.blocks gave values of shape {n_blocks} and slopes of shape "
@@ -325,7 +326,8 @@ def evaluated(risk: Any, w: Array) -> tuple[float, Array]:
         value = float(value)
         slope = np.array(slope, dtype=np.float64)
     except (TypeError, ValueError):
-        value, slope = np.nan, np.empty(0)
+        value = np.nan
+        slope = np.empty(0)
     if slope.shape != w.shape:
         kind = type(getattr(risk, "__self__", risk)).__name__
         raise InputError(

@@ -166,7 +166,8 @@ class PaddedProblem:
         limits = np.ones(n_cuts + n_blocks)
         limits[:used] = -intercepts
         limits[n_cuts + unused] = 0.0
-        self.slopes.value, self.member.value = padded, member
+        self.slopes.value = padded
+        self.member.value = member
         self.limits.value = limits
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an inaccurate solution is as good as its dual point

@@ -60,7 +60,8 @@ class Status(StrEnum):
 
     def __new__(cls, value: str, sentence: str = "") -> Status:  # noqa: D102
         status = str.__new__(cls, value)
-        status._value_, status.sentence = value, sentence
+        status._value_ = value
+        status.sentence = sentence
         return status
 
 

@@ -153,7 +153,8 @@ class Run(ABC, Generic[Result]):
         self.last_progress = 0  # iteration that improved on the point or on the bound
         self.passes = self.visited = 0  # evaluations of the oracle, and rows scored
         self.best_w: Any = None  # the best point, once there is one
-        self.best, self.lower_bound = np.inf, -np.inf
+        self.best = np.inf
+        self.lower_bound = -np.inf
         self.best_error = 0.0  # how far rounding may have put `best` below the objective there
 
     def belongs_to(self) -> dict[str, Any]:
@@ -169,11 +170,13 @@ class Run(ABC, Generic[Result]):
     def _open(self, callback, session):
         """Begin, or let history, clock and counts go on from those of a saved result."""
         check_callback(callback)
-        self.callback, self.session = callback, session
+        self.callback = callback
+        self.session = session
         saved = self.saved = session.saved
         self.clock = Clock(self.config.time_limit, 0.0 if saved is None else saved.seconds)
         if saved is not None:
-            self.history, self.passes = list(saved.history), saved.data_passes
+            self.history = list(saved.history)
+            self.passes = saved.data_passes
             self.visited = self.history[-1].rows_scored if self.history else 0
             self.last_progress = len(self.history)
 
@@ -242,7 +245,8 @@ class Run(ABC, Generic[Result]):
         except OracleFailure as failure:
             if not self.has_point():
                 raise
-            status, notes = Status.FAILED, (str(failure),)
+            status = Status.FAILED
+            notes = (str(failure),)
         finally:
             _RUNS.reset(outer)
         late = status is Status.FAILED and self.clock.late()  # the oracle is not asked again
@@ -261,7 +265,8 @@ class Run(ABC, Generic[Result]):
 
     def record(self, n_cuts: int = 0, **more: int) -> bool:
         """Note an iteration; whether the callback wants the run to stop."""
-        objective, lower_bound = float(self.best), float(min(self.lower_bound, self.best))
+        objective = float(self.best)
+        lower_bound = float(min(self.lower_bound, self.best))
         last = self.history[-1] if self.history else None
         if last is None or objective < last.objective or lower_bound > last.lower_bound:
             self.last_progress = len(self.history)

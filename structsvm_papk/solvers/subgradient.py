@@ -104,7 +104,8 @@ class _Run(Run[SolverResult]):
         # an average is over the second half of the steps: another number is another run
         average = {"average_from": config.max_iter // 2} if config.keep == "average" else {}
         self.identity = average | ({"start": digest_of(w.tobytes())} if given else {})
-        self.total, self.n_total = np.zeros_like(w), 0
+        self.total = np.zeros_like(w)
+        self.n_total = 0
         self.n_steps = 0
 
     def begin(self):
@@ -112,7 +113,8 @@ class _Run(Run[SolverResult]):
             self.n_steps = len(self.history)
             self.w = finite_start(self.saved.w, self.w.size, "the start")
             objective = self._evaluate(self.w)[0]  # else the first step evaluates the start
-            self.best_w, self.best = self.w, objective
+            self.best_w = self.w
+            self.best = objective
 
     def loop(self):
         while self.n_steps < self.config.max_iter:
@@ -127,18 +129,25 @@ class _Run(Run[SolverResult]):
         return Status.FINISHED
 
     def _step(self):
-        config, t = self.config, self.n_steps
+        config = self.config
+        t = self.n_steps
         objective, gradient = self._evaluate(self.w)
         if objective < self.best or (config.keep == "last" and self.best_w is not None):
-            self.best_w, self.best = self.w, objective
-        total, n_total = self.total, self.n_total
+            self.best_w = self.w
+            self.best = objective
+        total = self.total
+        n_total = self.n_total
         if config.keep == "average" and t >= config.max_iter // 2:
-            total, n_total = total + self.w, n_total + 1
+            total = total + self.w
+            n_total = n_total + 1
         w = self.w - config.eta / np.sqrt(t + 1) * gradient
         if config.positive:
             w = np.maximum(w, 0.0)
         # at once, so that a step that is interrupted is taken again as a whole
-        self.w, self.total, self.n_total, self.n_steps = w, total, n_total, t + 1
+        self.w = w
+        self.total = total
+        self.n_total = n_total
+        self.n_steps = t + 1
         return self.record()
 
     def _evaluate(self, w):

@@ -74,7 +74,8 @@ def _count_pairs(thresholds, negatives, row_counts, column_counts):
     for j in range(negatives.size):
         column_counts[j] = 0
     for i in range(thresholds.size):
-        threshold, count = thresholds[i], 0
+        threshold = thresholds[i]
+        count = 0
         for j in range(negatives.size):
             active = threshold <= negatives[j]
             column_counts[j] += active
@@ -90,7 +91,8 @@ def hinge_sweep(thresholds, negatives, row_counts, column_counts):
     the number of pairs of row i and column j with ``thresholds[i] <= negatives[j]``.
     """
     m = thresholds.size
-    total, tail = 0.0, np.zeros(m + 1)  # sums of the thresholds from i on
+    total = 0.0
+    tail = np.zeros(m + 1)  # sums of the thresholds from i on
     for i in range(m - 1, -1, -1):
         tail[i] = tail[i + 1] + thresholds[i]
     if m <= _FEW:
@@ -119,7 +121,9 @@ def _clip_pairs(positives, negatives, row_counts, column_counts):
     for j in range(negatives.size):
         column_counts[j] = 0
     for i in range(positives.size):
-        positive, threshold, count = positives[i], positives[i] - 1.0, 0
+        positive = positives[i]
+        threshold = positives[i] - 1.0
+        count = 0
         for j in range(negatives.size):
             sloped = (threshold <= negatives[j]) & (negatives[j] < positive)
             loss = 1.0 - (positive - negatives[j])
@@ -141,7 +145,9 @@ def clipped_sweep(positives, negatives, row_counts, column_counts):
     m = positives.size
     if m <= _FEW:
         return _clip_pairs(positives, negatives, row_counts, column_counts)
-    thresholds, inside, ends = positives - 1.0, np.zeros(m + 1), np.empty(m, dtype=np.int64)
+    thresholds = positives - 1.0
+    inside = np.zeros(m + 1)
+    ends = np.empty(m, dtype=np.int64)
     for i in range(m - 1, -1, -1):
         whole = np.floor(positives[i])
         alone = i == m - 1 or np.floor(positives[i + 1]) != whole
@@ -240,7 +246,8 @@ def hinges(k, depth, pairs, chosen, scores, indptr, n_pos, first, last, values, 
     Users ``first <= u < last`` are written.
     """
     for u in range(first, last):
-        start, middle = indptr[u], indptr[u] + n_pos[u]
+        start = indptr[u]
+        middle = indptr[u] + n_pos[u]
         m = counted_negatives(depth, k, indptr[u + 1] - middle)
         top = top_k(scores[middle : indptr[u + 1]], m)
         negatives = taken_less(scores, middle, top, 0.0)
@@ -273,7 +280,8 @@ def clipped_pairs(k, depth, scores, indptr, n_pos, first, last, values, coef):
     A kernel of its own: whoever fits ClippedRamp first would else wait for `hinges`, too.
     """
     for u in range(first, last):
-        start, middle = indptr[u], indptr[u] + n_pos[u]
+        start = indptr[u]
+        middle = indptr[u] + n_pos[u]
         m = counted_negatives(depth, k, indptr[u + 1] - middle)
         top = top_k(scores[middle : indptr[u + 1]], m)
         negatives = taken_less(scores, middle, top, 0.0)
@@ -332,7 +340,8 @@ def pool_thresholds(t, scores, start, order, beta):
         t[i] = scores[start + order[i]]
     if beta >= t.size or t[beta - 1] >= t[beta]:
         return
-    lo, hi = beta - 1, beta + 1
+    lo = beta - 1
+    hi = beta + 1
     total = t[beta - 1] + t[beta]
     while True:
         mean = total / (hi - lo)
@@ -353,14 +362,19 @@ def tangent_intercepts(scores, coef, bounds, values):
 
     That is the sum of the absolute terms, margins of 1 included, and the one of the coefficients.
     """
-    intercepts, sizes, steep = np.empty_like(values), np.empty_like(values), np.empty_like(values)
+    intercepts = np.empty_like(values)
+    sizes = np.empty_like(values)
+    steep = np.empty_like(values)
     for u in range(values.size):
-        product, size, slope = 0.0, 0.0, 0.0
+        product = 0.0
+        size = 0.0
+        slope = 0.0
         for p in range(bounds[u], bounds[u + 1]):
             if coef[p] != 0.0:
                 product += coef[p] * scores[p]
                 size += abs(coef[p] * scores[p])
                 slope += abs(coef[p])
         intercepts[u] = values[u] - product
-        sizes[u], steep[u] = abs(values[u]) + size + slope, slope
+        sizes[u] = abs(values[u]) + size + slope
+        steep[u] = slope
     return intercepts, sizes, steep

@@ -17,14 +17,17 @@ def freeze(scores, indptr, n_pos, k, order, rank, n_free):
     The pairs of a negative that are not clipped are the first ones in `order`.
     """
     for u in range(n_pos.size):
-        start, middle, stop = indptr[u], indptr[u] + n_pos[u], indptr[u + 1]
+        start = indptr[u]
+        middle = indptr[u] + n_pos[u]
+        stop = indptr[u + 1]
         best = increasing_order(-scores[start:middle])
         for r in range(best.size):  # an assignment of slices compiles for seconds
             order[start + r] = best[r]
             rank[start + best[r]] = min(r, k)
         for j in range(middle, stop):
             rank[j] = k
-            low, high = 0, min(best.size, k)
+            low = 0
+            high = min(best.size, k)
             while low < high:  # the first of the best positives that scores less
                 half = (low + high) >> 1
                 if scores[start + best[half]] >= scores[j]:
@@ -42,7 +45,9 @@ def frozen_pairs(k, depth, order, n_free, scores, indptr, n_pos, first, last, va
     of the negatives, with p_1, p_2, .. the positives in the frozen order and ``f_j = n_free[j]``.
     """
     for u in range(first, last):
-        start, middle, stop = indptr[u], indptr[u] + n_pos[u], indptr[u + 1]
+        start = indptr[u]
+        middle = indptr[u] + n_pos[u]
+        stop = indptr[u + 1]
         beta = min(n_pos[u], k)
         best = order[start : start + beta]
         m = counted_negatives(depth, k, stop - middle)
@@ -71,7 +76,8 @@ def hinges_of_prefix(thresholds, values, prefix):
     Thresholds enter a Fenwick tree in increasing order, values are asked in increasing order: the
     time is ``n log n``. Few thresholds are simply looked at.
     """
-    counts, hinges = np.zeros(values.size, dtype=np.int64), np.zeros(values.size)
+    counts = np.zeros(values.size, dtype=np.int64)
+    hinges = np.zeros(values.size)
     if thresholds.size <= SHORT:
         for j in range(values.size):
             for i in range(prefix[j]):
@@ -91,7 +97,8 @@ def hinges_of_prefix(thresholds, values, prefix):
                 tree_sums[at] += thresholds[entering[n]]
                 at += at & -at
             n += 1
-        at, total = prefix[j], 0.0
+        at = prefix[j]
+        total = 0.0
         while at > 0:
             counts[j] += tree_counts[at]
             total += tree_sums[at]

@@ -141,7 +141,8 @@ class Surrogate(ABC):
             Scores that are not finite.
         """
         check_scores(scores)
-        values, coef = np.empty(n_pos.size), np.empty(scores.size)
+        values = np.empty(n_pos.size)
+        coef = np.empty(scores.size)
         self.evaluate(scores, indptr, n_pos, 0, n_pos.size, values, coef)
         return values, coef
 
@@ -282,7 +283,8 @@ class MajorantSurrogate(PairMean):
 
     held: Array
     above_slope_at_zero = False
-    __eq__, __hash__ = object.__eq__, object.__hash__  # arrays are not compared
+    __eq__ = object.__eq__  # arrays are not compared
+    __hash__ = object.__hash__
 
     def settings(self) -> tuple[Any, ...]:  # noqa: D102
         return self.name, self.k, self.depth, self.held

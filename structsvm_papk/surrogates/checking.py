@@ -12,8 +12,10 @@ from structsvm_papk.surrogates.base import Surrogate
 from structsvm_papk.surrogates.losses import ClippedRamp, Ramp
 from structsvm_papk.surrogates.own_code import code_digest
 
-_N_LISTS, _N_LONG = 100, 20
-_SHORT, _LONGEST = 7, 60  # rows of each class in a list
+_N_LISTS = 100
+_N_LONG = 20
+_SHORT = 7
+_LONGEST = 60  # both: rows of each class in a list
 _SETTINGS: tuple[tuple[int, int | float | None], ...] = ((1, None), (2, 3), (3, 0.5))  # k, depth
 _ROUNDING, _CURVED = 1e-9, 1e-3  # relative; of difference quotients
 
@@ -60,7 +62,8 @@ def _try(surrogate, code="", seed=0):
 
 
 def _check_settings(surrogate):
-    own, name = type(surrogate).__name__, getattr(surrogate, "name", None)
+    own = type(surrogate).__name__
+    name = getattr(surrogate, "name", None)
     if not isinstance(name, str):
         raise InputError(f"{own} needs a `name`, by which messages and files call it")
     try:
@@ -81,7 +84,9 @@ class _Lists:
     def __init__(
         self, surrogate: Any, rng: np.random.Generator, n_lists: int, longest: int
     ) -> None:
-        self.surrogate, self.rng, self.n_lists = surrogate, rng, n_lists
+        self.surrogate = surrogate
+        self.rng = rng
+        self.n_lists = n_lists
         self.n_pos, self.n_neg = rng.integers(1, longest + 1, (2, n_lists))
         self.indptr = np.append(0, np.cumsum(self.n_pos + self.n_neg))
         self.user = np.repeat(np.arange(n_lists), self.n_pos + self.n_neg)
@@ -91,7 +96,8 @@ class _Lists:
 
     def draw(self) -> Array:
         """Scores of all sizes; a third with ties and pairs at the margin, a tenth all 0."""
-        scores, tied = self.rng.normal(size=self.user.size), self.user % 3 == 0
+        scores = self.rng.normal(size=self.user.size)
+        tied = self.user % 3 == 0
         scale = 10.0 ** self.rng.uniform(-2, 1.7, self.n_lists)[self.user]
         at_zero = (self.rng.random(self.n_lists) < 0.1)[self.user]
         return np.where(tied, np.round(2 * scores) / 2, scale * scores) * ~at_zero
@@ -104,8 +110,10 @@ class _Lists:
         self, scores: Array, surrogate: Any = None, first: int = 0, last: int | None = None
     ) -> tuple[Array, Array]:
         """Values and subgradients of some users; NaN where nothing was written."""
-        values, coef = np.full(self.n_lists, np.nan), np.full(scores.size, np.nan)
-        given, last = scores.copy(), self.n_lists if last is None else last
+        values = np.full(self.n_lists, np.nan)
+        coef = np.full(scores.size, np.nan)
+        given = scores.copy()
+        last = self.n_lists if last is None else last
         evaluate = (surrogate or self.surrogate).evaluate
         evaluate(given, self.indptr, self.n_pos, first, last, values, coef)
         if not np.array_equal(given, scores):
@@ -120,12 +128,15 @@ class _Lists:
         users = np.arange(self.n_lists - 1, 0, -1)
         sizes = np.diff(self.indptr)[users]
         rows = np.argsort(-self.user, kind="stable")[: sizes.sum()]
-        values, coef = np.full(users.size, np.nan), np.full(rows.size, np.nan)
+        values = np.full(users.size, np.nan)
+        coef = np.full(rows.size, np.nan)
         indptr = np.append(0, np.cumsum(sizes))
         lists = scores[rows], indptr, self.n_pos[users], 0, users.size
         self.surrogate.evaluate(*lists, values, coef)
-        all_values, all_coef = np.full(self.n_lists, np.nan), np.full(scores.size, np.nan)
-        all_values[users], all_coef[rows] = values, coef
+        all_values = np.full(self.n_lists, np.nan)
+        all_coef = np.full(scores.size, np.nan)
+        all_values[users] = values
+        all_coef[rows] = coef
         return all_values, all_coef
 
     def sums(self, coef: Array, where: Any = 1.0) -> Array:
@@ -162,7 +173,8 @@ def _evaluation(lists, scores):
     claim = "values do not depend on the order of positives, and of negatives"
     lists.same(claim, scores, values, lists.at(scores[order])[0])
     claim = "evaluate(first, last) writes users first <= u < last, whoever else there is"
-    first, last = lists.n_lists // 4, lists.n_lists // 2
+    first = lists.n_lists // 4
+    last = lists.n_lists // 2
     asked = (first <= np.arange(lists.n_lists)) & (np.arange(lists.n_lists) < last)
     _written(lists, claim, scores, lists.at(scores, first=first, last=last), asked)
     claim = "a user's value and slope do not depend on the user's place or on other users"
@@ -171,7 +183,8 @@ def _evaluation(lists, scores):
 
 def _written(lists, claim, scores, answer, asked):
     """Values, and slopes where they are unique, of the users that were asked for, and no others."""
-    (values, coef), (some, slopes) = lists.at(scores), answer
+    (values, coef) = lists.at(scores)
+    (some, slopes) = answer
     elsewhere = np.isnan(np.where(asked, 0.0, some)) == ~asked
     untouched = np.isnan(slopes) | asked[lists.user]
     right = elsewhere & (lists.sums(~untouched) == 0)
@@ -193,7 +206,8 @@ def _slopes(lists, scores):
     scores = scores + 0.01 * noise  # ties have several slopes
     values, coef = lists.at(scores)
     ahead, behind = ((lists.at(scores + s * way)[0] - values) / s for s in (1e-6, -1e-6))
-    near, slope = _CURVED * (1 + np.abs(ahead)), lists.sums(coef, way)
+    near = _CURVED * (1 + np.abs(ahead))
+    slope = lists.sums(coef, way)
     wrong = (np.abs(ahead - behind) <= near) & (np.abs(slope - ahead) > 2 * near)
     lists.refuse("coef is the slope, as of difference quotients", wrong, scores, slope, ahead)
 
@@ -208,9 +222,12 @@ def _cuts(lists, claim, surrogate):
 
 
 def _what_counts(lists, scores):
-    surrogate, scores = lists.surrogate, lists.sorted(scores)
-    m, beta = surrogate.negatives_counted(lists.n_neg), np.minimum(lists.n_pos, surrogate.k)
-    values, move = lists.at(scores)[0], lists.rng.exponential(size=scores.size)
+    surrogate = lists.surrogate
+    scores = lists.sorted(scores)
+    m = surrogate.negatives_counted(lists.n_neg)
+    beta = np.minimum(lists.n_pos, surrogate.k)
+    values = lists.at(scores)[0]
+    move = lists.rng.exponential(size=scores.size)
     low = lists.negative & (lists.rank >= m[lists.user])
     high = ~lists.negative & (lists.rank < (lists.n_pos - beta)[lists.user])
     for declared, moved in (
@@ -226,10 +243,12 @@ def _what_counts(lists, scores):
 def _at_zero(lists, scores):
     if not lists.surrogate.above_slope_at_zero:
         return
-    values, largest = lists.at(scores)[0], np.maximum.reduceat(np.abs(scores), lists.indptr[:-1])
+    values = lists.at(scores)[0]
+    largest = np.maximum.reduceat(np.abs(scores), lists.indptr[:-1])
     scale = 0.1 / (lists.n_pos * np.maximum(largest, 0.01))
     near = scale[lists.user] * scores
-    full, half = lists.at(near)[0], lists.at(near / 2)[0]
+    full = lists.at(near)[0]
+    half = lists.at(near / 2)[0]
     claim = "above_slope_at_zero: 1 at 0, linear near it (half way, the mean of both ends)"
     lists.same(claim, near, half, (1 + full) / 2)
     line = 1 + (full - 1) / scale
@@ -240,7 +259,8 @@ def _at_zero(lists, scores):
 
 
 def _bounds(lists, scores):
-    surrogate, (values, coef) = lists.surrogate, lists.at(scores)
+    surrogate = lists.surrogate
+    (values, coef) = lists.at(scores)
     largest = np.maximum.reduceat(np.abs(scores), lists.indptr[:-1])[lists.user]
     close = scores / np.maximum(2 * largest, 1)  # at most 1 apart
     bound = surrogate.l1_bound(lists.n_pos)
@@ -263,8 +283,10 @@ def _majorant(lists, scores):
     surrogate = lists.surrogate
     if not surrogate.majorised:
         return
-    majorant, other = surrogate.majorant(scores, lists.indptr, lists.n_pos), lists.draw()
-    here, there = lists.at(scores)[0], lists.at(other)[0]
+    majorant = surrogate.majorant(scores, lists.indptr, lists.n_pos)
+    other = lists.draw()
+    here = lists.at(scores)[0]
+    there = lists.at(other)[0]
     lists.at_least("majorised: nowhere negative", scores, here, np.zeros(lists.n_lists))
     lists.same("majorant: tight where it is made", scores, lists.at(scores, majorant)[0], here)
     lists.at_least("majorant: nowhere below", other, lists.at(other, majorant)[0], there)
@@ -275,7 +297,8 @@ def _majorant(lists, scores):
 
 
 def _terms(lists, scores):
-    values, sums = lists.at(scores)[0].copy(), lists.at(scores)[0]
+    values = lists.at(scores)[0].copy()
+    sums = lists.at(scores)[0]
     for u, (n_pos, n_neg) in enumerate(zip(lists.n_pos, lists.n_neg, strict=True)):
         terms = lists.surrogate.list_terms(n_pos, n_neg)
         if terms is not None:

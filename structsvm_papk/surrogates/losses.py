@@ -244,8 +244,10 @@ class PositiveTerms(ListTerms):
 
     def blocks(self, scores: Array, n_pos: int, bounds: Array) -> TermBlocks:  # noqa: D102
         partners = n_pos + top_k(scores[n_pos:], self.depth)
-        negatives, parts = scores[partners], _parts(top_k(-scores[:n_pos], self.n_counted), bounds)
-        values, own = np.empty(len(parts)), np.zeros(scores.size, dtype=np.int64)
+        negatives = scores[partners]
+        parts = _parts(top_k(-scores[:n_pos], self.n_counted), bounds)
+        values = np.empty(len(parts))
+        own = np.zeros(scores.size, dtype=np.int64)
         shared = np.empty((len(parts), self.depth), dtype=np.int64)
         for b, part in enumerate(parts):
             part = part[np.argsort(-scores[part], kind="stable")]
@@ -273,7 +275,8 @@ class NegativeTerms(ListTerms):
     def blocks(self, scores: Array, n_pos: int, bounds: Array) -> TermBlocks:  # noqa: D102
         thresholds, onto_positives = self._thresholds(scores[:n_pos])
         parts = _parts(n_pos + top_k(scores[n_pos:], self.depth), bounds)
-        values, own = np.empty(len(parts)), np.zeros(scores.size, dtype=np.int64)
+        values = np.empty(len(parts))
+        own = np.zeros(scores.size, dtype=np.int64)
         rows = np.empty((len(parts), thresholds.size), dtype=np.int64)
         for b, part in enumerate(parts):
             columns = np.empty(part.size, dtype=np.int64)
@@ -281,8 +284,10 @@ class NegativeTerms(ListTerms):
             own[part] = columns
         floor = scores[np.concatenate(parts)].min()
         lowest = np.maximum(floor - thresholds, 0.0).sum() / self.n_rows
-        scale, counted = 1.0 / (self.n_rows * self.depth), np.array([part.size for part in parts])
-        shared, partners = -scale * onto_positives(rows), np.arange(n_pos)
+        scale = 1.0 / (self.n_rows * self.depth)
+        counted = np.array([part.size for part in parts])
+        shared = -scale * onto_positives(rows)
+        partners = np.arange(n_pos)
         return TermBlocks(scale * values, scale * own, shared, partners, counted, lowest)
 
     def _thresholds(self, positives):

@@ -144,7 +144,7 @@ def test_a_weight_of_two_is_the_user_twice(name):
         ("negatives", "unknown user_weight"),
         ([1.0], "15 users"),
         (np.zeros(15), "above zero"),
-        (np.full(15, np.nan), "finite"),
+        (np.full(15, np.nan), "is nan; weights must be above zero"),
         (["a"] * 15, "numbers"),
     ],
 )
