@@ -36,7 +36,7 @@ CASES = {
     "standardize": (["rows.csv", "--standardize", "no"], "--standardize no"),
     "positive": (["rows.csv", "--positive"], "--positive"),
     "missing": (["holes.csv", "--missing", "lowest"], "--missing lowest"),
-    "user_scaling": (["rows.csv", "--scaling", "rank"], "--scaling rank"),
+    "user_scaling": (["rows.csv", "--user-scaling", "rank"], "--user-scaling rank"),
     "cv": (["rows.csv", "--cv", "3"], ""),
     "scoring": (["rows.csv", "--scoring", "auc"], ""),
     "selection": (["rows.csv", "--selection", "best"], ""),
