@@ -329,7 +329,7 @@ def weights_of(model: Model) -> dict[str, Any]:
     names = model.feature_names or tuple(f"x{j}" for j in range(model.n_features))
     kept = (
         "surrogate", "depth", "user_weight", "standardized", "common_scale", "user_scaling",
-        "positive", "missing",
+        "positive", "missing", "solver",
     )  # fmt: skip
     weights = {"weights": dict(zip(names, model.coef.tolist(), strict=True))}
     if model.missing_coef is not None:

@@ -79,7 +79,7 @@ class LinearRanker(BaseEstimator):
     __metadata_request__predict: ClassVar = {"groups": True}
 
     policy: str
-    solver: str
+    solver: Any
     n_threads: int
     relevance_threshold: float | None
     one_list: bool

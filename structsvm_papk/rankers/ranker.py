@@ -6,7 +6,7 @@
 (`oracles.list_risk`, `surrogates`) and hands it to a solver (`solvers.cutting_plane`).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -22,7 +22,7 @@ from structsvm_papk.errors import InputError, check_number, check_type
 from structsvm_papk.files.checkpoint import as_checkpoint
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.oracles.list_risk import refuse_deeper_than_all
-from structsvm_papk.rankers import penalty
+from structsvm_papk.rankers import given_solver, penalty
 from structsvm_papk.rankers.linear import LinearRanker, check_seed, validated
 from structsvm_papk.rankers.one_list import automatic_alpha_of
 from structsvm_papk.rankers.settings import (
@@ -33,6 +33,7 @@ from structsvm_papk.rankers.settings import (
     Setting,
     k_of,
     make_solver,
+    solver_name,
 )
 from structsvm_papk.solvers.result import SolverResult
 from structsvm_papk.solvers.solver import check_signs
@@ -71,10 +72,16 @@ class PAPKRanker(LinearRanker):
         variance of the columns as the penalty sees them (1, where they are standardized); where the
         variances differ, d is their effective number ``(sum var)^2 / sum var^2``. For one list it
         is chosen by five folds of its rows, by average precision (``.1 m`` where it has fewer than
-        five positives, more than 5,000,000 values, or is not in memory). `alpha_` says what it was.
-    solver : {'auto', 'cutting_plane', 'dual_ascent', 'cccp', 'subgradient'}
+        five positives, more than 5,000,000 values, or is not in memory), and a solver that is an
+        object keeps its own. `alpha_` says what it was.
+    solver : {'auto', 'cutting_plane', 'dual_ascent', 'cccp', 'subgradient'}, object or function
         'auto' takes the cutting plane for convex surrogates, CCCP for the two ramps, and
-        subgradient descent for 'ts_alg2'.
+        subgradient descent for 'ts_alg2'. ``CuttingPlane(alpha=0.1, tol=1e-8)``, another solver of
+        the package, or an object of your own with a number `alpha` and a method ``solve(risk,
+        w_init, callback)`` is used as it is: its fields count, and what is given here as well has
+        to agree (`alpha`, `tol`, `max_iter`, `time_limit`; `positive` has to be given here, too). A
+        function is called as ``solver(risk, alpha)``. Your own return a `SolverResult`, whose
+        objective is checked at its w, or the weights w alone: then there is no lower bound.
     tol : float
         Relative gap, ``(objective - lower_bound) / max(objective, 1e-3)``, at which to stop; for
         CCCP the gap to the best point of the last majorant.
@@ -190,7 +197,7 @@ class PAPKRanker(LinearRanker):
     depth: int | float | str | None = DEPTH
     user_weight: str = "equal"
     alpha: float | str = ALPHA
-    solver: str = "auto"
+    solver: Any = "auto"
     tol: float = 1e-6
     max_iter: int | None = None
     time_limit: float | None = None
@@ -208,6 +215,18 @@ class PAPKRanker(LinearRanker):
     user_scaling: str | None = None
     positive: bool = False
     missing: str | None = None
+
+    @classmethod
+    def paper(
+        cls, k: int, surrogate: str | Surrogate = "avg", alpha: float = 1e-2, **settings: Any
+    ) -> Self:
+        """Ranker of the paper's problem: a user's best k negatives count, columns are as they are.
+
+        ``PAPKRanker(k, surrogate, alpha=alpha, depth=None, standardize=False, policy="exclude")``:
+        users with fewer than k negatives are left out. `settings` are further parameters, such as
+        `solver`.
+        """
+        return cls(k, surrogate, None, alpha=alpha, policy="exclude", standardize=False, **settings)
 
     def fit(
         self,
@@ -287,7 +306,8 @@ class PAPKRanker(LinearRanker):
         check_missing(self.missing)
         check_standardize(self.standardize)
         penalty.check_alpha(self.alpha)
-        any_alpha = 1.0 if penalty.is_auto(self.alpha) else self.alpha
+        strength = self._strength()
+        any_alpha = 1.0 if penalty.is_auto(strength) else strength
         self._make_solver(self.make_surrogate(), any_alpha)
 
     def fit_risk(self, risk: Any) -> Self:
@@ -362,8 +382,8 @@ class PAPKRanker(LinearRanker):
         self.scale_ = risk.column_scale
         is_sparse = risk.is_sparse if everyone is None else everyone.is_sparse
         self._common_scale = has_common_scale(self.standardize, is_sparse)
-        self.alpha_ = self.alpha
-        if penalty.is_auto(self.alpha):
+        self.alpha_ = self._strength()
+        if penalty.is_auto(self.alpha_):
             given = risk if everyone is None else everyone
             self.alpha_ = automatic_alpha_of(given, risk, self.positive, self.time_limit)
         self._setting = replace(self._given_setting(), alpha=self.alpha_)
@@ -380,7 +400,8 @@ class PAPKRanker(LinearRanker):
             start = np.concatenate([start, beside])
         if start is not None and self.scale_ is not None:
             start = start * self.scale_
-        solver = solver.suited_to(risk) if self.solver == "auto" else solver
+        is_auto = isinstance(self.solver, str) and self.solver == "auto"
+        solver = solver.suited_to(risk) if is_auto else solver
         checkpoint = None if self.checkpoint is None else as_checkpoint(self.checkpoint)
         lines = Lines(self.verbose)
         watch = lines.watching(self.callback)
@@ -392,7 +413,16 @@ class PAPKRanker(LinearRanker):
     def _given_setting(self) -> Setting:
         return Setting.of(self.surrogate, self.depth, self.user_weight, self.alpha)
 
+    def _strength(self) -> Any:
+        """The alpha that was given, here or in a solver object; 'auto' where none was."""
+        if not penalty.is_auto(self.alpha) or isinstance(self.solver, str):
+            return self.alpha
+        own = given_solver.alpha_of(self.solver)
+        return self.alpha if own is None else own
+
     def _make_solver(self, surrogate: Surrogate, alpha: Any) -> Any:
+        if not isinstance(self.solver, str):
+            return self._given_solver(surrogate, alpha)
         settings = {"tol": self.tol, "max_iter": self.max_iter, "time_limit": self.time_limit}
         if self.random_state is not None:
             check_seed(self.random_state)
@@ -402,3 +432,18 @@ class PAPKRanker(LinearRanker):
         settings["positive"] = self.positive
         settings |= self._extra_settings()
         return make_solver(self.solver, surrogate, alpha, **settings)
+
+    def _given_solver(self, surrogate: Surrogate, alpha: Any) -> Any:
+        """The solver that is an object; what the ranker says beside it has to agree."""
+        solver_name(self.solver, surrogate)  # refuses surrogates that it cannot solve
+        check_signs(self.positive)
+        for name in ("random_state", "solver_options"):
+            if getattr(self, name) is not None:
+                raise InputError(f"{name} is for solvers by name: give it to the solver's object")
+        if self.callback is not None and given_solver.alpha_of(self.solver) is None:
+            raise InputError("callback: a function of (risk, alpha) calls none back")
+        settings = ("tol", "max_iter", "time_limit", "positive")
+        defaults = {field.name: field.default for field in fields(PAPKRanker)}
+        given = {name: getattr(self, name) for name in settings}
+        given = {name: value for name, value in given.items() if value != defaults[name]}
+        return given_solver.ready(self.solver, alpha, given)

@@ -15,7 +15,7 @@ from structsvm_papk.data import validation
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.rows import refuse_weights
 from structsvm_papk.errors import InputError, check_callback, check_choice, whole_number
-from structsvm_papk.rankers import penalty
+from structsvm_papk.rankers import given_solver, penalty
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.dual_ascent import DualAscent
@@ -43,13 +43,19 @@ _SOLVERS: dict[str, Any] = {
 SOLVERS = ("auto", *_SOLVERS)
 
 
-def solver_name(name: str, surrogate: Surrogate) -> str:
-    """The solver called `name`, where it can solve the surrogate.
+def solver_name(name: Any, surrogate: Surrogate) -> str:
+    """The solver called `name`, where it can solve the surrogate; of an object what it is called.
 
     ``auto`` is the cutting plane for convex surrogates, in whose place `CuttingPlane.suited_to` may
     put the dual ascent when the data are known, CCCP for those with convex majorants
     (Ramp, ClippedRamp), and subgradient descent for the rest (TS_alg2).
     """
+    if not isinstance(name, str):
+        given_solver.check_solver(name)
+        named = [known for known, cls in _SOLVERS.items() if type(name) is cls]
+        if not named:
+            return given_solver.name_of(name)
+        name = named[0]
     check_choice("solver", name, SOLVERS)
     if name == "auto":
         if surrogate.convex:
