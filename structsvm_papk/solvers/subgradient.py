@@ -10,7 +10,8 @@ import numpy as np
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError, check_choice, check_number
 from structsvm_papk.solvers.oracle import evaluated
-from structsvm_papk.solvers.result import SolverResult, Status
+from structsvm_papk.solvers.result import SolverResult, Status, relative_gap
+from structsvm_papk.solvers.rounding import CONTRADICTION
 from structsvm_papk.solvers.solver import Run, Solver, check_signs, digest_of, finite_start
 
 _SEEDS_OF_STARTS = 1 << 20
@@ -20,9 +21,9 @@ _SEEDS_OF_STARTS = 1 << 20
 class SubgradientDescent(Solver[SolverResult]):
     """``w <- w - eta/sqrt(t+1) (alpha w + g_t)`` on ``alpha/2 ||w||^2 + R(w)``.
 
-    Works with every risk, convex or not. There is no certificate: the lower bound is -inf, and the
-    status at the end 'finished'. From a checkpoint the steps that are left go on from its point; an
-    average is over those.
+    Works with every risk, convex or not. It has no certificate of its own: without `lower_bound`
+    that of the result is -inf, and the status at the end is 'finished'. From a checkpoint the steps
+    that are left go on from its point; an average is over those.
 
     Parameters
     ----------
@@ -44,6 +45,12 @@ class SubgradientDescent(Solver[SolverResult]):
     positive : bool
         Minimise over w >= 0: every step, and the start, is followed by the projection
         ``w <- max(w, 0)``.
+    tol : float
+        Relative gap to `lower_bound` at which to stop; the average is looked at once, at the end.
+    lower_bound : float, optional
+        A lower bound of the optimum that is known, such as ``CuttingPlane(alpha).solve(risk)
+        .lower_bound`` for the same alpha, risk and signs. The history and the result have it, with
+        the gap to it. Refused as soon as an objective is below it.
 
     References
     ----------
@@ -59,6 +66,8 @@ class SubgradientDescent(Solver[SolverResult]):
     seed: int = 0
     time_limit: float | None = None
     positive: bool = False
+    tol: float = 1e-6
+    lower_bound: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -66,6 +75,7 @@ class SubgradientDescent(Solver[SolverResult]):
         check_choice("keep", self.keep, ("best", "last", "average"))
         check_number("start_scale", self.start_scale, least=0.0)
         check_signs(self.positive)
+        check_number("lower_bound", self.lower_bound, optional=True)
 
     @classmethod
     def paper(
@@ -109,6 +119,8 @@ class _Run(Run[SolverResult]):
         self.n_steps = 0
 
     def begin(self):
+        if self.config.lower_bound is not None:
+            self.lower_bound = self.config.lower_bound
         if self.saved is not None:
             self.n_steps = len(self.history)
             self.w = finite_start(self.saved.w, self.w.size, "the start")
@@ -118,7 +130,10 @@ class _Run(Run[SolverResult]):
 
     def loop(self):
         while self.n_steps < self.config.max_iter:
-            status = self.judge(np.inf, self._step(), spent=False)
+            stop = self._step()
+            # of an average nothing is known before the end
+            gap = np.inf if self.config.keep == "average" else self.gap()
+            status = self.judge(gap, stop, spent=False)
             if status is not None:
                 return status
             self.offer()
@@ -126,7 +141,12 @@ class _Run(Run[SolverResult]):
             w = self.total / self.n_total
             self.best_w, self.best = w, self._evaluate(w)[0]
             self.record()
-        return Status.FINISHED
+        return Status.CONVERGED if self.gap() <= self.tol else Status.FINISHED
+
+    def result(self, status, notes):
+        if self.config.lower_bound is not None:
+            notes = (*notes, "The lower bound was given.")
+        return super().result(status, notes)
 
     def _step(self):
         config = self.config
@@ -158,4 +178,10 @@ class _Run(Run[SolverResult]):
                 f"the risk is {value} after {self.passes} evaluations; lower eta or rescale X"
             )
         alpha = self.config.alpha
-        return alpha / 2 * (w @ w) + value, alpha * w + subgradient
+        objective = alpha / 2 * (w @ w) + value
+        if relative_gap(objective, self.lower_bound) < -CONTRADICTION:
+            raise InputError(
+                f"lower_bound={self.lower_bound:.9g}, but there is a w with the objective "
+                f"{objective:.9g}: the bound is of another alpha or risk, or of positive weights"
+            )
+        return objective, alpha * w + subgradient

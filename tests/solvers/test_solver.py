@@ -6,6 +6,7 @@ import shutil
 import sys
 import weakref
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -155,7 +156,7 @@ def test_an_interrupt_at_any_call_leaves_a_point_and_its_objective(solver, surro
         *((each, {"alpha": alpha}, "alpha") for each in SOLVERS for alpha in WRONG),
         *((each, {"alpha": 0.0}, "alpha") for each in SOLVERS[:-1]),
         *((each, {"time_limit": limit}, "time_limit") for each in SOLVERS for limit in (0.0, "1")),
-        *((each, {"tol": 0.0}, "tol") for each in SOLVERS[:-1]),
+        *((each, {"tol": 0.0}, "tol") for each in SOLVERS),
         *((CuttingPlane, {"max_iter": most}, "max_iter") for most in (0, 2.5, None, "5")),
         *((each, {"max_iter": 0}, "max_iter") for each in (DualAscent, CCCP, SubgradientDescent)),
         (GlobalRamp, {"max_boxes": 0}, "max_boxes"),
@@ -164,6 +165,7 @@ def test_an_interrupt_at_any_call_leaves_a_point_and_its_objective(solver, surro
         (CuttingPlane, {"n_blocks": 0}, "n_blocks"),
         (CCCP, {"continuation": (10.0, 100.0)}, "continuation"),
         (SubgradientDescent, {"eta": 0.0}, "eta"),
+        (SubgradientDescent, {"lower_bound": -np.inf}, "lower_bound"),
         (SubgradientDescent, {"keep": "first"}, "best, last, average"),
     ],
 )
@@ -230,6 +232,31 @@ def test_approaches_the_certified_optimum_from_above_without_a_certificate(keep)
     assert best.lower_bound <= result.objective <= best.objective * 1.01
     assert result.status is Status.FINISHED and not result.converged
     assert result.lower_bound == -np.inf and result.data_passes == result.n_iter
+
+
+@pytest.mark.parametrize("keep", ["best", "last", "average"])
+def test_a_known_bound_is_reported_with_the_gap_and_ends_the_run(keep):
+    oracle = risk("ts")
+    known = CuttingPlane(0.1, tol=1e-8).solve(oracle).lower_bound
+    descent = SubgradientDescent(0.1, eta=1.0, max_iter=300, keep=keep, lower_bound=known)
+    plain = replace(descent, lower_bound=None).solve(oracle)
+    result = descent.solve(oracle)
+    assert np.array_equal(result.w, plain.w) and result.lower_bound == known
+    assert result.status is Status.FINISHED and "The lower bound was given." in result.message
+    assert result.gap == pytest.approx((plain.objective - known) / plain.objective)
+    assert result.history[-1].gap == result.gap > descent.tol
+    enough = replace(descent, tol=1.5 * result.gap).solve(oracle)
+    assert enough.status is Status.CONVERGED and enough.gap <= 1.5 * result.gap
+    assert (enough.n_iter < result.n_iter) == (keep != "average")
+
+
+@pytest.mark.parametrize("off", [1.001, 2.0])
+def test_a_bound_of_another_problem_is_refused(off):
+    oracle = risk("ts")
+    best = CuttingPlane(0.1, tol=1e-8).solve(oracle)
+    descent = SubgradientDescent(0.1, lower_bound=off * best.objective)
+    with pytest.raises(InputError, match="bound is of another alpha or risk"):
+        descent.solve(oracle, w_init=best.w)
 
 
 class Tents:
