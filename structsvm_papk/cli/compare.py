@@ -1,4 +1,4 @@
-"""``compare``: the cutting plane against subgradient descent on one file."""
+"""``compare``: solvers side by side on one file, cutting plane and subgradient descent."""
 
 import math
 from collections.abc import Sequence
@@ -43,9 +43,10 @@ def compare(
     positive: bool = options.POSITIVE,
     as_json: bool = options.JSON,
 ) -> None:
-    """Cutting plane against subgradient descent with the same data passes.
+    """Solvers side by side: cutting plane and subgradient descent, same data passes.
 
-    Prints objective, certified lower bound, gap, data passes, seconds and pAp@k of every run.
+    Prints objective, certified lower bound, gap, data passes, seconds and pAp@k of every run. Two
+    rankers are compared by evaluate --compare.
     """
     names = surrogate or ["all"]
     names = list(dict.fromkeys(n for name in names for n in (CONVEX if name == "all" else [name])))

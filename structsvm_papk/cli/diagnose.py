@@ -26,7 +26,9 @@ def diagnose(
     *,
     data: Path = options.DATA,
     k: list[int] | None = PROBLEM(
-        None, "Number of items that a user is shown. Repeat for more.", flags="--k"
+        None,
+        "Items of a list (user or query) that are shown; repeat for more.",
+        flags="--k",
     ),
     surrogate: list[str] | None = PROBLEM(None, "Only this one; repeat for more."),
     users: int = PROBLEM(

@@ -46,12 +46,17 @@ class Rules:
     )
     preset: str | None = _RULES(
         None,
-        f"{', '.join(PRESETS)}. By default icml2020, the paper's rules; with --qrels catalogue, "
-        "and trec_eval for a run.",
+        f"{', '.join(PRESETS)}. By default icml2020, the paper's rules (ties are errors); "
+        "with --qrels catalogue, and trec_eval for a run.",
         "NAME",
     )
     ties: str | None = _RULES(None, "loss, half, win, threshold or trec_eval.", "RULE")
-    few_negatives: str | None = _RULES(None, "exclude, raise, normalise or as_wins.", "RULE")
+    few_negatives: str | None = _RULES(
+        None,
+        "What a list with fewer than k negatives counts in pap@k and pauc@k: exclude (left out), "
+        "raise, normalise (by the pairs that exist) or as_wins (missing ones as ranked below).",
+        "RULE",
+    )
     no_positives: str | None = _RULES(None, "exclude, zero, one, nan or raise.", "RULE")
     mean: str | None = _RULES(None, "user, positives, pairs or pooled.", "RULE")
     gains: str = _RULES(
@@ -102,8 +107,8 @@ class Uncertainty:
 
     compare: Path | None = _SURE(
         None,
-        "A second scorer on the same users: another score column of the table, or a table, a model "
-        "file, a file of scores or a run, as the first.",
+        "Paired comparison with a second ranker on the same users: another score column of the "
+        "table, or a table, a model file, a file of scores or a run, as the first.",
         "OTHER",
     )
     require_better: bool = _SURE(
@@ -158,7 +163,7 @@ def evaluate(
     data: Path | None = options.argument(None, "Data to score, when FILE is a model file."),
     as_json: bool = options.JSON,
 ) -> None:
-    """Ranking metrics per user, their means with intervals, and comparisons.
+    """Ranking metrics per list (user or query), means with intervals, comparisons.
 
     Says what every rule did: ties, users without a positive or with too few negatives. Exit status
     1 where no user can be used for any of the metrics, and with --require-better where the scores
@@ -304,7 +309,7 @@ def _any_user(table: MetricTable) -> bool:
     """Whether some metric has a user; says which have none, and why."""
     without = [summary for summary in table.summary() if summary.n_used == 0]
     for summary in without:
-        why = [f"{n} with {rule.replace('_', ' ')}" for rule, n in summary.touched.items() if n]
+        why = [f"{n} with {rule.replace('_', ' ')}" for rule, n in summary.by_rule.items() if n]
         console.warn(
             f"{summary.metric}: no user can be used ({', '.join(why) or 'no value'} of "
             f"{summary.n_users} users); another k, or another rule, may help"
@@ -325,10 +330,10 @@ def _csv(evaluation: Evaluation) -> str:
 def _show(evaluation: Evaluation, scorers: tuple[str, str]) -> None:
     table, level = evaluation.table, f">{evaluation.heading}"
     rows: list[Sequence[str]] = [
-        (s.metric, *mean_text(row, "-"), str(s.n_used), s.touched_words() or "-")
+        (s.metric, *mean_text(row, "-"), str(s.n_used), s.rules_applied() or "-")
         for s, row in zip(table.summary(), evaluation.overall, strict=True)
     ]
-    columns = ["metric", ">mean", level, ">users used", ">touched by a rule"]
+    columns = ["metric", ">mean", level, ">users used", ">rules applied"]
     title = f"{table.users.size} users, relevant items: {table.relevant_items}"
     console.print_table(title, columns, rows)
     if table.segments:

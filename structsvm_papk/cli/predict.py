@@ -32,7 +32,7 @@ def predict(
     ),
     as_json: bool = options.JSON,
 ) -> None:
-    """Score every row of a file with a model, or list the best of each user.
+    """Score rows with a model, or print the top of each list (user or query).
 
     Columns user, item (by its name in the file) and score, with --top also rank; rows stay in
     their order, larger scores rank higher. Where the file names no items there is the row's number,

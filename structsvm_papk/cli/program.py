@@ -37,11 +37,11 @@ _PANELS = {
         "tune": "Choose surrogate, depth and alpha on held-out users, and train with them.",
         "fit": "Train a ranker and write a model file.",
         "fuse": "Put the lists of several retrievers or recommenders into one.",
-        "predict": "Score every row of a file with a model, or list the best of each user.",
+        "predict": "Score rows with a model, or print the top of each list (user or query).",
     },
     "Measure": {
-        "evaluate": "Ranking metrics per user, their means with intervals, and comparisons.",
-        "compare": "Cutting plane against subgradient descent with the same data passes.",
+        "evaluate": "Ranking metrics per list (user or query), means with intervals, comparisons.",
+        "compare": "Solvers side by side: cutting plane and subgradient descent, same data passes.",
         "bound": "How far can the risk on a sample be from the population's?",
     },
     "Understand": {

@@ -54,8 +54,9 @@ class Conventions:
     ties : {"loss", "half", "win", "threshold", "trec_eval"}
         Equal scores, see the module's table.
     few_negatives : {"exclude", "raise", "normalise", "as_wins"}
-        pAp@k and pAUC(0, k/n_neg] of a user with fewer than k negatives: leave the user out,
-        raise, divide by the pairs that exist, or count each missing negative as ranked below.
+        pAp@k and pAUC(0, k/n_neg] of a user that has fewer than k negatives, however long its list:
+        leave the user out (the paper's rule), raise, divide by the pairs that exist, or count each
+        missing negative as ranked below.
     no_positives : {"exclude", "zero", "one", "nan", "raise"}
         A user without positives: left out of the mean, given a value, NaN (which makes the mean
         NaN), or an error.
@@ -68,8 +69,9 @@ class Conventions:
         Equal weight per user (the paper calls it Micro), weight n_pos, weight n_pos * n_neg, or
         the metric of all rows as one list.
     insufficient_handling : {"ignore", "exclude", "raise"}
-        A truncated list too short to decide pAp@k or pAUC@k: take what is there (understates),
-        leave the user out, or raise.
+        A list that was cut before k negatives and all positives were shown, so that pAp@k or pAUC@k
+        is not known (the user may well have k): take what is there (understates), leave the user
+        out, or raise. Without cut lists it says nothing.
     population : {"raise", "listed", "judged", "both", "either"}
         Whose lists count beside all relevant pairs: `listed`, every user with a list; `judged`,
         every user with a pair, without a list all relevant items are missed (trec_eval -c);

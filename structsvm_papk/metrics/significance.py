@@ -191,7 +191,9 @@ def compare(
     n_resamples: int = 9999,
     seed: int = 0,
 ) -> list[Comparison]:
-    """Paired tests of two scorers, one Comparison per metric.
+    """Paired comparison of two rankings, user by user; one Comparison per metric.
+
+    Solvers side by side are `rankers.compare`.
 
     Parameters
     ----------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -30,29 +31,44 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Summary:
-    """One metric's mean (NaN where no user is left), and the users that each rule touched."""
+    """One metric's mean (NaN where no user is left), and the users that each rule concerned."""
 
     metric: str
     value: float
     n_users: int
     n_used: int
-    touched: dict[str, int]
+    by_rule: dict[str, int]
     conventions: Conventions
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         value = None if np.isnan(self.value) else self.value
-        return vars(self) | {"value": value, "conventions": dict(vars(self.conventions))}
+        content = vars(self) | {"value": value, "conventions": dict(vars(self.conventions))}
+        return content | {"touched": self.by_rule}  # the old name, until 0.4
 
-    def touched_words(self, space: str = " ") -> str:
-        """Users touched by each rule, for people; empty where there are none."""
-        counts = self.touched.items()
+    @property
+    def touched(self) -> dict[str, int]:
+        """The old name of `by_rule`, until 0.4."""
+        _warn_of_touched()
+        return self.by_rule
+
+    def rules_applied(self, space: str = " ") -> str:
+        """Users that each rule concerned, for people; empty where there are none."""
+        counts = self.by_rule.items()
         return ", ".join(f"{n} {rule.replace('_', space)}" for rule, n in counts if n)
 
     def __str__(self) -> str:
-        rules = self.touched_words("_")
+        rules = self.rules_applied("_")
         mean = f"{self.metric} {self.value:.6g} over {self.n_used} of {self.n_users} users"
         return f"{mean} ({rules})" if rules else mean
+
+
+def _warn_of_touched() -> None:
+    warnings.warn(
+        "`touched` is called `by_rule`; the old name goes with 0.4",
+        DeprecationWarning,
+        stacklevel=3,
+    )
 
 
 @dataclass(frozen=True)
@@ -85,11 +101,11 @@ class MetricTable:
     left_out : ndarray of bool, shape (n_users, n_metrics)
         Users that do not enter the mean.
     n_pos, n_neg : ndarray of int, shape (n_users,)
-    touched : dict of str to dict of str to ndarray of bool
-        Per metric and rule, the users it touched.
+    by_rule : dict of str to dict of str to ndarray of bool
+        Per metric and rule, the users it concerned.
     conventions : Conventions
     gain : bool
-        False: values are risks, 1 - gain.
+        False: values are risks, 1 minus the metric.
     pooled : dict of str to float
         The metrics of all rows as one list, when the mean is `pooled`; the rules for lists without
         positives and with few negatives hold for that one list as well.
@@ -108,7 +124,7 @@ class MetricTable:
     left_out: np.ndarray
     n_pos: np.ndarray
     n_neg: np.ndarray
-    touched: dict[str, dict[str, Array]]
+    by_rule: dict[str, dict[str, Array]]
     conventions: Conventions
     gain: bool = True
     pooled: dict[str, float] = field(default_factory=dict)
@@ -178,19 +194,19 @@ class MetricTable:
         value, n_used = self.mean(metric), int(self.used(metric).sum())
         if self.is_pooled:  # every row takes part, or there is no value
             n_used = 0 if np.isnan(value) else self.users.size
-        touched = {rule: int(mask.sum()) for rule, mask in self.touched[metric].items()}
-        return Summary(metric, value, self.users.size, n_used, touched, self.conventions)
+        by_rule = {rule: int(mask.sum()) for rule, mask in self.by_rule[metric].items()}
+        return Summary(metric, value, self.users.size, n_used, by_rule, self.conventions)
 
     def take(self, mask: Array) -> MetricTable:
         """The table of some users, without segments; a pooled mean has to be computed afresh."""
         self.refuse_pooled("a table of some users")
-        touched = {
+        by_rule = {
             name: {rule: rows[mask] for rule, rows in rules.items()}
-            for name, rules in self.touched.items()
+            for name, rules in self.by_rule.items()
         }
         of_users = ("users", "values", "left_out", "n_pos", "n_neg")
         kept = {name: getattr(self, name)[mask] for name in of_users}
-        return replace(self, **kept, touched=touched, segments=())
+        return replace(self, **kept, by_rule=by_rule, segments=())
 
     def to_columns(self) -> dict[str, Array]:
         """Dict of arrays, as a polars frame takes them: user, n_pos, n_neg and each metric."""
@@ -202,6 +218,12 @@ class MetricTable:
         import pandas as pd
 
         return pd.DataFrame(self.to_columns())
+
+    @property
+    def touched(self) -> dict[str, dict[str, Array]]:
+        """The old name of `by_rule`, until 0.4."""
+        _warn_of_touched()
+        return self.by_rule
 
     @property
     def relevant_items(self) -> str:
@@ -216,9 +238,9 @@ class MetricTable:
         return f"MetricTable of {self.users.size} users\n{self}"
 
     def _repr_html_(self) -> str:
-        head = ("metric", "mean", "users used", "touched by a rule")
+        head = ("metric", "mean", "users used", "rules applied")
         rows = [
-            (s.metric, f"{s.value:.4f}", f"{s.n_used} of {s.n_users}", s.touched_words() or "none")
+            (s.metric, f"{s.value:.4f}", f"{s.n_used} of {s.n_users}", s.rules_applied() or "none")
             for s in self.summary()
         ]
         rules = f"{self.conventions}; relevant items: {self.relevant_items}"
@@ -261,12 +283,14 @@ def evaluate(
         groups, of any dtype and order, are the users of the rows; indptr says instead where each
         user's rows begin, as in CSR. With neither, or with groups="one_list", there is one list.
     preset : str or Conventions, optional
-        The set of rules, `icml2020` (the paper's, the default), `icml2020-code`, `rectools`,
-        `sklearn`, `trec_eval`, or `catalogue`, the default beside `relevant`. The following
-        arguments override single ones.
+        The set of rules: by default `icml2020`, the rules of the paper (ties count as errors, users
+        that a metric is not defined for are left out); `icml2020-code`, `rectools`, `sklearn`,
+        `trec_eval`, or `catalogue`, the default beside `relevant`. The following arguments
+        override single ones.
     ties, few_negatives, no_positives, ideal, mean : str, optional
     insufficient_handling, population : str, optional
-        See `Conventions`.
+        See `Conventions`: `few_negatives` is for users that *have* fewer than k negatives,
+        `insufficient_handling` for lists that were *cut* (`list_length`) before k of them.
     list_length : int or array of int, optional
         How many top items of each list were shown (truncated lists). Positives further down
         count 0; `auc` is refused, since it needs the whole list. With the rules `half` and
@@ -279,7 +303,8 @@ def evaluate(
     gains : {"linear", "exponential"} or callable, optional
         Gain of a graded label in NDCG.
     gain : bool
-        True: larger is better. False: risk = 1 - gain.
+        True: larger is better. False: every value v becomes the risk 1 - v, as the paper and
+        bounds have it.
     segments : dict of str to array, optional
         Columns with a value per row or per user. The table's `segments` then holds the metrics
         per value: of whole lists where a column is constant within users, otherwise of lists
@@ -407,7 +432,7 @@ def evaluate_lists(
         left_out=made.left_out,
         n_pos=made.counts[:, _kernels.N_POS],
         n_neg=made.counts[:, _kernels.N_NEG],
-        touched=made.touched,
+        by_rule=made.by_rule,
         conventions=rules,
         gain=gain,
         pooled=pooled,

@@ -28,13 +28,13 @@ _SHOWN = 5
 class Values:
     """Values (n_users, n_metrics), NaN where there are none.
 
-    `left_out` marks those that do not enter a mean, `touched` whom each rule touches, by metric;
+    `left_out` marks those that do not enter a mean, `by_rule` whom each rule concerns, by metric;
     `counts` has shape (n_users, 6), see `_kernels`.
     """
 
     values: Array
     left_out: Array
-    touched: dict[str, dict[str, Array]]
+    by_rule: dict[str, dict[str, Array]]
     counts: Array
 
 
@@ -70,12 +70,12 @@ def values_of(
 
     # 4. the rules say which value a user has, and whether it enters the mean
     left_out = np.zeros(values.shape, dtype=bool)
-    touched = {}
+    by_rule = {}
     for m, one in enumerate(asked):
-        masks = _touched(one, values[:, m], rows, counts)
+        masks = _by_rule(one, values[:, m], rows, counts)
         left_out[:, m] = _apply_rules(one, values[:, m], masks, rows, rules)
-        touched[one.name] = masks
-    return Values(values=values, left_out=left_out, touched=touched, counts=counts)
+        by_rule[one.name] = masks
+    return Values(values=values, left_out=left_out, by_rule=by_rule, counts=counts)
 
 
 def _discounts(
@@ -197,8 +197,8 @@ def _named(rows: RankedLists, mask: Array) -> str:
     return f"{users.size} users ({shown}{', ..' if users.size > _SHOWN else ''})"
 
 
-def _touched(asked: Asked, values: Array, rows: RankedLists, counts: Array) -> dict[str, Array]:
-    """Masks of the users that each rule touches for one metric."""
+def _by_rule(asked: Asked, values: Array, rows: RankedLists, counts: Array) -> dict[str, Array]:
+    """Masks of the users that each rule concerns, for one metric."""
     metric = asked.metric
     no_positives = counts[:, _kernels.N_POS] == 0
     if metric.graded and rows.gains is not None:
@@ -221,7 +221,7 @@ def _touched(asked: Asked, values: Array, rows: RankedLists, counts: Array) -> d
 def _apply_rules(
     asked: Asked, values: Array, masks: dict[str, Array], rows: RankedLists, rules: Conventions
 ) -> Array:
-    """Put the values of touched users in place; who is left out of the mean."""
+    """Put the values that rules set in place; who is left out of the mean."""
     empty = masks["no_positives"]
     few = masks.get("few_negatives")
     short = masks.get("insufficient")

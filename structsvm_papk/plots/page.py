@@ -105,10 +105,10 @@ def mean_text(row: dict[str, Any], absent: str = "–") -> tuple[str, str]:
 
 def _summary(evaluation: Evaluation) -> dict[str, Any]:
     rows = [
-        [s.metric, *mean_text(row), f"{s.n_used} of {s.n_users}", s.touched_words() or "none"]
+        [s.metric, *mean_text(row), f"{s.n_used} of {s.n_users}", s.rules_applied() or "none"]
         for s, row in zip(evaluation.table.summary(), evaluation.overall, strict=True)
     ]
-    head = ["metric", "mean", evaluation.heading, "users used", "touched by a rule"]
+    head = ["metric", "mean", evaluation.heading, "users used", "rules applied"]
     return {"head": head, "rows": rows}
 
 

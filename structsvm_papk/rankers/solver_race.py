@@ -116,9 +116,10 @@ def compare(
     positive: bool = False,
     **limits: Any,
 ) -> list[Run]:
-    """Cutting plane against subgradient descent, surrogate by surrogate.
+    """Solvers side by side: cutting plane and subgradient descent, surrogate by surrogate.
 
-    Subgradient descent is given as many passes over the data as the cutting plane took.
+    Subgradient descent is given as many passes over the data as the cutting plane took. Two
+    rankers are compared by `metrics.compare`.
 
     Parameters
     ----------

@@ -44,13 +44,8 @@ _RANGES: dict[str, dict[str, Any]] = {
     "seed": {"least": 0},
     "time_limit": {"above": 0, "optional": True},
 }
-_LIMITS = (
-    "tol",
-    "max_iter",
-    "time_limit",
-    "qp_solver",
-    "lower_bound",
-)  # when to stop, not where to go
+# when to stop, not where to go
+_LIMITS = ("tol", "max_iter", "time_limit", "qp_solver", "lower_bound")
 _FARTHEST = 1e120  # entry of a start; its square, and that of its multiples, must have room
 _RUNS: ContextVar[tuple[Run[Any], ...]] = ContextVar("runs", default=())
 

@@ -150,7 +150,7 @@ def test_ranks_one_list_and_rules(tmp_path, capsys):
     path.write_text("user,item,label,a,b\n1,p,0,1,2\n1,q,1,2,1\n2,p,1,1,2\n2,q,1,2,1\n")
     ranks = [path, "--rank", "a", "-m", "pap@1", "--preset", "rectools", "--interval", "kl"]
     (row,) = found(capsys, *ranks)["metrics"]
-    assert (row["value"], row["touched"]["few_negatives"]) == (0.5, 1)
+    assert (row["value"], row["by_rule"]["few_negatives"]) == (0.5, 1)
     compared = found(capsys, *ranks, "--compare", "b")["comparison"][0]
     assert compared["difference"] == -0.5
     whole.write_text("score,label\n3,1\n2,0\n1,1\n")

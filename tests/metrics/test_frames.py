@@ -119,7 +119,7 @@ def test_users_of_one_table_only():
         shown[shown.user_id != 1], liked[liked.user_id != 3], "pap@1", unmatched="count"
     )
     np.testing.assert_array_equal(counted.values[:, 0], [0, 1, np.nan])
-    assert counted.summary("pap@1").touched["no_positives"] == 1
+    assert counted.summary("pap@1").by_rule["no_positives"] == 1
 
 
 @pytest.mark.parametrize(

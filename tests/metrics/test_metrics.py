@@ -60,7 +60,7 @@ def test_scikit_learn_numbers_ties_and_grades_included():
     for k in (None, 3, 10, 40):
         name = "ndcg" if k is None else f"ndcg@{k}"
         table = metrics.evaluate([name], rows[0], grades.ravel(), rows[2], preset="sklearn")
-        assert table[name][7] == 0.0 and table.summary(name).touched["no_positives"] == 1
+        assert table[name][7] == 0.0 and table.summary(name).by_rule["no_positives"] == 1
         assert table.mean(name) == pytest.approx(ndcg_score(grades, scores, k=k), abs=1e-12)
 
 
@@ -89,7 +89,7 @@ def test_rules_for_users_without_positives_and_with_few_negatives():
         table = metrics.evaluate(["pap@1", "ap"], *example(), no_positives=rule)
         np.testing.assert_array_equal(table["ap"][1], value)
         summary = table.summary("ap")
-        assert summary.touched["no_positives"] == 1
+        assert summary.by_rule["no_positives"] == 1
         assert summary.n_users == 4
         assert summary.n_used == (3 if rule == "exclude" else 4)
         assert np.isnan(summary.value) == (rule == "nan")
@@ -137,8 +137,12 @@ def test_summaries_and_frames_of_a_table():
     scores, labels, groups = example()
     scores = np.maximum(scores, -0.5) - (scores < -1)
     table = metrics.evaluate(["pap@2", "auc"], scores, labels, groups)
-    assert table.summary("pap@2").touched == {"no_positives": 1, "ties": 2, "few_negatives": 2}
-    assert table.summary("auc").touched == {"no_positives": 1, "ties": 2, "no_negatives": 1}
+    with pytest.warns(DeprecationWarning, match="`touched` is called `by_rule`"):
+        assert table.touched == table.by_rule
+    with pytest.warns(DeprecationWarning, match="`touched` is called `by_rule`"):
+        assert table.summary("pap@2").touched == table.summary("pap@2").by_rule
+    assert table.summary("pap@2").by_rule == {"no_positives": 1, "ties": 2, "few_negatives": 2}
+    assert table.summary("auc").by_rule == {"no_positives": 1, "ties": 2, "no_negatives": 1}
     assert "2 few_negatives" in str(table)
     assert table.summary("pap@2").as_dict()["conventions"]["ties"] == "loss"
     assert table.to_pandas()["user"].tolist() == [10, 20, 30, 40]

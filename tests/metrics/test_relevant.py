@@ -286,7 +286,7 @@ def test_the_numbers_of_trec_eval_recorded(seed):
         assert complete.mean(name) == pytest.approx(over_all, abs=1e-9), name
     assert table.relevance.n_without_list == 1
     assert table.relevance.n_unjudged == 3
-    assert table.summary("ap").touched["ties"] > 15
+    assert table.summary("ap").by_rule["ties"] > 15
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -331,7 +331,7 @@ def test_ties_by_item_without_pairs():
         "rr", [1.0, 1.0, 1.0], [0, 1, 0], [7, 7, 7], items=["a", "b", "c"], preset="trec_eval"
     )
     assert table.mean("rr") == 0.5
-    assert table.summary("rr").touched["ties"] == 1
+    assert table.summary("rr").by_rule["ties"] == 1
 
 
 # means over queries by pytrec_eval-terrier 0.5.11, in the order of TREC

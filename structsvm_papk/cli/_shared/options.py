@@ -55,7 +55,10 @@ ALPHA = (
     "columns and p positives."
 )
 _FILES = "svmlight (qid: in the rows, or FILE.query beside it), CSV, TSV or Parquet; .gz too."
-_USERS = f"User column; by default the first of {', '.join(USER_COLUMNS)} (or userId, ..)."
+_USERS = (
+    "Column of users or queries, one list each; by default the first of "
+    f"{', '.join(USER_COLUMNS)} (or userId, ..)."
+)
 _NO_FEATURE = (
     "A column that is no feature; repeat for more. Items (item, docno, movieid, ..) and other ids "
     "(names that end in _id or Id) never are."
@@ -87,8 +90,9 @@ HOLES = (
     "column in its list, and columns with holes get a weight for that. By default refused."
 )
 _POLICY = (
-    "Users without a positive or with too few negatives: exclude or raise; cap, in training and by "
-    "default there: few negatives count as they are."
+    "Users without a positive, or with fewer negatives than --depth (--k) counts: exclude leaves "
+    "them out, raise refuses them; cap, for training and by default there, counts the negatives "
+    "that they have, and leaves out those without any or without a positive."
 )
 
 
@@ -128,7 +132,7 @@ POSITIVE = PROBLEM(
 )
 MODEL_FLAGS = "--model --output -o"  # of a model that is written; the first is the name
 DATA = argument(..., _FILES)
-K = PROBLEM(..., "Number of items that a user is shown.", flags="--k")
+K = PROBLEM(..., "Number of items of a list (user or query) that are shown.", flags="--k")
 ONE_LIST = READING(False, "All rows are one ranked list.", flags="--one-list")
 _STANDARDIZE: dict[str, bool | str] = {"auto": "auto", "yes": True, "no": False}
 _PLOTS = (".png", ".svg", ".pdf")
