@@ -325,13 +325,21 @@ def _looks_like(path: Path, names: tuple[str, ...]) -> bool:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[bytes]]]:
-    """Numbered lines with their fields; blank lines are none."""
+    """Numbered lines with their fields; blank lines are none.
+
+    A carriage return alone ends a line, too, as the parsers have it.
+    """
     with _open(path) as file:
-        for number, line in enumerate(file, start=1):
+        lines = (part for line in file for part in _without_end(line).split(b"\r"))
+        for number, line in enumerate(lines, start=1):
             text = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
             fields = text.split()
             if fields:
                 yield number, fields
+
+
+def _without_end(line: bytes) -> bytes:
+    return line.removesuffix(b"\n").removesuffix(b"\r")
 
 
 def _first_bad_line(path: Path, names: tuple[str, ...]) -> str | None:

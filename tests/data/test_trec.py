@@ -182,3 +182,16 @@ def test_what_no_run_can_hold_is_not_written(tmp_path, frame, tag, message):
     with pytest.raises(InputError, match=message):
         write_run(path, pd.DataFrame(frame), tag)
     assert path.read_text() == "old"
+
+
+@pytest.mark.parametrize("end", ["\r", "\n", "\r\n"])
+def test_lines_are_counted_alike_whatever_ends_them(end, tmp_path):
+    path = tmp_path / "j.qrels"
+    path.write_bytes(end.join(["q1 0 b 1", "q1 0 e 1", "q2 0 c 1", "q2 0 c 2", ""]).encode())
+    with pytest.raises(InputError, match=r"line 4: document 'c' .* already on line 3"):
+        read_judgments(path)
+    path.write_bytes(end.join(["q1 0 b 1", "q1 0 e x", ""]).encode())
+    with pytest.raises(InputError, match="line 2: the grade 'x'"):
+        read_judgments(path)
+    path.write_bytes(end.join(["q1 0 b 1", "q1 0 e 2", ""]).encode())
+    assert read_judgments(path)["grade"].tolist() == [1, 2]

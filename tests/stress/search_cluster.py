@@ -9,6 +9,7 @@ objective is computed again in this process. Workers are processes; a restart ta
 import logging
 import os
 import sys
+import time
 from functools import cache
 from threading import Thread
 
@@ -63,8 +64,9 @@ def check(seed, report, only=None):
     result = solver.solve(DaskRisk(surrogate, parts, client), callback=disturb)
     for act in acts:
         act.join()
-    cluster.scale(3)
-    client.wait_for_workers(3, timeout=120)
+    while len(client.scheduler_info(n_workers=-1)["workers"]) < 3:  # the next problem's
+        cluster.scale(3)
+        time.sleep(0.3)
     report.counts[f"{event}: {result.status}"] += 1
     value = alpha / 2 * (result.w @ result.w) + EmpiricalRisk(surrogate, data)(result.w)[0]
     if abs(value - result.objective) > 1e-9 * max(1.0, value):
