@@ -111,10 +111,14 @@ class OwnSolver:
         seconds = time.perf_counter() - started
         is_result = isinstance(returned, SolverResult)
         w = self._weights(returned.w if is_result else returned, risk.n_features)
-        objective = float(self.alpha / 2 * (w @ w) + evaluated(risk, w)[0])
+        with np.errstate(over="ignore"):
+            objective = float(self.alpha / 2 * (w @ w) + evaluated(risk, w)[0])
+        if not np.isfinite(objective):
+            raise InputError(f"solver {name} returns weights so large that their objective is inf")
         if is_result:
-            self._check(returned, objective)
-            return replace(returned, w=w, alpha=self.alpha)
+            result = self._typed(returned)
+            self._check(result, objective, evaluated(risk, np.zeros_like(w))[0])
+            return replace(result, w=w, alpha=self.alpha)
         end = Progress(1, seconds, 1, objective, -np.inf, 0)  # how it got there is not known
         return SolverResult(w, objective, -np.inf, Status.FINISHED, (end,), self.alpha)
 
@@ -129,7 +133,23 @@ class OwnSolver:
             raise InputError(f"solver {name_of(self.solver)} has positive=True, but w.min() < 0")
         return w
 
-    def _check(self, result: SolverResult, objective: float) -> None:
+    def _typed(self, result: SolverResult) -> SolverResult:
+        """The result with its fields as the types that they are declared to be."""
+        try:
+            return replace(
+                result,
+                objective=float(result.objective),
+                lower_bound=float(result.lower_bound),
+                status=Status(result.status),
+                history=tuple(result.history),
+                notes=(result.notes,) if isinstance(result.notes, str) else tuple(result.notes),
+            )
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"solver {name_of(self.solver)} returns a SolverResult that is none: {error}"
+            ) from None
+
+    def _check(self, result: SolverResult, objective: float, at_zero: float) -> None:
         """Refuse a result that contradicts the risk or itself."""
         room = _AGREES * max(abs(objective), RISK_SCALE)
         if not abs(result.objective - objective) <= room:
@@ -141,6 +161,16 @@ class OwnSolver:
             raise InputError(
                 f"solver {name_of(self.solver)} returns the lower bound {result.lower_bound:.9g} "
                 f"above its own objective {result.objective:.9g}"
+            )
+        if result.lower_bound > at_zero + room:
+            raise InputError(
+                f"solver {name_of(self.solver)} returns the lower bound {result.lower_bound:.9g}, "
+                f"but the objective of w = 0 is {at_zero:.9g}"
+            )
+        if result.status in (Status.CONVERGED, Status.DEGENERATE) and result.gap == np.inf:
+            raise InputError(
+                f"solver {name_of(self.solver)} returns the status {result.status} without a lower "
+                "bound: 'finished' says that the steps are done"
             )
 
 

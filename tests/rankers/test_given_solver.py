@@ -180,3 +180,37 @@ def test_the_preset_is_the_problem_of_the_paper(surrogate):
     result = CuttingPlane(1e-2, tol=1e-8).solve(risk)
     assert ranker.result_.objective == pytest.approx(result.objective, rel=1e-7)
     assert 0 < result.objective < 0.9  # w = 0 has 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"status": "done"}, "a SolverResult that is none: 'done' is not a valid Status"),
+        ({"status": None}, "a SolverResult that is none"),
+        ({"lower_bound": None}, "a SolverResult that is none: float"),
+        ({"history": None}, "a SolverResult that is none: 'NoneType'"),
+        ({"notes": None}, "a SolverResult that is none: 'NoneType'"),
+        ({"lower_bound": -np.inf}, "the status converged without a lower bound"),
+        (
+            {"w": np.ones(3), "objective": "right", "lower_bound": 1.5},
+            "lower bound 1.5, but the objective of w = 0 is 1",
+        ),
+    ],
+)
+def test_a_result_that_is_none_or_proves_nothing_is_refused(changes, words):
+    changes = dict(changes)
+    if "w" in changes:
+        changes["w"] = -5 * np.ones(3)  # far from the optimum, with an objective above the bound
+        data = RankingData.from_groups(*ROWS).standardized()
+        risk = EmpiricalRisk(make_surrogate("ts", 2, 0.9), data, "cap")
+        changes["objective"] = 0.05 * 75 + risk(changes["w"])[0]
+    with pytest.raises(InputError, match=words):
+        PAPKRanker(2, "ts", solver=Plane(0.1, tuple(changes.items()))).fit(*ROWS)
+
+
+def test_a_status_may_be_a_text_and_weights_may_not_be_huge(tmp_path):
+    ranker = PAPKRanker(2, "ts", solver=Plane(0.1, (("status", "converged"), ("notes", "mine"))))
+    ranker.fit(*ROWS)
+    assert ranker.result_.message.startswith("Converged") and "mine" in ranker.result_.message
+    with pytest.raises(InputError, match="so large that their objective is inf"):
+        PAPKRanker(2, "ts", solver=lambda risk, alpha: np.full(3, 1e200)).fit(*ROWS)
