@@ -38,7 +38,7 @@ def warning_of_zero(
         f"w = 0 is the optimum of {surrogate.label} at depth {surrogate.depth or surrogate.k}"
         f"{' among weights >= 0' if positive else ''}, to within the tolerance, and ranks nothing"
     )
-    settings = {} if surrogate.depth == AUTO_DEPTH else {"depth": "auto"}
+    settings: dict[str, Any] = {} if surrogate.depth == AUTO_DEPTH else {"depth": "auto"}
     if risk is not None and everyone is not None:
         try:
             answer, settings = _what_leaves_zero(risk, everyone, alpha, max_seconds, positive)

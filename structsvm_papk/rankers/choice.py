@@ -90,7 +90,7 @@ def grid(
             settings.append(Setting.of(given, depth, weight, float(alpha), *columns))
     for setting in settings:
         surrogate = setting.make(k)
-        make_solver("auto", surrogate, setting.alpha)
+        make_solver("auto", surrogate, setting.strength)
         data.weighted(setting.user_weight)
         refuse_deeper_than_all(surrogate, data.most_negatives)
     unique = list(dict.fromkeys(settings))
@@ -313,7 +313,7 @@ def nearest_default(settings: Sequence[Setting], rule: Mapping[OfLists, float]) 
 
     def distance(i: int) -> tuple[float, ...]:
         setting = settings[i]
-        alpha = abs(float(np.log(setting.alpha / rule[setting.of_lists])))
+        alpha = abs(float(np.log(setting.strength / rule[setting.of_lists])))
         return n_differing(setting, rule), alpha, *(-x for x in order_of_depth(setting.depth))
 
     return min(range(len(settings)), key=distance)
@@ -341,7 +341,7 @@ def choose(
     certified = [i for i in tied if settings[i].kind.convex]
 
     def preference(i: int) -> tuple[float, ...]:
-        weaker = settings[i].alpha < rule[settings[i].of_lists]
+        weaker = settings[i].strength < rule[settings[i].of_lists]
         return n_differing(settings[i], rule), weaker, -means[i]
 
     return min(certified or tied, key=preference)

@@ -269,7 +269,7 @@ class PAPKRankerCV(LinearRanker):
         self._weights_given = lists.user_weight is not None
         lists = weighted(setting, lists)
         self._setting = setting
-        self.alpha_ = setting.alpha
+        self.alpha_ = setting.strength
         self.user_scaling_ = setting.user_scaling
         self.scale_ = lists.column_scale
         self._common_scale = has_common_scale(setting.standardize, lists.is_sparse)

@@ -94,7 +94,7 @@ class Training:
             limits["max_ties"] = 0
         limits["positive"] = self.ranker.positive
         limits |= self.solver_options
-        solver = make_solver("auto", surrogate, setting.alpha, **limits)
+        solver = make_solver("auto", surrogate, setting.strength, **limits)
         warm_start = warm_start if surrogate.convex else None
         w_init = w_init if warm_start is None else None  # cuts bring their point along
         result: SolverResult = solver.suited_to(risk).solve(
@@ -173,7 +173,7 @@ class Search:
                     values = scores[setting.user_scaling](coef)
                     stop |= self._note(setting, number, values, coef, seconds)
                     if w.any():
-                        starts.setdefault(setting.of_lists, {})[setting.alpha] = w
+                        starts.setdefault(setting.of_lists, {})[setting.strength] = w
         return stop
 
     def _key(self, fold: Fold, scaling: str | None) -> tuple[Any, ...]:
@@ -332,7 +332,7 @@ class _Chain:
                     setting,
                     risks[setting.depth],
                     self.training.ranker.cv_tol,
-                    w_init=starts.get(setting.alpha, next(iter(starts.values()), None)),
+                    w_init=starts.get(setting.strength, next(iter(starts.values()), None)),
                     warm_start=last.get(setting.depth),
                     callback=lambda _: self.stop.is_set(),
                     in_fold=True,
@@ -343,7 +343,7 @@ class _Chain:
                 if result.status is Status.DEGENERATE:
                     zero.append(setting)
             if w.any():
-                starts[setting.alpha] = w
+                starts[setting.strength] = w
             yield setting, w, time.perf_counter() - began
 
 
@@ -388,7 +388,7 @@ def _path_key(setting: Setting) -> tuple[str, str, str, str, float, float, float
     """Deep before shallow, strong regularisation before weak."""
     kind, depth = order_of_depth(setting.depth)
     scaling, units, weight = setting.of_lists
-    return scaling or "", str(units), weight, setting.name, -kind, -depth, -setting.alpha
+    return scaling or "", str(units), weight, setting.name, -kind, -depth, -setting.strength
 
 
 # --- fits that are kept in a folder for the next search -------------------------------------------

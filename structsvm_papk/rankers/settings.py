@@ -176,6 +176,12 @@ class Setting:
         return cls(replace(surrogate, depth=None), own, *others)
 
     @property
+    def strength(self) -> float:
+        """`alpha`, once the data have made it a number."""
+        assert not isinstance(self.alpha, str)
+        return self.alpha
+
+    @property
     def name(self) -> str:
         """What the surrogate is called."""
         return name_of(self.surrogate)
