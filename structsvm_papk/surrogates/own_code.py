@@ -185,9 +185,9 @@ def _package(module: str) -> str:
     return module.partition(".")[0]
 
 
-def _is_installed(module: str, own: set[str]) -> bool:
+def _is_installed(module: str | None, own: set[str]) -> bool:
     """Whether a module is not a user's: nobody edits it without another version."""
-    if _package(module) in own:
+    if module is None or _package(module) in own:  # None: of code that was run from a text
         return False
     return _is_known(module) or any(folder in _file(module).parts for folder in _PACKAGES)
 

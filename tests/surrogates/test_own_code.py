@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import threading
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from helpers.own import PowerPairs
 from structsvm_papk import PAPKRanker, PAPKRankerCV
 from structsvm_papk.datasets import linear_lists
 from structsvm_papk.errors import InputError
-from structsvm_papk.surrogates import check_surrogate
+from structsvm_papk.surrogates import Surrogate, check_surrogate
 from structsvm_papk.surrogates.own_code import code_digest
 
 pytestmark = pytest.mark.portable
@@ -187,3 +187,21 @@ def test_an_edit_is_tried_again(version):
     module.helping.more = lambda hinge: np.full(hinge.shape, np.nan)
     with pytest.raises(InputError, match="declares what it is not"):
         check_surrogate(surrogate)
+
+
+def test_a_class_that_was_run_from_a_text_is_told_by_its_code():
+    """Of what dataclasses write for it, nobody knows the module."""
+    digests = []
+    for margin in (1.0, 2.0):
+        names = {"__name__": "page", "Surrogate": Surrogate, "dataclass": dataclass}
+        text = f"""
+@dataclass(frozen=True)
+class Loss(Surrogate):
+    name = "loss"
+
+    def evaluate(self, scores, indptr, n_pos, first, last, values, coef, /):
+        values[first:last] = {margin}
+"""
+        exec(text, names)
+        digests.append(code_digest(names["Loss"](3)))
+    assert digests[0] != digests[1]
