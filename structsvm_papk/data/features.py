@@ -32,7 +32,8 @@ from structsvm_papk.solvers.rounding import Rounding, error_of_sum
 
 _OFFSET = 1024.0  # how many times its spread a column's values must be for origins to pay
 _STEPS = 4  # steps of the storage type within a user that are too few to be more than rounding
-_SMALLEST, _LARGEST = 1e-150, 1e150  # whose squares are numbers
+_SMALLEST, _LARGEST = 1e-150, 1e300  # deviations that a column can be divided by
+_COMMON = 1e150  # beside a larger one, other columns divided by the same number would be zero
 _BLOCK_VALUES = 1 << 17  # of X that are scored at a time: the scores of a block stay in the cache
 _SUMS = {"reassoc", "contract", "nsz"}
 
@@ -436,13 +437,13 @@ def check_standardize(how: Any) -> None:
 
 
 def scale_of(deviation: Array) -> Array:
-    """What columns are divided by: 1 for those without a deviation, or one without a square."""
-    return np.where(_usual(deviation), deviation, 1.0)
+    """What columns are divided by: 1 for those that are constant, or as good as that."""
+    return np.where((deviation > _SMALLEST) & (deviation < _LARGEST), deviation, 1.0)
 
 
 def common_scale_of(deviation: Array) -> Array:
     """One divisor for all columns: the root of their mean variance, constant ones left out."""
-    usual = deviation[_usual(deviation)]
+    usual = deviation[(deviation > _SMALLEST) & (deviation < _COMMON)]
     if not usual.size:
         return np.ones(deviation.size)
     largest = usual.max()
@@ -462,11 +463,6 @@ def column_scale_of(deviation: Array, how: bool | str, is_sparse: bool) -> Array
 def has_common_scale(how: bool | str, is_sparse: bool) -> bool:
     """Whether `standardize` divides all columns by one number."""
     return isinstance(how, str) and is_sparse
-
-
-def _usual(deviation: Array) -> Array:
-    """Columns that vary, and whose variance is a number."""
-    return (deviation > _SMALLEST) & (deviation < _LARGEST)
 
 
 def pooled(deviations: Sequence[Array], n_rows: Sequence[int]) -> Array:

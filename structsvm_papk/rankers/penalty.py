@@ -35,6 +35,7 @@ POWER = 1.5
 OF_ONE_LIST = 0.1
 _LEAST = 1e-150
 _MOST = 1e150
+_OVERFLOWS = 1e300  # as the variance of a column that is not divided by its own deviation
 
 
 @dataclass(frozen=True)
@@ -59,10 +60,13 @@ class Evidence:
     def of(cls, given: Any, trained: Any) -> Evidence:
         """Of what `fit` was given, and of the lists of it that train: lists, or a risk of both."""
         deviation = given.deviation()
-        scale = given.column_scale
+        if given.column_scale is not None:
+            deviation = deviation / given.column_scale
         n_lists = trained.effective_users
+        with np.errstate(over="ignore"):  # of columns that are left out below
+            variances = np.square(deviation)
         return cls(
-            variances=np.square(deviation if scale is None else deviation / scale),
+            variances=variances,
             n_lists=n_lists,
             n_pos=n_lists * (trained.total_positives / trained.n_users),
         )
@@ -70,22 +74,31 @@ class Evidence:
     @property
     def n_columns(self) -> float:
         """Effective number of columns, ``(sum var)^2 / sum var^2``; 1 where none varies."""
-        shares = self._shares
-        return float(shares.sum() ** 2 / np.square(shares).sum()) if shares.size else 1.0
+        varying = self._varying
+        if not varying.size:
+            return 1.0
+        shares = varying / varying.max()  # so that their squares are numbers
+        return float(shares.sum() ** 2 / np.square(shares).sum())
 
     @property
     def mean_variance(self) -> float:
         """Of the columns that vary; 1 where none does."""
-        if not self._shares.size:
+        varying = self._varying
+        if not varying.size:
             return 1.0
-        mean = float(self.variances.max() * self._shares.mean())
+        mean = varying.max() * np.mean(varying / varying.max())
         return float(np.clip(mean, _LEAST, _MOST))
 
     @property
-    def _shares(self) -> Array:
-        """Variances above zero over the largest, so that their squares are numbers."""
+    def _varying(self) -> Array:
+        """Variances above zero.
+
+        One that overflows would make the penalty so strong that the other columns had no weight,
+        so it counts, as the largest number there is room for, only where all overflow.
+        """
         varying = self.variances[self.variances > 0.0]
-        return varying / varying.max() if varying.size else varying
+        usual = varying[varying < _OVERFLOWS]
+        return usual if usual.size else np.minimum(varying, _OVERFLOWS)
 
 
 def automatic_alpha(evidence: Evidence) -> float:

@@ -1,7 +1,9 @@
 """`fuse`: from files to weights, files and advice; what it is given wrongly ends in one line."""
 
+import itertools
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -45,6 +47,23 @@ def test_example_runs_are_the_sample(sample, capsys):
         )
     assert len(fusion.read_judgments(sample / "dl20.qrels")) == len(year.judgments)
     assert "exists" in refused(capsys, "example-data", "--runs", sample)
+
+
+def test_a_score_of_1e300_is_survived(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    lines = {"a": [], "b": [], "judged": []}
+    for q, d in itertools.product(range(12), range(10)):
+        grade = int(d < 3)
+        lines["judged"].append(f"q{q} 0 d{d} {grade}")
+        for run_name in "ab":
+            score = 1e300 if (run_name, q, d) == ("a", 3, 2) else grade + rng.normal()
+            lines[run_name].append(f"q{q} Q0 d{d} {d + 1} {score} t")
+    for file, rows in lines.items():
+        (tmp_path / file).write_text("\n".join(rows) + "\n")
+    call = ("fuse", tmp_path / "a", tmp_path / "b", "--qrels", tmp_path / "judged", "--k", 3)
+    status, told = run_json(capsys, *call)
+    assert status == 0, told
+    assert 0 < told["alpha"] < 10
 
 
 def test_weights_are_learned_and_used_on_another_year(sample, tmp_path, capsys, monkeypatch):

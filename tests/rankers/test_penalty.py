@@ -12,7 +12,7 @@ from structsvm_papk.data.partitions import open_source
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import load_model
 from structsvm_papk.oracles import StreamedRisk
-from structsvm_papk.rankers import one_list
+from structsvm_papk.rankers import one_list, penalty
 from structsvm_papk.rankers.folds import make_folds
 
 
@@ -46,6 +46,28 @@ def test_columns_as_they_are_count_by_their_variance():
     assert ranker.alpha_ == pytest.approx(expected, rel=1e-12)
     moved = PAPKRanker(3, standardize=False).fit(1e5 * X, y, users)  # units do not matter
     assert moved.result_.objective == pytest.approx(ranker.result_.objective, rel=1e-5)
+
+
+@pytest.mark.parametrize("largest", [1e152, 1e300])
+def test_a_column_whose_variance_overflows_is_one_like_the_others(largest):
+    X, y, users = lists()
+    X[3, 0] = largest
+    ranker = PAPKRanker(3).fit(X, y, users)
+    assert ranker.alpha_ == pytest.approx(12 * (6 / y.sum()) ** 1.5, rel=1e-12)
+    assert ranker.result_.converged and np.isfinite(ranker.coef_).all()
+    assert np.abs(ranker.coef_[1:]).min() > 0
+
+
+def test_the_rule_is_a_number_where_variances_overflow():
+    some = penalty.Evidence(variances=np.array([np.inf, 2.0, 2.0]), n_lists=4.0, n_pos=8.0)
+    assert (some.n_columns, some.mean_variance) == (2, 2)  # of the others
+    assert penalty.automatic_alpha(some) == pytest.approx(24 * 0.25**1.5)
+    variances = np.array([np.inf, np.inf, 0.0])
+    evidence = penalty.Evidence(variances=variances, n_lists=4.0, n_pos=8.0)
+    assert evidence.n_columns == 2 and evidence.mean_variance == 1e150
+    assert penalty.automatic_alpha(evidence) == pytest.approx(1.5e150)
+    one_list = penalty.Evidence(variances=variances, n_lists=1.0, n_pos=8.0)
+    assert penalty.automatic_alpha(one_list) == pytest.approx(1e149)
 
 
 def test_weights_of_users_count_as_many_as_equal_ones_of_the_same_certainty():
