@@ -18,6 +18,7 @@ from structsvm_papk.data.user_scaling import completed_rows
 from structsvm_papk.datasets import retrieval_runs
 
 RRF = 60  # the usual constant
+DEPTH = 0.5  # of all ways: that of `missing`, so that they differ in what a hole is
 
 
 class Lists:
@@ -88,7 +89,7 @@ def filled_by(make):
 
     def way(lists, train, test, k, relevant):
         X, groups = lists.X, lists.groups
-        ranker = PAPKRanker(k=k, policy="cap")
+        ranker = PAPKRanker(k=k, policy="cap", depth=DEPTH)
         rows = make(X[train], groups[train], X[train])
         ranker.fit(rows, lists.grades[train] >= relevant, groups[train])
         return ranker.predict(make(X[test], groups[test], X[train]))
@@ -135,6 +136,7 @@ def comb_sum(lists, train, test, k, relevant):
 
 WAYS = {
     'missing="lowest"': by_setting(),
+    'missing="lowest", depth=0.9': by_setting(depth=0.9),
     'missing="lowest", positive=True': by_setting(positive=True),
     'missing="lowest", user_scaling="standardize"': by_setting(user_scaling="standardize"),
     'missing="lowest", user_scaling="minmax"': by_setting(user_scaling="minmax"),

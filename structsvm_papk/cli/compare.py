@@ -48,6 +48,7 @@ def compare(
     Prints objective, certified lower bound, gap, data passes, seconds and pAp@k of every run. Two
     rankers are compared by evaluate --compare.
     """
+    weighting = weighting.suited_to(reading.missing)
     names = surrogate or ["all"]
     names = list(dict.fromkeys(n for name in names for n in (CONVEX if name == "all" else [name])))
     for name in names:

@@ -45,6 +45,7 @@ def diagnose(
     """
     if not k:
         raise InputError("give --k, the number of items that a user is shown; repeat for more")
+    weighting = weighting.suited_to(reading.missing)
     names = surrogate or SURROGATES
     for name in names:
         if name not in SURROGATES:

@@ -41,6 +41,7 @@ def fit(
 
     Ctrl-C keeps the best model so far.
     """
+    weighting = weighting.suited_to(reading.missing)
     ranker = PAPKRanker(
         k, surrogate, weighting.negatives, weighting.user_weight,
         options.parse_alpha(alpha), solver,

@@ -54,13 +54,13 @@ class Grid:
     )
     positive: bool = options.POSITIVE
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self, missing: str | None) -> dict[str, Any]:
         """The parameters of `PAPKRankerCV`."""
         settings: dict[str, Any] = {
             "k": self.k, "surrogates": self.surrogate, "positive": self.positive,
             "standardize": options.parse_standardize(self.standardize),
             "user_weights": self.user_weight, "alphas": self.alpha,
-            "depths": [options.parse_depth(text) for text in self.depth or ()],
+            "depths": [options.parse_depth(text, missing) for text in self.depth or ()],
             "user_scaling": [options.parse_scaling(text) for text in self.user_scaling or ()],
         }  # fmt: skip
         return {name: value for name, value in settings.items() if value not in (None, [])}
@@ -134,8 +134,8 @@ def tune(
     with console.bar("fits on folds") as update, warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
         ranker = PAPKRankerCV(
-            **grid.settings(), **choice.settings(), **stopping.limits(), policy=policy,
-            missing=reading.missing,
+            **grid.settings(reading.missing), **choice.settings(), **stopping.limits(),
+            policy=policy, missing=reading.missing,
             checkpoint=checkpoint, callback=_watch(update),
         )  # fmt: skip
         try:

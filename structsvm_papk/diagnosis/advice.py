@@ -38,7 +38,7 @@ def warning_of_zero(
         f"w = 0 is the optimum of {surrogate.label} at depth {surrogate.depth or surrogate.k}"
         f"{' among weights >= 0' if positive else ''}, to within the tolerance, and ranks nothing"
     )
-    settings: dict[str, Any] = {} if surrogate.depth == AUTO_DEPTH else {"depth": "auto"}
+    settings: dict[str, Any] = {} if surrogate.depth == AUTO_DEPTH else {"depth": AUTO_DEPTH}
     if risk is not None and everyone is not None:
         try:
             answer, settings = _what_leaves_zero(risk, everyone, alpha, max_seconds, positive)
@@ -58,7 +58,7 @@ def _what_leaves_zero(
     """What the critical depth is, for the text, and settings whose optimum is not zero."""
     surrogate = risk.surrogate
     if positive:
-        deeper = [(AUTO_DEPTH, {"depth": "auto"})] if surrogate.depth != AUTO_DEPTH else []
+        deeper = [(AUTO_DEPTH, {"depth": AUTO_DEPTH})] if surrogate.depth != AUTO_DEPTH else []
         signed: list[Any] = [(surrogate.depth, {"positive": False})]
         return "", _first_not_zero(risk, everyone, alpha, [*deeper, *signed], positive)
     if not has_test(surrogate):  # no critical depth is known
@@ -74,7 +74,7 @@ def _deeper(
     least = answer.informative_from
     if not risk.convex or (least is None and not answer.out_of_time):
         return {}
-    tried: list[tuple[Any, dict[str, Any]]] = [(AUTO_DEPTH, {"depth": "auto"})]
+    tried: list[tuple[Any, dict[str, Any]]] = [(AUTO_DEPTH, {"depth": AUTO_DEPTH})]
     if least is not None:
         tried += [(depth, {"depth": depth, "policy": "cap"}) for depth in (least, answer.deepest)]
     return _first_not_zero(risk, everyone, alpha, tried)

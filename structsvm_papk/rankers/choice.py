@@ -16,11 +16,11 @@ from structsvm_papk.data.user_scaling import check_user_scaling
 from structsvm_papk.errors import InputError, as_floats, as_names, check_choice
 from structsvm_papk.oracles.list_risk import refuse_deeper_than_all, users_needed
 from structsvm_papk.rankers.settings import (
-    AUTO_DEPTH,
     DEFAULT,
     USER_WEIGHTS,
     OfLists,
     Setting,
+    as_depth,
     make_solver,
     order_of_depth,
 )
@@ -48,6 +48,7 @@ def grid(
     standardize: bool | str,
     rule: Mapping[OfLists, float],
     usual_columns: bool = True,
+    missing: str | None = None,
 ) -> list[Setting]:
     """Every combination once, of lists that are scaled already.
 
@@ -69,7 +70,7 @@ def grid(
     for weight in weights:
         check_choice("user_weights", weight, USER_WEIGHTS)
     weights = ("equal",) if data.user_weight is not None else weights
-    auto, (depths, few_depths) = _is_auto(depths), _depths(depths)
+    auto, (depths, few_depths) = _is_auto(depths), _depths(depths, missing)
     lists = {"surrogates": surrogates, "depths": depths, "user_weights": weights}
     for name, values in lists.items():
         _refuse_empty(name, values)
@@ -87,7 +88,8 @@ def grid(
         _refuse_empty("alphas", strengths)
         for depth, alpha in product(tried, strengths):
             columns = user_scaling, standardize
-            settings.append(Setting.of(given, depth, weight, float(alpha), *columns))
+            parts = depth, weight, float(alpha), *columns
+            settings.append(Setting.of(given, *parts, missing=missing))
     for setting in settings:
         surrogate = setting.make(k)
         make_solver("auto", surrogate, setting.strength)
@@ -165,14 +167,14 @@ def _is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == "auto"
 
 
-def _depths(depths: Any) -> tuple[Any, Any]:
+def _depths(depths: Any, missing: str | None) -> tuple[Any, Any]:
     """Depths of the convex surrogates, and of the others.
 
     'auto': that of `PAPKRanker`, and k for the others, whose fits take ten times as long.
     """
     if not _is_auto(depths):
         return (as_names("depths", depths),) * 2
-    return (AUTO_DEPTH,), (None,)
+    return (as_depth("auto", missing),), (None,)
 
 
 def _alphas(alphas: Any, usual: float, multiples: Sequence[float]) -> Array:
@@ -193,11 +195,14 @@ class Candidates:
     settings : list of Setting
     rule : dict of float
         The alpha that `PAPKRanker` takes, by what tells lists that are trained on apart.
+    default : Setting
+        What else it takes.
     """
 
     data: dict[str | None, RankingData]
     settings: list[Setting]
     rule: dict[OfLists, float]
+    default: Setting = DEFAULT
 
 
 class HeldOut:
@@ -305,7 +310,9 @@ class Choice:
         )
 
 
-def nearest_default(settings: Sequence[Setting], rule: Mapping[OfLists, float]) -> int:
+def nearest_default(
+    settings: Sequence[Setting], rule: Mapping[OfLists, float], default: Setting = DEFAULT
+) -> int:
     """The setting that differs from `PAPKRanker`'s default in the fewest parts.
 
     Of several that with the nearest alpha, then the deepest. `rule` has the default's alpha.
@@ -314,7 +321,8 @@ def nearest_default(settings: Sequence[Setting], rule: Mapping[OfLists, float]) 
     def distance(i: int) -> tuple[float, ...]:
         setting = settings[i]
         alpha = abs(float(np.log(setting.strength / rule[setting.of_lists])))
-        return n_differing(setting, rule), alpha, *(-x for x in order_of_depth(setting.depth))
+        parts = n_differing(setting, rule, default)
+        return parts, alpha, *(-x for x in order_of_depth(setting.depth))
 
     return min(range(len(settings)), key=distance)
 
@@ -325,6 +333,7 @@ def choose(
     scores: HeldOut,
     among: list[int],
     rule: Mapping[OfLists, float],
+    default: Setting = DEFAULT,
 ) -> int:
     """The index of the chosen setting of some that were scored on the same folds.
 
@@ -342,13 +351,13 @@ def choose(
 
     def preference(i: int) -> tuple[float, ...]:
         weaker = settings[i].strength < rule[settings[i].of_lists]
-        return n_differing(settings[i], rule), weaker, -means[i]
+        return n_differing(settings[i], rule, default), weaker, -means[i]
 
     return min(certified or tied, key=preference)
 
 
-def n_differing(setting: Setting, rule: Mapping[OfLists, float]) -> int:
+def n_differing(setting: Setting, rule: Mapping[OfLists, float], default: Setting = DEFAULT) -> int:
     """In how many parts a setting differs from the default, whose alpha is that of the rule."""
     own = setting.as_dict()
-    default = DEFAULT.as_dict() | {"alpha": rule[setting.of_lists]}
-    return sum(own[name] != default[name] for name in own)
+    usual = default.as_dict() | {"alpha": rule[setting.of_lists]}
+    return sum(own[name] != usual[name] for name in own)

@@ -62,7 +62,8 @@ class PAPKRanker(LinearRanker):
         How many of a user's best negatives count in training: a number of at least k (what becomes
         of users with fewer says `policy`), a share of each user's negatives, or None for k, as in
         the paper, where many optima are w = 0. 'auto' is a surrogate object's own, else a share of
-        0.9.
+        0.9, or of 0.5 with `missing`: the last negatives are those that hardly any source
+        returned, and putting these still further down is no help at the top.
     user_weight : {'equal', 'positives'}
         What a user counts in the mean: the same, or its number of positives. For other weights
         give `fit` a sample_weight.
@@ -411,7 +412,8 @@ class PAPKRanker(LinearRanker):
         return self._finish(risk.exclusions, risk, everyone)
 
     def _given_setting(self) -> Setting:
-        return Setting.of(self.surrogate, self.depth, self.user_weight, self.alpha)
+        given = self.surrogate, self.depth, self.user_weight, self.alpha
+        return Setting.of(*given, missing=self.missing)
 
     def _strength(self) -> Any:
         """The alpha that was given, here or in a solver object; 'auto' where none was."""

@@ -35,11 +35,11 @@ from structsvm_papk.rankers.penalty import Evidence, automatic_alpha, is_auto
 from structsvm_papk.rankers.ranker import PAPKRanker
 from structsvm_papk.rankers.search import KeptFits, Search, Training, Trial
 from structsvm_papk.rankers.settings import (
-    DEFAULT,
     USER_WEIGHTS,
     Lines,
     OfLists,
     Setting,
+    default_setting,
     k_of,
     name_of,
     order_of_depth,
@@ -82,7 +82,8 @@ class PAPKRankerCV(LinearRanker):
         As for `PAPKRanker`.
     depths : 'auto' or sequence of int, float, None
         Training depths, see `PAPKRanker`, such as ``(None, 0.5, 0.9)``. 'auto': a surrogate
-        object's own, else a share of 0.9, or k for surrogates that are not convex.
+        object's own, else a share of 0.9 (0.5 with `missing`), or k for surrogates that are not
+        convex.
     user_weights : sequence of {'equal', 'positives'}
         Not used where `fit` gets a sample_weight.
     alphas : 'auto' or sequence of float
@@ -252,13 +253,16 @@ class PAPKRankerCV(LinearRanker):
                 surrogates = surrogates[:1]  # which one hardly matters for how columns are scaled
             values = surrogates, self.depths, self.user_weights, self.alphas
             is_usual = columns == choices[0] or not is_auto(self.user_scaling)
-            settings += grid(self.n_shown, *values, lists, *columns, rule, is_usual)
-        return Candidates(scaled, settings, rule)
+            settings += grid(
+                self.n_shown, *values, lists, *columns, rule, is_usual, missing=self.missing
+            )
+        return Candidates(scaled, settings, rule, default_setting(self.missing))
 
     def _usual_alpha(self, lists: RankingData, user_weight: str) -> float:
         """What `PAPKRanker` takes on these lists."""
         weighed = lists if lists.user_weight is not None else lists.weighted(user_weight)
-        needed, setting, policy = users_needed(DEFAULT.make(self.n_shown), self.policy)
+        usual = default_setting(self.missing).make(self.n_shown)
+        needed, setting, policy = users_needed(usual, self.policy)
         trained = weighed.usable(needed, policy, setting)
         return automatic_alpha(Evidence.of(lists, trained))
 

@@ -129,7 +129,8 @@ class Search:
             for number, fold in enumerate(folds)
         ]
         self.scores = HeldOut(len(self.settings), whose)
-        self.default = nearest_default(self.settings, self.rule)
+        self.usual = candidates.default
+        self.default = nearest_default(self.settings, self.rule, self.usual)
         self.lines, self.started = lines, time.perf_counter()
         self.seconds = np.full((len(self.settings), len(folds)), np.nan)
         self.alive = np.ones(len(self.settings), dtype=bool)
@@ -265,7 +266,8 @@ class Search:
 
     def chosen(self, selection: str) -> int:
         """The index of the setting that a rule takes, of those that saw most folds."""
-        return choose(selection, self.settings, self.scores, self.finished(), self.rule)
+        among = self.finished()
+        return choose(selection, self.settings, self.scores, among, self.rule, self.usual)
 
     def n_seen(self) -> Array:
         """On how many folds each setting was tried."""

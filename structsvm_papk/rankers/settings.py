@@ -25,6 +25,9 @@ from structsvm_papk.solvers.subgradient import SubgradientDescent
 from structsvm_papk.surrogates import SURROGATES, Surrogate, check_surrogate, make_surrogate
 
 AUTO_DEPTH = 0.9  # share of the negatives that depth='auto' counts
+# The same where `missing` is set: the last negatives are those that hardly any source returned,
+# and what puts these still further down is no help at the top (docs/howto/missing.md).
+AUTO_DEPTH_OF_HOLES = 0.5
 # What a fit without further settings takes, in Python and on the command line: docs/howto/tune.md.
 SURROGATE = "avg"
 DEPTH = "auto"
@@ -91,7 +94,7 @@ def make_solver(name: str, surrogate: Surrogate, alpha: float, **settings: Any) 
     return solver(alpha=alpha, **{key: value for key, value in given.items() if key in known})
 
 
-def as_depth(depth: int | float | str | None) -> int | float | None:
+def as_depth(depth: int | float | str | None, missing: str | None = None) -> int | float | None:
     """The training depth that surrogates take, of one that may be 'auto'."""
     if isinstance(depth, str):
         if depth != "auto":
@@ -99,7 +102,7 @@ def as_depth(depth: int | float | str | None) -> int | float | None:
                 f"depth={depth!r} must be a whole number of at least k, a share between 0 and 1, "
                 "None for k, or 'auto'"
             )
-        return AUTO_DEPTH
+        return AUTO_DEPTH if missing is None else AUTO_DEPTH_OF_HOLES
     return depth
 
 
@@ -155,10 +158,10 @@ class Setting:
         return OfLists(self.user_scaling, self.standardize, self.user_weight)
 
     @classmethod
-    def of(cls, surrogate: Any, depth: Any, *others: Any) -> Setting:
+    def of(cls, surrogate: Any, depth: Any, *others: Any, missing: str | None = None) -> Setting:
         """A setting of a name, or of an object, whose own depth has to agree with the given one."""
         if not isinstance(surrogate, Surrogate):
-            return cls(surrogate, as_depth(depth), *others)
+            return cls(surrogate, as_depth(depth, missing), *others)
         check_surrogate(surrogate)
         name, own = surrogate.name, surrogate.depth
         if name in SURROGATES and surrogate.is_custom:
@@ -167,7 +170,7 @@ class Setting:
                 "is: give the class a `name` of its own"
             )
         if own is None or isinstance(depth, str):
-            own = as_depth(depth) if own is None else own
+            own = as_depth(depth, missing) if own is None else own
         elif as_depth(depth) != own:
             raise InputError(
                 f"depth={depth!r}, but surrogate {surrogate.label} has depth={own!r}: give one of "
@@ -221,6 +224,11 @@ def order_of_depth(depth: int | float | None) -> tuple[float, float]:
 
 
 DEFAULT = Setting(SURROGATE, as_depth(DEPTH), "equal", ALPHA)
+
+
+def default_setting(missing: str | None) -> Setting:
+    """What `PAPKRanker` takes as it comes, but for `missing`."""
+    return replace(DEFAULT, depth=as_depth(DEPTH, missing))
 
 
 def weighted(setting: Setting, data: RankingData) -> RankingData:

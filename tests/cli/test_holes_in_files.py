@@ -72,6 +72,26 @@ def test_compare_tune_and_diagnose(paths, capsys):
     assert gains["train"] == gains["test"]
 
 
+@pytest.mark.parametrize("depth", [None, 0.9, "k"])
+def test_the_depth_of_holes_where_none_is_given(paths, capsys, depth):
+    data, model_file = paths / "a.csv", paths / "m.model"
+    given = ("--k", 3, *(() if depth is None else ("--depth", depth)))
+    right = {None: 0.5, 0.9: 0.9, "k": None}[depth]
+    for command, more in {
+        "fit": ("-o", model_file),
+        "compare": ("--surrogate", "avg"),
+        "diagnose": ("--surrogate", "avg", "--users", 0),
+    }.items():
+        _, told = run_json(capsys, command, data, *given, "--missing", "lowest", *more)
+        assert told["depth"] == right, command
+    assert load_model(model_file).depth == right
+    tuned = ("tune", data, *given, "--missing", "lowest", "--surrogate", "avg", "--cv", 2)
+    _, told = run_json(capsys, *tuned)
+    assert told["chosen"]["depth"] == right
+    _, told = run_json(capsys, *tuned, "--depth", "auto")
+    assert 0.5 in {tried["depth"] for tried in told["settings"]}
+
+
 def test_what_reads_in_pieces_refuses(paths, capsys):
     more = ("--k", 3, "--missing", "lowest", "-o", paths / "m", "--memory-budget", "1GB")
     assert run("fit", paths / "a.parquet", *more) == 2

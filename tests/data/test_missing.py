@@ -14,6 +14,7 @@ from structsvm_papk.data.user_scaling import USER_SCALINGS, completed_rows, scal
 from structsvm_papk.errors import InputError
 from structsvm_papk.files import load_model
 from structsvm_papk.rankers import UserScaler
+from structsvm_papk.surrogates import make_surrogate
 
 N_LISTS, SIZE, N_FEATURES = 12, 40, 4
 
@@ -81,7 +82,7 @@ def test_the_problem_is_that_of_columns_made_by_hand(how, standardize, positive)
     filled, holes = by_hand(X, GROUPS, how)
     beside = np.hstack([filled, ~holes[:, :3]])
     settings = {"standardize": standardize, "positive": positive}
-    plain = ranker(missing=None, **settings).fit(beside, Y, GROUPS)
+    plain = ranker(missing=None, depth=0.5, **settings).fit(beside, Y, GROUPS)
     fitted = ranker(user_scaling=how, **settings).fit(X, Y, GROUPS)
     assert fitted.coef_.shape == fitted.missing_coef_.shape == (N_FEATURES,)
     np.testing.assert_allclose(fitted.result_.objective, plain.result_.objective, rtol=1e-8)
@@ -268,6 +269,30 @@ def test_a_search_makes_each_matrix_once_and_is_a_search_on_columns_made_by_hand
     np.testing.assert_allclose(search.best_score_, by_columns.best_score_, atol=2e-3)
     assert search.missing_coef_.shape == (N_FEATURES,)
     assert np.isfinite(search.predict(X, GROUPS)).all()
+
+
+def test_half_of_the_negatives_count_where_holes_are_filled():
+    """The optimum of depth 0.5, of the strength that the rule has at any depth; given ones stay."""
+    fitted = ranker().fit(X, Y, GROUPS)
+    half = ranker(depth=0.5).fit(X, Y, GROUPS)
+    most = ranker(depth=0.9).fit(X, Y, GROUPS)
+    assert (fitted.coef_ == half.coef_).all() and (fitted.coef_ != most.coef_).any()
+    assert fitted.alpha_ == half.alpha_ == most.alpha_
+    assert fitted.to_model().depth == 0.5 and most.to_model().depth == 0.9
+    assert PAPKRanker(k=3, missing=None).make_surrogate().depth == 0.9
+    own = make_surrogate("ts", 3, 7)
+    assert ranker(k=None, surrogate=own).make_surrogate() == own
+    assert ranker(surrogate=make_surrogate("ts", 3)).make_surrogate().depth == 0.5
+
+
+def test_the_default_that_a_search_measures_by_has_the_depth_of_holes():
+    settings = {"k": 3, "surrogates": ["avg"], "cv": 3, "missing": "lowest"}
+    search = PAPKRankerCV(**settings).fit(X, Y, GROUPS)
+    assert {tried["depth"] for tried in search.cv_results_["params"]} == {0.5}
+    usual = PAPKRanker(k=3, missing="lowest").fit(X, Y, GROUPS)
+    assert search.choice_.default.alpha == pytest.approx(usual.alpha_)
+    deeper = PAPKRankerCV(**settings, depths=(0.9, 0.5)).fit(X, Y, GROUPS)
+    assert deeper.choice_.default == search.choice_.default
 
 
 def test_warm_start_of_a_ranker_with_holes():

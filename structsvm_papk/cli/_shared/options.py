@@ -9,7 +9,7 @@ import math
 from dataclasses import MISSING, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import typer
 
@@ -72,8 +72,8 @@ _FIRST_INDEX = (
     "without one from 0 if the file uses index 0."
 )
 DEPTH = (
-    "Negatives of a user that count: a number of at least k, a share (0.9), auto (0.9), or k, as "
-    "in the paper. More keep w = 0 from being the optimum."
+    "Negatives of a user that count: a number of at least k, a share (0.9), auto (0.9; 0.5 with "
+    "--missing), or k, as in the paper. More keep w = 0 from being the optimum."
 )
 STANDARDIZE = (
     "Regularise columns in units of their standard deviation within users, so that their own units "
@@ -180,10 +180,10 @@ def say_columns(table: Any) -> None:
         console.warn(remark)
 
 
-def parse_depth(text: str) -> int | float | None:
+def parse_depth(text: str, missing: str | None = None) -> int | float | None:
     """The training depth that a text means; None for k."""
     if text in ("k", "auto"):
-        return None if text == "k" else as_depth(text)
+        return None if text == "k" else as_depth(text, missing)
     try:
         value = float(text)
     except ValueError:
@@ -246,6 +246,10 @@ class Weighting:
     def scaling(self) -> str | None:
         """The user scaling as rankers take it."""
         return parse_scaling(self.user_scaling)
+
+    def suited_to(self, missing: str | None) -> Self:
+        """The same with the depth that 'auto' stands for where holes are filled."""
+        return replace(self, depth=str(parse_depth(self.depth, missing) or "k"))
 
     def surrogate(self, name: str, k: int) -> Surrogate:
         """The surrogate called `name` at this depth."""
