@@ -18,7 +18,7 @@ from structsvm_papk.data.user_scaling import completed_rows
 from structsvm_papk.datasets import retrieval_runs
 
 RRF = 60  # the usual constant
-DEPTH = 0.9  # of all ways, so that they differ in what a hole is; `missing` by itself has 0.5
+DEPTH = 0.5  # of all ways: that of `missing`, so that they differ in what a hole is
 
 
 class Lists:
@@ -97,12 +97,12 @@ def filled_by(make):
     return way
 
 
-def by_setting(share_of_alpha=1.0, depth=DEPTH, **settings):
+def by_setting(share_of_alpha=1.0, **settings):
     """``PAPKRanker(missing="lowest")`` with further settings."""
 
     def way(lists, train, test, k, relevant):
         X, groups = lists.X, lists.groups
-        ranker = PAPKRanker(k=k, policy="cap", missing="lowest", depth=depth, **settings)
+        ranker = PAPKRanker(k=k, policy="cap", missing="lowest", **settings)
         labels = lists.grades[train] >= relevant
         ranker.fit(X[train], labels, groups[train])
         if share_of_alpha != 1.0:
@@ -136,7 +136,7 @@ def comb_sum(lists, train, test, k, relevant):
 
 WAYS = {
     'missing="lowest"': by_setting(),
-    'missing="lowest", depth=0.5': by_setting(depth=0.5),
+    'missing="lowest", depth=0.9': by_setting(depth=0.9),
     'missing="lowest", positive=True': by_setting(positive=True),
     'missing="lowest", user_scaling="standardize"': by_setting(user_scaling="standardize"),
     'missing="lowest", user_scaling="minmax"': by_setting(user_scaling="minmax"),
