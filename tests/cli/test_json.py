@@ -26,6 +26,7 @@ CASES = [
     slow("diagnose rows.csv --k 2"),
     "margins rows.csv --k 2 --per-user",
     slow("verify --effort quick --jobs 2"),
+    slow("fuse first.csv second.csv --qrels judged.csv --k 2 --cv 2"),
 ]
 
 
@@ -37,6 +38,11 @@ def folder(tmp_path_factory):
     users = np.repeat(np.arange(6), 10)
     rows = write_csv(place / "rows.csv", X, X[:, 0] > 0, users, group="user")
     assert run("fit", rows, "--k", "2", "--model", place / "model") == 0
+    for name, column in (("first", X[:, 0]), ("second", X[:, 1])):
+        lines = [f"{u},{i},{s}" for i, (u, s) in enumerate(zip(users, column, strict=True))]
+        (place / f"{name}.csv").write_text("\n".join(["query,document,score", *lines]) + "\n")
+    grades = [f"{u},{i},{int(x > 0)}" for i, (u, x) in enumerate(zip(users, X[:, 0], strict=True))]
+    (place / "judged.csv").write_text("\n".join(["query,document,grade", *grades]) + "\n")
     return place
 
 

@@ -80,7 +80,7 @@ def all_metrics(scores):
 def graded_ndcg(scores):
     grades = np.roll(scores, 5) - scores.min()
     labels = 3 * grades / max(1, grades.max())
-    return lambda: metrics.evaluate(["ndcg"], scores, labels, n_threads=1)
+    return lambda: metrics.evaluate(["ndcg"], scores, labels, gains="linear", n_threads=1)
 
 
 WORK = {name: evaluated(name) for name in SURROGATES}
