@@ -82,7 +82,7 @@ def grid(
         if auto and getattr(kind, "depth", None) is not None:
             tried = ["auto"]  # that of the object
         of_lists = OfLists(user_scaling, standardize, weight)
-        is_usual = usual_columns and given == surrogates[0]
+        is_usual = usual_columns and given is surrogates[0]
         multiples = ALPHAS if is_usual else ALPHAS_OF_OTHERS
         strengths = _alphas(alphas, rule[of_lists], multiples)
         _refuse_empty("alphas", strengths)

@@ -17,7 +17,7 @@ from structsvm_papk.rankers.one_list import automatic_alpha_of
 from structsvm_papk.rankers.penalty import check_alpha, is_auto
 from structsvm_papk.rankers.settings import ALPHA, make_solver
 from structsvm_papk.solvers.result import SolverResult, Status
-from structsvm_papk.solvers.solver import CheckpointStore, check_store
+from structsvm_papk.solvers.solver import CheckpointStore, check_signs, check_store
 from structsvm_papk.surrogates import Surrogate, make_surrogate
 
 ETAS = (0.01, 0.1, 1.0)  # which one is best depends on the data: none of them is tuned
@@ -164,6 +164,7 @@ def compare(
         )
     losses = [make_surrogate(name, k, depth) for name in as_names("surrogates", surrogates)]
     check_alpha(alpha)
+    check_signs(positive)
     lists = data.standardized(standardize)
     _warm_up(lists, losses)
     runs: list[Run] = []
