@@ -12,7 +12,7 @@ _NUMBERS = 1 << 23  # scores and coefficients that are held at a time
 
 def descend(surrogate, data, settings, steps, start):
     """What ``SubgradientDescent(alpha, eta, steps).solve`` gives for each (eta, alpha)."""
-    data = EmpiricalRisk(surrogate, data).data  # the users that count
+    data = EmpiricalRisk(surrogate, data, "exclude").data  # the users that count
     X = data.X[data.rows]
     size = max(1, _NUMBERS // (2 * data.rows.size))
     parts = [settings[i : i + size] for i in range(0, len(settings), size)]

@@ -71,8 +71,8 @@ class Descent:
         if case == 1:
             theirs = SGDAtKAvg(*settings, seed=seed).solve(data, k)
         else:
-            theirs = ours.solve(EmpiricalRisk(make_surrogate("pauc", k), data))
-        return ours.solve(EmpiricalRisk(make_surrogate("avg", k), data)), theirs
+            theirs = ours.solve(EmpiricalRisk(make_surrogate("pauc", k), data, "exclude"))
+        return ours.solve(EmpiricalRisk(make_surrogate("avg", k), data, "exclude")), theirs
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Certified:
         k, solver = CASES[case][0], CuttingPlane(self.alpha, _TOL)
         theirs = PrecAtKAvg(k, self.balanced) if case == 1 else make_surrogate("pauc", k)
         both = make_surrogate("avg", k), theirs
-        return tuple(solver.solve(EmpiricalRisk(surrogate, data)) for surrogate in both)
+        return tuple(solver.solve(EmpiricalRisk(surrogate, data, "exclude")) for surrogate in both)
 
 
 HOWS = (

@@ -100,7 +100,7 @@ def _descent(surrogate):
 
 def _on_risk(name, solver):
     def fit(data, k, seed, settings):
-        risk = EmpiricalRisk(make_surrogate(name, k), data)
+        risk = EmpiricalRisk(make_surrogate(name, k), data, "exclude")
         return (solver(setting["alpha"]).solve(risk) for setting in settings)
 
     return fit

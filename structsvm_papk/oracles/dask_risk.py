@@ -76,7 +76,7 @@ class DaskRisk(PartitionedRisk):
         surrogate: Surrogate,
         partitions: Sequence[Any],
         client: Any,
-        policy: str = "exclude",
+        policy: str = "cap",
         retries: int = 5,
         patience: float = 60.0,
         user_weight: str | None = None,

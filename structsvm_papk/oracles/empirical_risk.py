@@ -75,9 +75,10 @@ class EmpiricalRisk(ListRisk, LineOracle, DualOracle, BoxedOracle):
     surrogate : Surrogate
     data : RankingData
     policy : {'exclude', 'raise', 'cap'}
-        What to do with users without a positive or with fewer negatives than the surrogate's depth
-        (k, where it has none): leave them out, refuse them, or count the negatives that they have;
-        users without a positive or a negative are always left out.
+        What to do with users with fewer negatives than the surrogate's depth (k, where it has
+        none): leave them out, refuse them, or count the negatives that they have, as rankers and
+        commands do ('cap', the default). Users without a positive or a negative are left out, or
+        refused.
     n_blocks : int
         Number of blocks of consecutive users with about the same number of rows (one for each
         user, if there are fewer).

@@ -72,7 +72,7 @@ class ListRisk(BlockOracle):
         self,
         surrogate: Surrogate,
         data: RankingData,
-        policy: str = "exclude",
+        policy: str = "cap",
         n_blocks: int = 1,
         n_threads: int = 1,
         skip_rows: bool = True,

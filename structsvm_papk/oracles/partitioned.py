@@ -107,7 +107,7 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
     _most_sampled: float = np.inf  # rows that starts may be made of
     _frozen: Frozen | None = None  # where a majorant touches the risk
 
-    def __init__(self, surrogate: Surrogate, parts: Any, policy: str = "exclude") -> None:
+    def __init__(self, surrogate: Surrogate, parts: Any, policy: str = "cap") -> None:
         self.surrogate = surrogate
         self.convex = surrogate.convex
         self.parts = parts

@@ -85,7 +85,7 @@ class StreamedRisk(PartitionedRisk):
         source: Source,
         memory_budget: int,
         relevance_threshold: float | None = None,
-        policy: str = "exclude",
+        policy: str = "cap",
         n_threads: int = 1,
         scratch: PathLike | None = None,
         user_weight: str | ArrayLike = "equal",

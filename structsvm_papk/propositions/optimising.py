@@ -120,7 +120,7 @@ def _solved(data: RankingData, w_margin: Array, surrogate: str, k: int) -> Itera
     """Solve with an alpha so small that alpha/2 |w_m|^2 cannot hide a positive risk."""
     beta = int(np.minimum(data.n_pos, k).max())
     alpha = 2 * SLACK / (data.n_users * beta * k) / float(w_margin @ w_margin)
-    risk = EmpiricalRisk(make_surrogate(surrogate, k), data)
+    risk = EmpiricalRisk(make_surrogate(surrogate, k), data, "exclude")
     result = CuttingPlane(alpha=alpha, tol=1e-6, max_iter=500).solve(risk)
     if result.objective - result.lower_bound > 1e-6:
         return
@@ -169,7 +169,7 @@ def regimes(
         risk = {}
         found = {c: _scorer(X, y, k, c, time_limit=10).answer for c in CONDITIONS}
         for surrogate in ("max", "ts", "avg"):
-            oracle = EmpiricalRisk(make_surrogate(surrogate, k), data)
+            oracle = EmpiricalRisk(make_surrogate(surrogate, k), data, "exclude")
             w = CuttingPlane(alpha=alpha, tol=1e-6, max_iter=500).solve(oracle).w
             risk[surrogate] = float(list_risks(data, data.scores(w), k)[0])
         rows.append({"shift": float(shift), "conditions": found, "risk": risk})

@@ -19,6 +19,7 @@ from structsvm_papk.data.rows import check_matrix
 from structsvm_papk.data.user_scaling import scaled_lists
 from structsvm_papk.errors import InputError, as_names, check_callback, check_choice, check_number
 from structsvm_papk.files.checkpoint import as_checkpoint
+from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.oracles.list_risk import users_needed
 from structsvm_papk.plots.figures import depth_figure
 from structsvm_papk.rankers.choice import (
@@ -31,6 +32,7 @@ from structsvm_papk.rankers.choice import (
 )
 from structsvm_papk.rankers.folds import ByMetric, ByScorer, make_folds, shown
 from structsvm_papk.rankers.linear import LinearRanker, check_seed
+from structsvm_papk.rankers.one_list import automatic_alpha_of
 from structsvm_papk.rankers.penalty import Evidence, automatic_alpha, is_auto
 from structsvm_papk.rankers.ranker import PAPKRanker
 from structsvm_papk.rankers.search import KeptFits, Search, Training, Trial
@@ -52,6 +54,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["PAPKRankerCV", "Trial"]
+
+_SHARE_OF_ALPHA = 0.2  # of the time: half of it is for folds, once for each scaling of columns
 
 
 class _OnFold(PAPKRanker):
@@ -87,8 +91,9 @@ class PAPKRankerCV(LinearRanker):
     user_weights : sequence of {'equal', 'positives'}
         Not used where `fit` gets a sample_weight.
     alphas : 'auto' or sequence of float
-        Regularisation strengths. 'auto': 100, 10, 1 and 0.1 times what `PAPKRanker` takes, and
-        for other scalings of columns and other surrogates than the first what it takes.
+        Regularisation strengths. 'auto': 100, 10, 1 and 0.1 times what `PAPKRanker` takes (on one
+        list what its own folds choose), and for other scalings of columns and other surrogates than
+        the first what it takes.
     cv : int or splitter
         Number of folds of users, or an object of scikit-learn's with ``split(X, y, groups)``: each
         split trains on the rows that it names for training, and a user may be held out by several.
@@ -246,8 +251,12 @@ class PAPKRankerCV(LinearRanker):
         rule: dict[OfLists, float] = {}
         for columns in choices:
             lists = scaled[columns.user_scaling].standardized(columns.standardize)
-            for weight in USER_WEIGHTS:
-                rule[OfLists(*columns, weight)] = self._usual_alpha(lists, weight)
+            if lists.n_users == 1 and is_auto(self.alphas):
+                by_folds = self._alpha_of_one_list(lists)
+                rule |= {OfLists(*columns, weight): by_folds for weight in USER_WEIGHTS}
+            else:
+                for weight in USER_WEIGHTS:
+                    rule[OfLists(*columns, weight)] = self._usual_alpha(lists, weight)
             surrogates = as_names("surrogates", self.surrogates)
             if columns != choices[0] and is_auto(self.user_scaling):
                 surrogates = surrogates[:1]  # which one hardly matters for how columns are scaled
@@ -258,8 +267,15 @@ class PAPKRankerCV(LinearRanker):
             )
         return Candidates(scaled, settings, rule, default_setting(self.missing))
 
+    def _alpha_of_one_list(self, list_: RankingData) -> float:
+        """What `PAPKRanker` takes on one list: by folds of its rows, where these are enough."""
+        default = DEFAULT.make(self.n_shown)
+        risk = EmpiricalRisk(default, list_, self.policy, n_threads=self.n_threads)
+        limit = None if self.time_limit is None else self.time_limit * _SHARE_OF_ALPHA
+        return automatic_alpha_of(list_, risk, self.positive, limit)
+
     def _usual_alpha(self, lists: RankingData, user_weight: str) -> float:
-        """What `PAPKRanker` takes on these lists."""
+        """What `PAPKRanker` takes on several lists, of how many columns and positives there are."""
         weighed = lists if lists.user_weight is not None else lists.weighted(user_weight)
         usual = default_setting(self.missing).make(self.n_shown)
         needed, setting, policy = users_needed(usual, self.policy)

@@ -87,7 +87,12 @@ def test_threads_and_file_type_change_nothing_and_single_precision_is_summed_in_
 
 def test_what_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"k=50 is larger than .* of every user \(at most 40\)"):
-        StreamedRisk(make_surrogate("avg", 50), npy_source(tmp_path, *lists()), X_BYTES)
+        StreamedRisk(
+            make_surrogate("avg", 50),
+            npy_source(tmp_path, *lists()),
+            X_BYTES,
+            policy="exclude",
+        )
     with pytest.raises(InputError, match="the data are in partitions"):
         diagnose(streamed(tmp_path))
     with pytest.raises(InputError, match="bounds over boxes"):

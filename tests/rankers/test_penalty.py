@@ -7,7 +7,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import average_precision_score
 
 from helpers.sources import npy_source
-from structsvm_papk import EmpiricalRisk, PAPKRanker, RankingData, make_surrogate, rankers
+from structsvm_papk import (
+    EmpiricalRisk,
+    PAPKRanker,
+    PAPKRankerCV,
+    RankingData,
+    make_surrogate,
+    rankers,
+)
 from structsvm_papk.data.partitions import open_source
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import load_model
@@ -131,6 +138,21 @@ def test_the_strength_of_one_list_is_that_of_the_best_folds():
     in_other_units = PAPKRanker(5, one_list=True, standardize=False).fit(1e3 * X, y)
     multiple = in_other_units.alpha_ / (1e6 * X.var(axis=0).mean())
     assert np.isclose(multiple, one_list.STRENGTHS).any()
+
+
+@pytest.mark.parametrize("noise", [0.1, 3.0])
+def test_a_search_on_one_list_tries_the_strength_that_folds_choose(noise):
+    X, y = of_one_list(noise)
+    ranker = PAPKRanker(5, one_list=True).fit(X, y)
+    trials = []
+    search = PAPKRankerCV(
+        5, surrogates=["ts"], one_list=True, user_scaling=None, cv=3, callback=trials.append
+    )
+    search.fit(X, y)
+    tried = sorted({trial.setting.alpha for trial in trials})
+    assert ranker.alpha_ != 0.1
+    np.testing.assert_allclose(tried, ranker.alpha_ * np.array([0.1, 1, 10, 100]), rtol=1e-12)
+    assert search.choice_.default.alpha == ranker.alpha_
 
 
 def test_one_list_with_few_positives_or_many_values_or_on_file_has_a_fixed_one(

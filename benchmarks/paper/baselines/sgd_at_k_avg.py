@@ -29,7 +29,7 @@ class SGDAtKAvg:
 
     def solve(self, data, k):
         """Descend; mini-batches give the average of the second half of the iterates."""
-        risk = EmpiricalRisk(PrecAtKAvg(k), data)
+        risk = EmpiricalRisk(PrecAtKAvg(k), data, "exclude")
         if self.batch_users is None and self.batch_share == 1:
             return self._descent("best").solve(risk)
         return self._descent("average").solve(_Batches(self, risk))
