@@ -269,7 +269,7 @@ class PAPKRankerCV(LinearRanker):
 
     def _alpha_of_one_list(self, list_: RankingData) -> float:
         """What `PAPKRanker` takes on one list: by folds of its rows, where these are enough."""
-        default = DEFAULT.make(self.n_shown)
+        default = default_setting(self.missing).make(self.n_shown)
         risk = EmpiricalRisk(default, list_, self.policy, n_threads=self.n_threads)
         limit = None if self.time_limit is None else self.time_limit * _SHARE_OF_ALPHA
         return automatic_alpha_of(list_, risk, self.positive, limit)
