@@ -78,7 +78,8 @@ class EmpiricalRisk(ListRisk, LineOracle, DualOracle, BoxedOracle):
         What to do with users with fewer negatives than the surrogate's depth (k, where it has
         none): leave them out, refuse them, or count the negatives that they have, as rankers and
         commands do ('cap', the default). Users without a positive or a negative are left out, or
-        refused.
+        refused. Rankers refuse a k above every list; a risk with 'cap' takes it, since lists may be
+        parts of others: there every negative counts.
     n_blocks : int
         Number of blocks of consecutive users with about the same number of rows (one for each
         user, if there are fewer).
