@@ -77,11 +77,13 @@ def make_solver(name: str, surrogate: Surrogate, alpha: float, **settings: Any) 
 
     `settings` are fields of the solver; those that are None keep its own default, and ``tol``,
     ``time_limit`` and ``seed`` are dropped where it has no use for them. ``positive`` is refused
-    there.
+    there. Descents have steps of at most 1 / alpha, unless ``eta`` is given.
     """
     solver = _SOLVERS[solver_name(name, surrogate)]
     known = solver.__dataclass_fields__
     given = {key: value for key, value in settings.items() if value is not None}
+    if solver is SubgradientDescent:  # a step of 2 / alpha or more leads away from the optimum
+        given.setdefault("eta", min(SubgradientDescent.eta, 1.0 / alpha))
     if given.get("positive") and "positive" not in known:
         able = [other for other, cls in _SOLVERS.items() if "positive" in cls.__dataclass_fields__]
         raise InputError(

@@ -84,7 +84,7 @@ def test_without_a_client_the_fit_runs_in_this_process(expected):
 )
 def test_the_fit_is_that_of_arrays_in_memory(client, expected, kind):
     X, y, groups = arrays(kind)
-    found = ranker().fit(X, y, groups=groups)
+    found = ranker(standardize=True).fit(X, y, groups=groups)
     assert found.result_.converged
     assert found.result_.lower_bound <= expected.result_.objective
     assert expected.result_.lower_bound <= found.result_.objective
@@ -129,9 +129,9 @@ def test_every_surrogate_and_option_is_the_problem_in_memory(client, name):
         assert expected.lower_bound <= found.objective
         data = scaled_lists(RankingData.from_groups(X, y, groups), how.user_scaling)
         data = data.weighted(how.user_weight)
-        data = data.standardized() if how.standardize else data
+        data = data.standardized(how.standardize)
         value, _ = EmpiricalRisk(how.make_surrogate(), data, how.policy)(found.w)
-        value += how.alpha / 2 * (found.w @ found.w)
+        value += found.alpha / 2 * (found.w @ found.w)
         assert found.objective == pytest.approx(value, rel=1e-9)
 
 

@@ -58,7 +58,8 @@ class Problem:
     def risk(self, rows=None, **options):
         """As `EmpiricalRisk`."""
         data = RankingData.from_groups(*(rows or (self.X, self.y, self.user, self.weight)))
-        return EmpiricalRisk(make_surrogate(self.surrogate, self.k, self.depth), data, **options)
+        surrogate = make_surrogate(self.surrogate, self.k, self.depth)
+        return EmpiricalRisk(surrogate, data, **{"policy": "exclude", **options})
 
     def twin(self):
         """The same problem without offsets, dense, float64: it has the same objective."""

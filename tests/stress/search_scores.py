@@ -96,7 +96,7 @@ def _holes(rng, report):
     columns = np.flatnonzero(holes.any(axis=0))
     w = np.concatenate([ranker.coef_, -ranker.missing_coef_[columns]])
     by_hand = RankingData.from_groups(np.hstack([filled, ~holes[:, columns]]), y, users)
-    risk = EmpiricalRisk(make_surrogate(name, 2, 0.9), by_hand, "cap")(w)[0]
+    risk = EmpiricalRisk(make_surrogate(name, 2, 0.5), by_hand, "cap")(w)[0]
     result = ranker.result_
     said = result.objective - result.alpha / 2 * (result.w @ result.w)
     report.counts["fits with holes"] += 1
