@@ -65,4 +65,6 @@ def test_a_killed_command_ends_where_it_would_have(name, tmp_path):
             assert now[place].objective <= old.objective * (1 + 1e-12)
         before = now
     assert objectives(started(name, tmp_path, *kept)) == pytest.approx(whole, rel=2e-6)
-    assert not list((tmp_path / "c").rglob("*.tmp"))  # a kill while the model is written leaves one
+    left = [path.name for path in tmp_path.rglob("*.tmp")]
+    # only a kill in the middle of writing the model may leave something
+    assert all(name.startswith(".m.model.") for name in left)
