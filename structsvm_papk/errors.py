@@ -3,6 +3,7 @@
 import functools
 import math
 import reprlib
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -47,6 +48,17 @@ class DegenerateOptimumWarning(UserWarning):
     def __str__(self) -> str:
         call = ", ".join(f"{name}={value!r}" for name, value in self.settings.items())
         return f"{self.what}\nTry {call}, or let PAPKRankerCV choose." if call else self.what
+
+
+def warn(message: str | Warning, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line that called the package, through however many of its functions."""
+    package = __name__.partition(".")[0]
+    frame = sys._getframe()
+    level = 1
+    while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] == package:
+        frame = frame.f_back
+        level += 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 def check_number(
@@ -164,11 +176,10 @@ def rows_by_keyword(*names: str, until: str, instead: str = "") -> Callable[[Any
                         f"{function.__name__} takes at most {len(names)} positional arguments"
                     )
                 given = ", ".join(f"{name}=" for name in names[: len(rows)])
-                warnings.warn(
+                warn(
                     f"{function.__qualname__} takes rows by keyword only from {until} on, since "
                     f"`evaluate` has scores first and this labels first: write {given}{instead}",
                     DeprecationWarning,
-                    stacklevel=2,
                 )
                 more |= dict(zip(names, rows, strict=False))
             return function(*args[:1] if bound else (), **more)

@@ -1,6 +1,5 @@
 """Uniform bounds: all scorers of a class at once (training data)."""
 
-import warnings
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -10,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array
 from structsvm_papk.bounds.intervals import Interval, check_rho, checked_sizes
-from structsvm_papk.errors import InputError, check_choice, whole_number
+from structsvm_papk.errors import InputError, check_choice, warn, whole_number
 
 FORMS = ("auto", "c2", "k3")
 CONSTANTS = {"c2": 2.0, "k3": 3.0}
@@ -150,7 +149,7 @@ def uniform(
         raw = (constant or CONSTANTS[form]) * rate
     note = _uniform_note(gamma, form, constant)
     if note:
-        warnings.warn(note, NotGuaranteedWarning, stacklevel=2)
+        warn(note, NotGuaranteedWarning)
     return UniformBound(
         half_width=min(1.0, float(raw)),
         raw=float(raw),

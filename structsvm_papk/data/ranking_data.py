@@ -146,7 +146,7 @@ class RankingData:
             )
         labels = validation.check_ids(labels, n_users, "users")
         user_of_row = np.repeat(np.arange(n_users), np.diff(bounds))
-        self.__dict__ |= vars(self._of(X, y, labels, user_of_row, user_weight, feature_names))
+        self._lay_out(X, y, labels, user_of_row, user_weight, feature_names)
 
     @classmethod
     def from_groups(
@@ -176,17 +176,29 @@ class RankingData:
             As for the class; also missing (None, NaN) group labels.
         """
         X = check_matrix(X, feature_names, missing)
-        users, user_of_row = encode_groups(groups, X.shape[0])
-        return cls._of(X, y, users, user_of_row, user_weight, feature_names)
+        return cls.from_matrix(X, y, groups, user_weight, feature_names)
 
     @classmethod
-    def _of(cls, X, y, users, user_of_row, user_weight, feature_names):
+    def from_matrix(
+        cls,
+        X: Any,
+        y: ArrayLike,
+        groups: ArrayLike | None,
+        user_weight: str | ArrayLike | None = None,
+        feature_names: Sequence[str] | None = None,
+    ) -> RankingData:
+        """`from_groups`, of a matrix that `check_matrix` or `finite_matrix` has returned."""
+        users, user_of_row = encode_groups(groups, X.shape[0])
+        data = cls.__new__(cls)
+        data._lay_out(X, y, users, user_of_row, user_weight, feature_names)
+        return data
+
+    def _lay_out(self, X, y, users, user_of_row, user_weight, feature_names):
         positive = validation.check_labels(y, X.shape[0], name="labels y")
         rows, indptr, n_pos = laid_out(positive, user_of_row, users.size)
         weight = checked_weight(user_weight, users, n_pos)
-        data = cls.from_parts(X, rows, indptr, n_pos, users, weight, feature_names)
-        data.with_holes = with_holes(X)
-        return data
+        self._take(X, rows, indptr, n_pos, users, weight, feature_names)
+        self.with_holes = with_holes(X)
 
     @classmethod
     def from_parts(
@@ -204,13 +216,27 @@ class RankingData:
     ) -> RankingData:
         """Build from the attributes of checked data; nothing is checked again."""
         data = cls.__new__(cls)
-        data.X, data.rows, data.indptr, data.n_pos = X, rows, indptr, n_pos
-        data.users, data.user_weight, data.feature_names = users, user_weight, feature_names
+        data._take(X, rows, indptr, n_pos, users, user_weight, feature_names)
+        data._spread = spread
+        data._origins = origins
         data.column_scale = column_scale
-        data._spread, data._origins = spread, origins  # these and the next two: computed once
-        data._deviation = data._fingerprint = None
-        data.with_holes = np.zeros(X.shape[1], dtype=bool)
         return data
+
+    def _take(self, X, rows, indptr, n_pos, users, user_weight, feature_names):
+        self.X = X
+        self.rows = rows
+        self.indptr = indptr
+        self.n_pos = n_pos
+        self.users = users
+        self.user_weight = user_weight
+        self.feature_names = feature_names
+        self.column_scale = None
+        self.with_holes = np.zeros(X.shape[1], dtype=bool)
+        # each is computed once, when it is first asked for
+        self._spread = None
+        self._origins = None
+        self._deviation = None
+        self._fingerprint = None
 
     @property
     def n_users(self) -> int:

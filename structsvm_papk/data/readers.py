@@ -6,7 +6,6 @@ where and why.
 """
 
 import gzip
-import warnings
 from collections.abc import Sequence
 from functools import partial
 from itertools import islice
@@ -21,7 +20,7 @@ from structsvm_papk.data import tables
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.rows import check_missing
 from structsvm_papk.data.tables import Table, listed
-from structsvm_papk.errors import InputError, as_names, as_path, check_choice, check_type
+from structsvm_papk.errors import InputError, as_names, as_path, check_choice, check_type, warn
 
 FORMATS = ("svmlight", *tables.FORMATS)
 _LARGEST_INDEX = 2**31 - 2
@@ -126,7 +125,7 @@ def read_ranking_data(
     check_type("one_list", one_list, bool, "True or False")
     table = read_table(path, **how)
     for remark in table.remarks:
-        warnings.warn(remark, UserWarning, stacklevel=2)
+        warn(remark, UserWarning)
     return table.ranking_data(relevance_threshold, one_list)
 
 

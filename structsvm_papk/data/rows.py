@@ -48,9 +48,8 @@ def check_matrix(X: Any, names: Sequence[str] | None = None, missing: str | None
     With `missing` NaN stays, of which None and pandas' NA become one. Messages use the `names` of
     the columns.
     """
-    refuse_misread(X)
     check_missing(missing)
-    X = nan_for_missing(X)
+    X = readable(X)
     X = X if sparse.issparse(X) else as_array(X, "X")
     if X.dtype.kind == "c":
         raise InputError("X must be numeric and real, but it holds complex numbers")
@@ -63,6 +62,17 @@ def check_matrix(X: Any, names: Sequence[str] | None = None, missing: str | None
         raise InputError(f"X must have two dimensions (rows, features), got shape {X.shape}")
     if 0 in X.shape:
         raise InputError(f"X is empty: shape {X.shape}")
+    return finite_matrix(X, names, missing)
+
+
+def readable(X: Any) -> Any:
+    """X where its conversion to floats changes no value, with NaN for what is missing."""
+    refuse_misread(X)
+    return nan_for_missing(X)
+
+
+def finite_matrix(X: Any, names: Sequence[str] | None = None, missing: str | None = None) -> Any:
+    """A matrix of floats whose values are finite, or NaN with `missing`; CSR is made canonical."""
     X = canonical_csr(X) if sparse.issparse(X) else X
     refuse_non_finite(X, names, missing)
     return X

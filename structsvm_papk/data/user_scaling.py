@@ -9,7 +9,6 @@ A list that has nothing in a column gets 0 there. Any other number would do: it 
 rows of the list, so it moves none of them past another.
 """
 
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +18,7 @@ from structsvm_papk._types import Array
 from structsvm_papk.data import validation
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.rows import check_missing, one_list_or
-from structsvm_papk.errors import InputError, check_choice
+from structsvm_papk.errors import InputError, check_choice, warn
 
 USER_SCALINGS = ("standardize", "rank", "minmax")
 OLD_NAMES = {"standardise": "standardize"}
@@ -32,11 +31,10 @@ def check_user_scaling(how: Any) -> str | None:
     if isinstance(how, list | tuple):
         raise InputError(f"user_scaling={how!r}: one is needed; PAPKRankerCV tries several")
     if isinstance(how, str) and how in OLD_NAMES:
-        warnings.warn(
+        warn(
             f"user_scaling={how!r} is called {OLD_NAMES[how]!r} now; version {_REMOVED_IN} no "
             "longer takes the old name",
             FutureWarning,
-            stacklevel=3,
         )
         return OLD_NAMES[how]
     if how is not None:

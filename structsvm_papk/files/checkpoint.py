@@ -8,7 +8,6 @@ of this package: cuts that another one took are not believed.
 import json
 import re
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, fields
@@ -19,7 +18,7 @@ import numpy as np
 
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk._version import __version__
-from structsvm_papk.errors import InputError, as_path, check_callback, check_number
+from structsvm_papk.errors import InputError, as_path, check_callback, check_number, warn
 from structsvm_papk.files.atomic import FolderInUse, check_writable, held, write_atomically
 from structsvm_papk.files.tensors import TensorFile
 from structsvm_papk.solvers.result import Progress, SolverResult, Status
@@ -75,7 +74,7 @@ class Checkpoint(CheckpointStore):
         if self.tell is not None:
             self.tell(sentence)
         else:
-            warnings.warn(sentence, CheckpointWarning, stacklevel=2)
+            warn(sentence, CheckpointWarning)
 
     @contextmanager
     def opened(

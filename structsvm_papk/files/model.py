@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-import warnings
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +23,7 @@ from structsvm_papk.errors import (
     check_choice,
     check_number,
     check_type,
+    warn,
     whole_number,
 )
 from structsvm_papk.files.atomic import write_atomically
@@ -165,11 +165,10 @@ class Model:
 
         weights = (self.coef, self.missing_coef)
         if not any(part.any() for part in weights if part is not None):
-            warnings.warn(
+            warn(
                 f"every score is 0: all weights of this model are, as w = 0 is the optimum of "
                 f"{self.surrogate} at depth {self.depth or self.k} on its training data",
                 DegenerateOptimumWarning,
-                stacklevel=2,
             )
         completed = completed_rows(self._features(X), groups, self.user_scaling, self.missing)
         return reported_scores(completed.matrix, completed.weights(self.coef, self.missing_coef))

@@ -6,7 +6,6 @@ is sorting.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,7 +15,7 @@ import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.data import trec, validation
-from structsvm_papk.errors import InputError, check_type
+from structsvm_papk.errors import InputError, check_type, warn
 from structsvm_papk.fusion.entries import GRADE, Entries, entries_of
 
 if TYPE_CHECKING:
@@ -82,7 +81,7 @@ def join_lists(
     """
     joined = join(runs, judgments, on)
     for remark in joined.remarks:
-        warnings.warn(remark, UserWarning, stacklevel=2)
+        warn(remark, UserWarning)
     return joined.frame
 
 

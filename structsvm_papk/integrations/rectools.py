@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.data.user_scaling import completed_rows
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, warn
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,11 +85,10 @@ class PAPKReranker(Reranker):  # type: ignore[misc,valid-type]
             )
         super().__init__(model, fit_kwargs)
         if standardise is not None:
-            warnings.warn(
+            warn(
                 "standardise= of PAPKReranker is called standardize now; version 1.0 no longer "
                 "takes the old name",
                 FutureWarning,
-                stacklevel=2,
             )
         self.standardize = standardize if standardise is None else standardise
 

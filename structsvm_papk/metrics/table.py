@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -14,7 +13,7 @@ from numpy.typing import ArrayLike
 from structsvm_papk._html import html_table
 from structsvm_papk._types import Array
 from structsvm_papk.data.rows import required
-from structsvm_papk.errors import InputError, rows_by_keyword
+from structsvm_papk.errors import InputError, rows_by_keyword, warn
 from structsvm_papk.metrics import _kernels, conventions, definitions
 from structsvm_papk.metrics import ranked_lists as lists
 from structsvm_papk.metrics import relevant as beside
@@ -64,10 +63,9 @@ class Summary:
 
 
 def _warn_of_touched() -> None:
-    warnings.warn(
+    warn(
         "`touched` is called `by_rule`; the old name goes with 0.4",
         DeprecationWarning,
-        stacklevel=3,
     )
 
 

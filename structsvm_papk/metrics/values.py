@@ -5,7 +5,6 @@ What no metric of a call needs is not even compiled.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -13,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, warn
 from structsvm_papk.metrics import _kernels, discounts
 from structsvm_papk.metrics.conventions import FEW_NEGATIVES, TIES, Conventions
 from structsvm_papk.metrics.definitions import Asked, Setting
@@ -86,7 +85,7 @@ def _discounts(
     if not ks:
         return np.ones(1)
     if discounts.exponent(discount) > 1:
-        warnings.warn(discounts.NO_LIMIT, discounts.NoLimitWarning, stacklevel=4)
+        warn(discounts.NO_LIMIT, discounts.NoLimitWarning)
     longest = int(np.diff(rows.indptr).max())
     needed = min(longest, max(ks))
     if rules.ideal == "all_places":

@@ -1,6 +1,5 @@
 """What linear rankers share: rows become lists; weights score, are judged and written to files."""
 
-import warnings
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -18,15 +17,15 @@ from structsvm_papk.data.features import reported_scores
 from structsvm_papk.data.ranking_data import Exclusions, RankingData
 from structsvm_papk.data.rows import (
     ONE_LIST,
-    check_matrix,
-    nan_for_missing,
-    refuse_misread,
+    check_missing,
+    finite_matrix,
+    readable,
     required,
 )
 from structsvm_papk.data.tables import remark_of_frame
 from structsvm_papk.data.user_scaling import completed_rows
 from structsvm_papk.diagnosis.advice import warning_of_zero
-from structsvm_papk.errors import DegenerateOptimumWarning, InputError
+from structsvm_papk.errors import DegenerateOptimumWarning, InputError, warn
 from structsvm_papk.files.model import Model, certificate_of, save_model, weights_of, write_onnx
 from structsvm_papk.rankers.settings import Setting, solver_name, weights_of_users
 from structsvm_papk.solvers.result import SolverResult, Status
@@ -38,20 +37,35 @@ ONE_DIVISOR = (
 )
 
 
-def validated(ranker: Any, X: Any, *y: Any, finite: bool = False, **how: Any) -> Any:
-    """scikit-learn's `validate_data` of a matrix, whose complaints are the package's here.
+def validated(ranker: Any, X: Any, *y: Any, missing: str | None = None, reset: bool = True) -> Any:
+    """X (and y) as scikit-learn's `validate_data` gives them, with finite values in X.
 
-    Masks, which it drops, and dates, which it takes for numbers, are refused before. NaN, of which
-    None and pandas' NA become one, are left to `check_matrix`, which names the place.
+    Before it come masks, which it drops, and dates, which it takes for numbers; after it what is
+    not finite, of which it does not say where. NaN may be there with `missing`.
     """
-    if "skip_check_array" not in how:
-        for values, name in zip((X, *y), "Xy", strict=False):
-            validation.refuse_masked(values, name)
-        refuse_misread(X)
-        X = nan_for_missing(X)
-    how |= {"accept_sparse": "csr", "accept_large_sparse": True, "ensure_all_finite": finite}
+    check_missing(missing)
+    for values, name in zip((X, *y), "Xy", strict=False):
+        validation.refuse_masked(values, name)
+    checked = _by_scikit_learn(
+        ranker, readable(X), *y, reset=reset, accept_sparse="csr", accept_large_sparse=True,
+        ensure_all_finite=False, dtype=(np.float64, np.float32),
+    )  # fmt: skip
+    names = getattr(ranker, "feature_names_in_", None)
+    if not y:
+        return finite_matrix(checked, names, missing)
+    X, labels = checked
+    return finite_matrix(X, names, missing), labels
+
+
+def take_columns(ranker: Any, sample: Any) -> None:
+    """Note number and names of the columns, and nothing else, as scikit-learn does."""
+    _by_scikit_learn(ranker, sample, skip_check_array=True)
+
+
+def _by_scikit_learn(ranker: Any, *given: Any, **how: Any) -> Any:
+    """scikit-learn's `validate_data`, whose complaints are the package's here."""
     try:
-        return validate_data(ranker, X, *y, dtype=(np.float64, np.float32), **how)
+        return validate_data(ranker, *given, **how)
     except ValueError as error:
         raise InputError(str(error)) from None
     except (TypeError, OverflowError) as error:
@@ -107,17 +121,14 @@ class LinearRanker(BaseEstimator):
 
     def _lists_of(self, X: Any, y: Any, groups: Any, sample_weight: ArrayLike | None) -> Any:
         """Checked rows of users as lists, in memory."""
-        given = X
-        X, y = validated(self, X, y)
+        matrix, y = validated(self, X, y, missing=self.missing)
         y = validation.check_grades(y, len(y), name="labels y")
         self.classes_ = self._find_classes(y)
         names = getattr(self, "feature_names_in_", None)
-        data = RankingData.from_groups(
-            X, self._relevance(y), groups, feature_names=names, missing=self.missing
-        )
-        remark = remark_of_frame(given, groups)
+        data = RankingData.from_matrix(matrix, self._relevance(y), groups, feature_names=names)
+        remark = remark_of_frame(X, groups)
         if remark is not None:
-            warnings.warn(remark, UserWarning, stacklevel=3)
+            warn(remark)
         if sample_weight is not None:
             data = data.weighted(weights_of_users(data, sample_weight))
         return data
@@ -137,34 +148,37 @@ class LinearRanker(BaseEstimator):
             del self.feature_names_in_
         return self._fit_lists(lists)
 
-    def _fit_lists(self, lists: RankingData) -> Any:
+    def _fit_lists(self, lists: RankingData) -> Self:
         raise NotImplementedError
 
-    def _finish(
-        self, exclusions: Exclusions, risk: Any = None, everyone: RankingData | None = None
-    ) -> Any:
-        """Take over the result; `everyone` are the lists in memory that the risk was made of."""
-        self.result_ = replace(self.result_, problem=None)  # it would hold the data
-        if self.scale_ is None:
-            self._take_weights(self.result_.w)
-        else:
-            self._take_weights(self.result_.w / self.scale_)
+    def _take(self, result: SolverResult, exclusions: Exclusions) -> None:
+        """Take over a result: weights in the units of X."""
+        notes = result.notes
+        weights = result.w
+        if self.scale_ is not None:
+            weights = weights / self.scale_
             self.scale_ = self.scale_[: self.n_features_in_]
-            remark = ONE_DIVISOR if self._common_scale else STANDARDIZED
-            self.result_ = replace(self.result_, notes=(*self.result_.notes, remark))
-        self.n_iter_ = self.result_.n_iter
+            notes = (*notes, ONE_DIVISOR if self._common_scale else STANDARDIZED)
+        self._take_weights(weights)
+        self.result_ = replace(result, notes=notes, problem=None)  # which would hold the data
+        self.n_iter_ = result.n_iter
         self.exclusions_ = exclusions
+
+    def _warn_of_result(self, risk: Any = None, lists: RankingData | None = None) -> None:
+        """Warn of weights that are zero, and of a gap that is left.
+
+        With the risk, and the lists in memory that it was made of, other settings are tried.
+        """
         result = self.result_
         if result.status == Status.DEGENERATE or (result.converged and not result.w.any()):
             surrogate = self._setting.make(self.n_shown)
             limit = max(1.0, result.seconds)
             warning: Any = warning_of_zero(
-                surrogate, result.alpha, risk, everyone, limit, self.positive
+                surrogate, result.alpha, risk, lists, limit, self.positive
             )
-            warnings.warn(warning, stacklevel=4)
+            warn(warning)
         elif not (result.converged or result.status in (Status.FINISHED, Status.INCONSISTENT)):
-            warnings.warn(result.message, ConvergenceWarning, stacklevel=4)
-        return self
+            warn(result.message, ConvergenceWarning)
 
     def list_weights(self) -> Array:
         """Weights of `scaled_lists`: of the columns, and of "is there" for each of them."""
@@ -205,14 +219,12 @@ class LinearRanker(BaseEstimator):
         """
         check_is_fitted(self)
         if not self.coef_.any():
-            warnings.warn(
+            warn(
                 "the weights of this model are zero: all scores are 0 and rank nothing",
                 DegenerateOptimumWarning,
-                stacklevel=2,
             )
         missing = None if self.missing_coef_ is None else "lowest"
-        X = validated(self, X, reset=False)
-        X = check_matrix(X, getattr(self, "feature_names_in_", None), missing)
+        X = validated(self, X, missing=missing, reset=False)
         groups = ONE_LIST if groups is None and self.one_list else groups
         completed = completed_rows(X, groups, self.user_scaling_, missing)
         weights = completed.weights(self.coef_, self.missing_coef_)

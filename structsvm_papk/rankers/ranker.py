@@ -7,7 +7,7 @@
 """
 
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,7 +23,7 @@ from structsvm_papk.files.checkpoint import as_checkpoint
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.oracles.list_risk import refuse_deeper_than_all
 from structsvm_papk.rankers import given_solver, penalty
-from structsvm_papk.rankers.linear import LinearRanker, check_seed, validated
+from structsvm_papk.rankers.linear import LinearRanker, check_seed, take_columns
 from structsvm_papk.rankers.one_list import automatic_alpha_of
 from structsvm_papk.rankers.settings import (
     ALPHA,
@@ -38,6 +38,24 @@ from structsvm_papk.rankers.settings import (
 from structsvm_papk.solvers.result import SolverResult
 from structsvm_papk.solvers.solver import check_signs
 from structsvm_papk.surrogates import Surrogate
+
+
+class Problem(NamedTuple):
+    """What is minimised beside the penalty, and what it was made of.
+
+    `lists` are all that were given, where they are in memory. The risk has a column for each column
+    of X, and behind them one for each of those `with_holes`.
+    """
+
+    risk: Any
+    lists: RankingData | None = None
+    with_holes: Array = np.zeros(0, dtype=int)
+    weights_given: bool = False
+
+    @property
+    def given(self) -> Any:
+        """All that was given: the lists in memory, or the risk, which knows of its partitions."""
+        return self.risk if self.lists is None else self.lists
 
 
 @dataclass(eq=False, repr=False)
@@ -275,7 +293,11 @@ class PAPKRanker(LinearRanker):
             return self._fit_dask(X, y, groups)
         return self._fit_lists(self._lists_of(X, y, groups, sample_weight))
 
-    def _fit_lists(self, lists: RankingData) -> Any:
+    def _fit_lists(self, lists: RankingData) -> Self:
+        return self._minimise(self._problem_of(lists))
+
+    def _problem_of(self, lists: RankingData) -> Problem:
+        """The risk of lists in memory, with the users' weights and the columns of the settings."""
         check_number("n_threads", self.n_threads, least=1)
         check_number("verbose", self.verbose, least=0)
         surrogate = self.make_surrogate()
@@ -290,7 +312,7 @@ class PAPKRanker(LinearRanker):
             lists = scaled_lists(lists, self.user_scaling, self.missing)
         lists = lists.standardized(self.standardize)
         risk = EmpiricalRisk(surrogate, lists, self.policy, n_threads=self.n_threads)
-        return self._minimise(risk, lists, with_holes, weights_given)
+        return Problem(risk, lists, with_holes, weights_given)
 
     @property
     def n_shown(self) -> int:
@@ -329,10 +351,11 @@ class PAPKRanker(LinearRanker):
         if risk.surrogate != self.make_surrogate():
             raise InputError(f"the risk has {risk.surrogate}, the settings {self.make_surrogate()}")
         refuse_deeper_than_all(risk.surrogate, risk.most_negatives)
-        self.n_features_in_, self.classes_ = risk.n_features, np.array([False, True])
-        return self._minimise(risk)
+        self.n_features_in_ = risk.n_features
+        self.classes_ = np.array([False, True])
+        return self._minimise(self._of_parts(risk))
 
-    def _fit_dask(self, X: Any, y: Any, groups: Any) -> Any:
+    def _fit_dask(self, X: Any, y: Any, groups: Any) -> Self:
         """Train where the blocks of a Dask collection are."""
         from structsvm_papk.oracles import dask_collections
         from structsvm_papk.oracles import dask_risk as cluster
@@ -342,7 +365,7 @@ class PAPKRanker(LinearRanker):
         self._refuse_missing("a Dask collection")
         with dask_collections.current_client() as client:
             lists = dask_collections.DaskLists(client, X, y, groups)
-            validated(self, lists.sample, skip_check_array=True)
+            take_columns(self, lists.sample)
             self.classes_ = self._find_classes(lists.classes)
             threshold = self.relevance_threshold
             partitions = lists.partitions(
@@ -353,7 +376,13 @@ class PAPKRanker(LinearRanker):
             )
             refuse_deeper_than_all(surrogate, risk.most_negatives)
             del lists  # the blocks as they were read leave the workers
-            return self._minimise(risk)
+            return self._minimise(self._of_parts(risk))
+
+    def _of_parts(self, risk: Any) -> Problem:
+        """The problem of a risk in partitions, in the columns of the settings."""
+        return Problem(
+            risk if risk.column_scale is not None else risk.standardized(self.standardize)
+        )
 
     def _refuse_missing(self, where: str) -> None:
         """Refuse holes where no pass over the data says which columns have any."""
@@ -363,53 +392,47 @@ class PAPKRanker(LinearRanker):
                 "have holes must be known before the first pass; give a sample of the users"
             )
 
-    def _minimise(
-        self,
-        risk: Any,
-        everyone: RankingData | None = None,
-        with_holes: Array | None = None,
-        weights_given: bool = False,
-    ) -> Any:
-        """Solve, with `warm_start` from the last result, and take over the result.
-
-        Behind the columns of X the risk has one for each of the columns `with_holes`.
-        """
-        self._weights_given = weights_given
+    def _minimise(self, problem: Problem) -> Self:
+        """Solve, with `warm_start` from the last result, and take over the result."""
         check_type("warm_start", self.warm_start, bool | np.bool_, "True or False")
-        if everyone is None and risk.column_scale is None:
-            risk = risk.standardized(self.standardize)
+        risk = problem.risk
+        self._weights_given = problem.weights_given
+        self._with_holes = problem.with_holes
         self.user_scaling_ = self.user_scaling and check_user_scaling(self.user_scaling)
-        self._with_holes = np.zeros(0, dtype=int) if with_holes is None else with_holes
         self.scale_ = risk.column_scale
-        is_sparse = risk.is_sparse if everyone is None else everyone.is_sparse
-        self._common_scale = has_common_scale(self.standardize, is_sparse)
+        self._common_scale = has_common_scale(self.standardize, problem.given.is_sparse)
         self.alpha_ = self._strength()
         if penalty.is_auto(self.alpha_):
-            given = risk if everyone is None else everyone
-            self.alpha_ = automatic_alpha_of(given, risk, self.positive, self.time_limit)
+            self.alpha_ = automatic_alpha_of(problem.given, risk, self.positive, self.time_limit)
         self._setting = replace(self._given_setting(), alpha=self.alpha_)
         solver = self._make_solver(risk.surrogate, self.alpha_)
-        start = getattr(self, "coef_", None) if self.warm_start else None
-        n_features = risk.n_features - self._with_holes.size
-        if start is not None and start.size != n_features:
-            raise InputError(
-                f"warm_start: the last fit had {start.size} features, X has {n_features}"
-            )
-        if start is not None and self._with_holes.size:
-            last = self.missing_coef_
-            beside = np.zeros(self._with_holes.size) if last is None else -last[self._with_holes]
-            start = np.concatenate([start, beside])
-        if start is not None and self.scale_ is not None:
-            start = start * self.scale_
-        is_auto = isinstance(self.solver, str) and self.solver == "auto"
-        solver = solver.suited_to(risk) if is_auto else solver
+        if isinstance(self.solver, str) and self.solver == "auto":
+            solver = solver.suited_to(risk)
+        start = self._last_weights(risk.n_features) if self.warm_start else None
         checkpoint = None if self.checkpoint is None else as_checkpoint(self.checkpoint)
         lines = Lines(self.verbose)
         watch = lines.watching(self.callback)
         result: SolverResult = solver.solve(risk, start, watch, checkpoint=checkpoint)
         lines.say(f"{result.n_iter} iterations, {result.seconds:.1f} s: {result.message}")
-        self.result_ = result
-        return self._finish(risk.exclusions, risk, everyone)
+        self._take(result, risk.exclusions)
+        self._warn_of_result(risk, problem.lists)
+        return self
+
+    def _last_weights(self, n_columns: int) -> Array | None:
+        """The weights of the last fit, for the columns of a risk; None before the first fit."""
+        if not hasattr(self, "coef_"):
+            return None
+        n_features = n_columns - self._with_holes.size
+        if self.coef_.size != n_features:
+            raise InputError(
+                f"warm_start: the last fit had {self.coef_.size} features, X has {n_features}"
+            )
+        start = self.coef_
+        if self._with_holes.size:
+            last = self.missing_coef_
+            beside = np.zeros(self._with_holes.size) if last is None else -last[self._with_holes]
+            start = np.concatenate([start, beside])
+        return start if self.scale_ is None else start * self.scale_
 
     def _given_setting(self) -> Setting:
         given = self.surrogate, self.depth, self.user_weight, self.alpha

@@ -47,6 +47,7 @@ from structsvm_papk.rankers.settings import (
     order_of_depth,
     weighted,
 )
+from structsvm_papk.solvers.result import SolverResult
 from structsvm_papk.solvers.solver import check_signs
 from structsvm_papk.surrogates import Surrogate
 
@@ -233,10 +234,10 @@ class PAPKRankerCV(LinearRanker):
         search = Search(candidates, folds, scoring, training, lines, self.callback)
         search.run(None if self.time_limit is None else started + 2 / 3 * self.time_limit)
         best = search.chosen(self.selection)
-        self._refit(search, best, started)
+        self._take(self._refit(search, best, started), exclusions)
         self._report(search, best)
         lines.say(str(self.choice_))
-        self._finish(exclusions)
+        self._warn_of_result()
         return self
 
     def _candidates(self, data: RankingData) -> Candidates:
@@ -282,9 +283,10 @@ class PAPKRankerCV(LinearRanker):
         trained = weighed.usable(needed, policy, setting)
         return automatic_alpha(Evidence.of(lists, trained))
 
-    def _refit(self, search: Search, best: int, started: float) -> None:
+    def _refit(self, search: Search, best: int, started: float) -> SolverResult:
         """Train the chosen setting on all users, from the mean of its weights on folds."""
-        training, setting = search.training, search.settings[best]
+        training = search.training
+        setting = search.settings[best]
         lists = search.data[setting.user_scaling].standardized(setting.standardize)
         self._weights_given = lists.user_weight is not None
         lists = weighted(setting, lists)
@@ -305,7 +307,7 @@ class PAPKRankerCV(LinearRanker):
             # other searches may be at it
             place = place.part(f"all-users-{training.kept.key(*parts)}").optional()
         risk = training.risk(setting, lists)
-        self.result_ = training.solve(setting, risk, self.tol, start, limit, checkpoint=place)
+        return training.solve(setting, risk, self.tol, start, limit, checkpoint=place)
 
     def _report(self, search: Search, best: int) -> None:
         """What was tried and chosen, and by how much that is ahead of the default."""

@@ -7,7 +7,6 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from structsvm_papk._types import Array
-from structsvm_papk.data.rows import check_matrix
 from structsvm_papk.data.user_scaling import check_user_scaling, scaled_rows
 from structsvm_papk.rankers.linear import validated
 
@@ -54,7 +53,7 @@ class UserScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             No groups, values that are not finite numbers, or X is sparse.
         """
         check_is_fitted(self)
-        X = check_matrix(validated(self, X, reset=False), getattr(self, "feature_names_in_", None))
+        X = validated(self, X, reset=False)
         return scaled_rows(X, groups, check_user_scaling(self.user_scaling))
 
     def fit_transform(self, X: ArrayLike, y: Any = None, groups: Any = None) -> Array:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import math
 import time
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -32,6 +31,7 @@ from structsvm_papk.errors import (
     check_number,
     check_type,
     plain_interrupts,
+    warn,
 )
 from structsvm_papk.solvers.oracle import Oracle, as_oracle
 from structsvm_papk.solvers.result import Progress, SolverResult, Status, relative_gap
@@ -259,7 +259,7 @@ class Run(ABC, Generic[Result]):
             if not _RUNS.get():  # else the run that asked for this one says so
                 from sklearn.exceptions import ConvergenceWarning
 
-                warnings.warn(result.message, ConvergenceWarning, stacklevel=3)
+                warn(result.message, ConvergenceWarning)
         else:
             self.session.save(replace(result, **self.saved_fields()))
         return replace(result, notes=(*result.notes, *self.session.notes))
