@@ -27,9 +27,7 @@ from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.solvers.oracle import DualBlocks, DualPoint
 from structsvm_papk.solvers.rounding import EPS, error_of_sum
 
-_ROOM = 16  # slots of a user at first, beside those for the negatives that count
 MORE = 4  # times as many of the highest negatives as count become active at a visit
-SHARE = 0.1  # of a block's gap, to which it is solved
 _ACTIVE = 16  # negatives that come to be active, for each one that counts
 EXACTER = 0.01  # of the gap: a larger bound of rounding is made anew, closer
 PAIRWISE = 64 * EPS  # of a pairwise sum, of any number of terms there can be
@@ -58,11 +56,15 @@ class Duals:
 
 
 class UserBlocks(DualBlocks):
-    """The users of a risk as blocks; a subclass knows the polytope."""
+    """The users of a risk as blocks; a subclass knows the polytope.
 
-    def __init__(self, risk: ListRisk, alpha: float) -> None:
+    A visit solves a block to `accuracy` times its gap: the other blocks soon move w anyway.
+    """
+
+    def __init__(self, risk: ListRisk, alpha: float, accuracy: float) -> None:
         self.risk = risk
         self.alpha = alpha
+        self.accuracy = accuracy
         data = risk.data
         self.n_blocks = n = data.n_users
         weight = np.full(n, 1.0 / n) if data.user_weight is None else data.user_weight
@@ -155,7 +157,8 @@ class UserBlocks(DualBlocks):
         if self.n_blocks == 1:
             return None, None
         blocks: Any = self.risk.with_blocks(n_blocks)
-        duals, first = self.duals, blocks.user_bounds[:-1]
+        duals = self.duals
+        first = blocks.user_bounds[:-1]
         intercepts = np.add.reduceat(self.share * (duals.intercepts - duals.errors), first)
         intercepts -= PAIRWISE * np.add.reduceat(self.share * np.abs(duals.intercepts), first)
         cuts = blocks.slopes(duals.coef), intercepts, np.arange(intercepts.size)
@@ -198,7 +201,8 @@ class UserBlocks(DualBlocks):
 
         The m largest terms add up to no more than the m' >= m largest, none of which is negative.
         """
-        own, other = self.risk, given.risk
+        own = self.risk
+        other = given.risk
         same = own.surrogate is other.surrogate or own.surrogate == replace(
             other.surrogate, depth=own.surrogate.depth
         )  # majorants, which hold what was frozen, are equal to themselves only
@@ -227,14 +231,23 @@ class AverageBlocks(UserBlocks):
     """Blocks of Avg: weights of at most 1/m on negatives, adding up to at most 1.
 
     ``c`` is the weight of each negative, and less their sum over the number of positives at each
-    positive; ``b`` is their sum.
+    positive; ``b`` is their sum. A user has `room` slots at first, beside those for the negatives
+    that count.
     """
 
-    def __init__(self, risk: ListRisk, alpha: float, start: Any = None) -> None:
-        super().__init__(risk, alpha)
+    def __init__(
+        self,
+        risk: ListRisk,
+        alpha: float,
+        start: Any = None,
+        *,
+        accuracy: float = 0.1,
+        room: int = 16,
+    ) -> None:
+        super().__init__(risk, alpha, accuracy)
         self.active: Any = None
         self.atoms: Any = None
-        self._make_room(np.minimum(self.lists.counted + _ROOM, risk.data.n_neg))
+        self._make_room(np.minimum(self.lists.counted + room, risk.data.n_neg))
         if start is not None:
             self._begin_with(self._started(start))
 
@@ -296,7 +309,7 @@ class AverageBlocks(UserBlocks):
             self._make_room(room)
         return kernels.average_sweep(
             self.matrix, self.primal, self.lists, self.active, self.atoms,
-            order, full, MORE, SHARE, self._gaps, self._gains,
+            order, full, MORE, self.accuracy, self._gaps, self._gains,
         )  # fmt: skip
 
     @property

@@ -16,7 +16,7 @@ _FREE_ROUNDS = 12  # guesses at which weights are zero, where weights may not be
 _WORTH = 1e-6  # of the gap, by which such a guess has to raise the dual for another one
 _BISECTIONS = 40
 _NEGLIGIBLE = 1e-10  # dual weight that only an interior point gives
-WIDE = 1000  # features: beyond, inner products of cuts are cheaper than cuts
+_WIDE = 1000  # features: beyond, inner products of cuts are cheaper than cuts
 
 
 def default_blocks(oracle: Oracle) -> int:
@@ -24,7 +24,7 @@ def default_blocks(oracle: Oracle) -> int:
 
     More where steps come from a sample: these are few, and their cuts alone have to make the bound.
     """
-    if oracle.n_features > WIDE:  # the restricted problem grows with the cuts, not the features
+    if oracle.n_features > _WIDE:  # the restricted problem grows with the cuts, not the features
         affordable = max(1, (8 << 20) // (8 * oracle.n_features))
         return int(min(20, affordable))
     sampled = isinstance(oracle, BlockOracle) and oracle.sample is not None
@@ -63,7 +63,7 @@ class CutModel:
         self._theta = np.empty(0)  # zero in the slots that are free
         self._norms = np.empty(0)
         self._idle = np.empty(0, dtype=np.int64)
-        self._gram = np.empty((0, 0)) if n_features > WIDE and not positive else None
+        self._gram = np.empty((0, 0)) if n_features > _WIDE and not positive else None
         self.order = np.empty(0, dtype=np.int64)
         self.starts = np.zeros(n_blocks, dtype=np.int64)
 
@@ -272,7 +272,7 @@ class CutModel:
 
 def _span(slopes):
     """Slopes in an orthonormal basis of their span, where features are many."""
-    if slopes.shape[1] <= max(WIDE, slopes.shape[0]):
+    if slopes.shape[1] <= max(_WIDE, slopes.shape[0]):
         return slopes
     return _factor(slopes @ slopes.T)
 

@@ -17,7 +17,9 @@ from structsvm_papk import (
     make_surrogate,
 )
 from structsvm_papk.errors import InputError
-from structsvm_papk.oracles import cut_blocks, empirical_risk, user_blocks
+from structsvm_papk.oracles import empirical_risk
+from structsvm_papk.oracles.cut_blocks import CutBlocks
+from structsvm_papk.oracles.user_blocks import AverageBlocks
 from structsvm_papk.solvers.result import Status
 from structsvm_papk.surrogates import CONVEX
 from structsvm_papk.surrogates.losses import TS
@@ -41,6 +43,22 @@ def wide_risk(name, k=3, depth=None, policy="exclude", weight=None, **options):
     data = wide_data(**options)
     data = data if weight is None else data.weighted(weight)
     return EmpiricalRisk(make_surrogate(name, k, depth), data, policy)
+
+
+class OfThreeCuts(EmpiricalRisk):
+    """A risk whose users have three cuts at most, and no idle row that they may drop."""
+
+    def dual_blocks(self, alpha, start=None):
+        return CutBlocks(self, alpha, start, most_cuts=3, idle_rows=-60)
+
+
+class WithLittleRoom(EmpiricalRisk):
+    """A risk whose users have to drop rows and cuts, and merge some."""
+
+    def dual_blocks(self, alpha, start=None):
+        if self.surrogate.name == "avg":
+            return AverageBlocks(self, alpha, start, room=0)
+        return CutBlocks(self, alpha, start, most_cuts=4, idle_rows=-40)
 
 
 def agrees(oracle, alpha, tol=1e-7, **start):
@@ -90,11 +108,11 @@ def test_every_bound_on_the_way_is_below_the_risk_everywhere(name):
 
 
 @pytest.mark.parametrize("name", ["avg", "max", "pauc"])
-def test_visits_solve_a_block_exactly(name, monkeypatch):
-    monkeypatch.setattr(user_blocks, "SHARE", 1e-10)
-    monkeypatch.setattr(cut_blocks, "SHARE", 1e-10)
-    oracle, alpha = wide_risk(name, n_users=1), 0.02
-    blocks = oracle.dual_blocks(alpha)
+def test_visits_solve_a_block_exactly(name):
+    oracle = wide_risk(name, n_users=1)
+    alpha = 0.02
+    kind = type(oracle.dual_blocks(alpha))
+    blocks = kind(oracle, alpha, accuracy=1e-10)
     for _ in range(6):  # until no more rows become active
         blocks.sweep(np.zeros(1, dtype=np.int64), True)
     optimum = full_problem(oracle, alpha)
@@ -168,12 +186,9 @@ def test_surrogates_that_are_not_ours_are_not_taken_for_their_parents():
 
 
 @pytest.mark.parametrize("name", ["avg", slow("max"), "ts", slow("pauc")])
-def test_little_room_is_enough(name, monkeypatch):
+def test_little_room_is_enough(name):
     """Slots and cuts are dropped, merged, and more are made."""
-    monkeypatch.setattr(user_blocks, "_ROOM", 0)
-    monkeypatch.setattr(cut_blocks, "_MOST", 4)
-    monkeypatch.setattr(cut_blocks, "_IDLE", -40)
-    oracle = wide_risk(name, n_items=40)
+    oracle = WithLittleRoom(make_surrogate(name, 3), wide_data(n_items=40))
     result = DualAscent(1e-2, tol=1e-4, max_iter=40).solve(oracle)
     reference = CuttingPlane(1e-2, tol=1e-6).solve(oracle)
     assert result.gap < 0.4  # with so few cuts it is slow
@@ -217,11 +232,8 @@ def test_the_majorants_of_cccp_are_solved_by_it_where_it_pays(monkeypatch):
 
 
 @pytest.mark.parametrize("place", ["_activate", "_drop_idle", "take", "merge", "add"])
-def test_an_interrupt_between_any_two_calls_leaves_a_users_cuts_whole(place, monkeypatch):
-    monkeypatch.setattr(cut_blocks, "_IDLE", -60)  # idle rows are dropped at once
-    monkeypatch.setattr(cut_blocks, "_FEWEST", 3)
-    monkeypatch.setattr(cut_blocks, "_MOST", 3)
-    risk = wide_risk("max", n_users=3, n_items=40)
+def test_an_interrupt_between_any_two_calls_leaves_a_users_cuts_whole(place):
+    risk = OfThreeCuts(make_surrogate("max", 3), wide_data(n_users=3, n_items=40))
     solver, n = DualAscent(1e-3, tol=1e-9, max_iter=3), 0
     status = Status.INTERRUPTED
     while status is Status.INTERRUPTED and n < 60:

@@ -27,7 +27,6 @@ from structsvm_papk import (
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files.model import load_model
 from structsvm_papk.oracles import list_risk
-from structsvm_papk.solvers import cut_model
 from structsvm_papk.solvers.cut_model import CutModel
 from structsvm_papk.surrogates import CONVEX
 
@@ -133,15 +132,22 @@ def test_every_storage_has_the_same_optimum(name, storage):
     assert result.objective == pytest.approx(expected.objective, rel=2e-7)
 
 
-def test_more_features_than_the_model_keeps_products_of(monkeypatch):
-    """Wide problems are solved in the span of the cuts; those >= 0 in that of the free features."""
-    data = problems.ranking_data(n_features=40)
-    risk = EmpiricalRisk(make_surrogate("ts", 3), data)
-    expected = CuttingPlane(0.05, tol=1e-8, positive=True).solve(risk).objective
-    monkeypatch.setattr(cut_model, "WIDE", 4)
-    result = CuttingPlane(0.05, tol=1e-7, positive=True).solve(risk)
+def test_more_features_than_the_model_keeps_products_of():
+    """Wide problems are solved in the span of the cuts; those >= 0 in that of the free features.
+
+    A column and its equal parts have the same optimum: w of the parts has the norm of the whole.
+    """
+    data = problems.ranking_data(n_features=20)
+    surrogate = make_surrogate("ts", 3)
+    solver = CuttingPlane(0.05, tol=1e-8, positive=True)
+    expected = solver.solve(EmpiricalRisk(surrogate, data))
+    n_parts = 130
+    X = np.repeat(data.X[data.rows], n_parts, axis=1) / np.sqrt(n_parts)
+    risk = EmpiricalRisk(surrogate, RankingData(X, data.labels, data.indptr))
+    result = replace(solver, tol=1e-7).solve(risk)
+    assert n_parts * (expected.w > 0).sum() > 1000  # beyond, the span is used
     assert result.converged
-    assert result.objective == pytest.approx(expected, rel=2e-7)
+    assert result.objective == pytest.approx(expected.objective, rel=2e-7)
 
 
 def test_the_bound_holds_at_any_weights():
