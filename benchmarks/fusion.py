@@ -1,7 +1,7 @@
 """Fusion of runs: NDCG on held-out lists against the number of judged ones, for every method.
 
     python -m benchmarks fusion [FOLDER ..] [--draws 10] [--sizes 10 30 100 300 2000]
-        [--method NAME ..] --results RUN [--json FILE]
+        [--test-lists 800] [--method NAME ..] --results RUN [--json FILE]
     python -m benchmarks fusion --figure FILE.png
 
 The TREC Deep Learning tracks of the package (2019 -> 2020, 2020 -> 2019, and both, by five folds of
@@ -32,7 +32,6 @@ from structsvm_papk.errors import InputError
 
 FILE = RESULTS / "fusion.json"
 N_USERS = 4000
-N_TEST = 800
 TREC_SIZES = (10, 30)
 MANY = 100  # lists from which on draws differ little
 DRAWS_OF_MANY = 3
@@ -66,6 +65,7 @@ def arguments():
     parser.add_argument("folders", type=Path, nargs="*", metavar="FOLDER")
     parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--sizes", type=int, nargs="+", default=[10, 30, 100, 300, 2000])
+    parser.add_argument("--test-lists", type=int, default=800, help="of each FOLDER")
     parser.add_argument("--method", nargs="+", choices=list(METHODS), default=methods.available())
     parser.add_argument("--results", type=Path, help="keep finished parts in this folder")
     parser.add_argument("--json", type=Path, help="write the answer here, and tables beside it")
@@ -147,7 +147,8 @@ def of_folder(folder, options):
         if kept is not None:
             lists.save(kept)
     order = np.random.default_rng(7).permutation(lists.n_lists)
-    test, pool = np.sort(order[:N_TEST]), np.sort(order[N_TEST:])
+    test = np.sort(order[: options.test_lists])
+    pool = np.sort(order[options.test_lists :])
     return Split(folder.stem, lists.subset(pool), lists.subset(test), options.sizes)
 
 

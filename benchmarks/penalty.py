@@ -13,6 +13,7 @@ import argparse
 import json
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +35,7 @@ from benchmarks.fusing.methods import METHODS, choose
 from benchmarks.tables import grouped, table
 from structsvm_papk import PAPKRanker, __version__
 
-ALPHAS = 10.0 ** np.arange(3.0, -3.1, -0.5)  # the strongest first
+ALPHAS = tuple(10.0 ** np.arange(3.0, -3.1, -0.5))  # the strongest first
 AUTO = 'alpha="auto"'
 FEATURES_OF_CLUEWEB = 42
 FOLDED = 30  # lists up to which folds choose, too: that is where ways differ most, and cheap
@@ -88,6 +89,8 @@ class Drawn:
 
     pool: JoinedLists
     others: JoinedLists | None = None
+    alphas: tuple[float, ...] = ALPHAS
+    beside: tuple[str, ...] = METHODS_BESIDE
 
     def __call__(self, size, draw):
         """NDCG of each way."""
@@ -98,13 +101,14 @@ class Drawn:
         def mean_of(scores):
             return float(test.ndcg(scores(test)).mean())
 
-        found = {name: mean_of(METHODS[name](train, draw)) for name in METHODS_BESIDE}
+        found = {name: mean_of(METHODS[name](train, draw)) for name in self.beside}
         n_columns = int((train.X.std(axis=0) > 0).sum())
         by_hand = {"alpha .01": 0.01, "2 d / lists": 2 * n_columns / train.learnable.sum()}
         for name, alpha in {**by_hand, AUTO: "auto"}.items():
             ranker = fitted(PAPKRanker(k=train.k, alpha=alpha), train)
             found[name] = mean_of(lambda lists, r=ranker: r.predict(lists.X))
             found[f"alpha: {name}"] = float(ranker.alpha_)
+        of_alphas = partial(scores_of_alphas, alphas=self.alphas)
         found["curve"] = [mean_of(scores) for scores in of_alphas(train)]
         if size <= FOLDED:
             found["folds"] = mean_of(choose(train, draw, of_alphas))
@@ -115,10 +119,10 @@ def fitted(ranker, lists):
     return ranker.fit(lists.X, lists.relevant, groups=lists.groups)
 
 
-def of_alphas(train):
+def scores_of_alphas(train, alphas):
     """Scores for every alpha, each fit from the weights of the one before."""
     ranker = PAPKRanker(k=train.k, tol=1e-3, max_iter=300, warm_start=True)
-    for alpha in ALPHAS:
+    for alpha in alphas:
         w = fitted(ranker.set_params(alpha=alpha), train).coef_.copy()
         yield lambda lists, w=w: lists.X @ w
 
@@ -230,7 +234,7 @@ def plain_lists(X, grades, sizes, k, level=1):
     )
 
 
-def summary(name, size, found):
+def summary(name, size, found, alphas=ALPHAS):
     """A row for each way: mean and standard error over draws, of value and alpha."""
     curve = np.array([part["curve"] for part in found])
     best = int(curve.mean(axis=0).argmax())
@@ -244,7 +248,7 @@ def summary(name, size, found):
             row["alpha"] = float(np.median([part[f"alpha: {way}"] for part in found]))
         yield row
     yield {"set": name, "size": size, "draws": len(found), "way": "best in hindsight",
-           "value": float(curve.mean(axis=0)[best]), "alpha": float(ALPHAS[best])}  # fmt: skip
+           "value": float(curve.mean(axis=0)[best]), "alpha": float(alphas[best])}  # fmt: skip
 
 
 def page(rows):

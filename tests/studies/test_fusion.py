@@ -63,13 +63,13 @@ def test_years_hold_every_judged_query():
 
 def test_small_run(tmp_path, monkeypatch, capsys):
     folder = write_synthetic(tmp_path / "data", n_users=120, n_items=150)
-    monkeypatch.setattr(fusion, "N_TEST", 40)
     monkeypatch.setattr(
         fusion, "trec_years", lambda: [year.subset(np.arange(12)) for year in years]
     )
     years = trec_years()
     file = tmp_path / "answer.json"
-    words = ["fusion", str(folder), "--draws", "2", "--sizes", "10", "--json", str(file)]
+    words = ["fusion", str(folder), "--draws", "2", "--sizes", "10", "--test-lists", "40"]
+    words += ["--json", str(file)]
     names = ["RRF", "CombSUM", "equal weights", "positive"]
     monkeypatch.setattr(
         sys, "argv", [*words, "--results", str(tmp_path / "run"), "--method", *names]
@@ -82,12 +82,16 @@ def test_small_run(tmp_path, monkeypatch, capsys):
     assert "| the default |" in capsys.readouterr().out
 
 
-def test_rule_of_alpha_beside_the_best_in_hindsight(monkeypatch):
-    monkeypatch.setattr(penalty, "ALPHAS", np.array([1.0, 0.01]))
-    monkeypatch.setattr(penalty, "METHODS_BESIDE", ("logistic regression",))
+def test_rule_of_alpha_beside_the_best_in_hindsight():
     lists = penalty.digits_as_queries(0).subset(np.arange(30))
-    found = penalty.Drawn(lists.subset(np.arange(20)), lists.subset(np.arange(20, 30)))(10, 0)
+    drawn = penalty.Drawn(
+        lists.subset(np.arange(20)),
+        lists.subset(np.arange(20, 30)),
+        alphas=(1.0, 0.01),
+        beside=("logistic regression",),
+    )
+    found = drawn(10, 0)
     assert len(found["curve"]) == 2
     assert found["alpha: 2 d / lists"] == pytest.approx(2 * 58 / 10, rel=0.1)
-    rows = list(penalty.summary("digits", 10, [found, found]))
+    rows = list(penalty.summary("digits", 10, [found, found], drawn.alphas))
     assert {row["way"] for row in rows} >= {"folds", "best in hindsight", 'alpha="auto"'}

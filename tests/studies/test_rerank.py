@@ -111,8 +111,8 @@ def test_ease_solves_its_regressions(data, monkeypatch):
             expected = np.linalg.solve(A.T @ A + strength * np.eye(support.size), A.T @ X[:, j])
             np.testing.assert_allclose(found[support], expected, atol=1e-4)
             assert found[j] == 0
-    monkeypatch.setattr(first_stage, "_DENSE", 10)  # large catalogues take the restricted one
-    assert sparse.issparse(first_stage.fit_all(data.train)[0].right)
+    # large catalogues take the restricted one
+    assert sparse.issparse(first_stage.fit_all(data.train, exact=10)[0].right)
 
 
 def test_neighbours_are_the_largest_cosines(data):
@@ -172,13 +172,14 @@ def candidates_by_definition(scores, seen, n):
 
 
 @pytest.mark.parametrize("n_candidates", [3, 12, 40])
-def test_metrics_are_over_all_unseen_items(data, n_candidates, monkeypatch):
+def test_metrics_are_over_all_unseen_items(data, n_candidates):
     """Items that are no candidates stand below, tied; also with fewer candidates than k."""
     models = first_stage.fit_all(data.train)[:3]
     users = np.flatnonzero(np.diff(data.test.indptr))
-    if n_candidates == 12:
-        monkeypatch.setattr(lists, "_BLOCK_BYTES", 1)  # a user at a time
-    made, of_models = lists.build(models, data.train, data.test, users, n_candidates, 5)
+    block_bytes = 1 if n_candidates == 12 else lists.BLOCK_BYTES  # 1: a user at a time
+    made, of_models = lists.build(
+        models, data.train, data.test, users, n_candidates, 5, block_bytes=block_bytes
+    )
     given = np.random.default_rng(0).standard_normal(made.labels.size)
     values = made.values(given, 5)
     for r, user in enumerate(users):

@@ -3,7 +3,7 @@
 EASE at several strengths, neighbours of items and of users by cosine, a truncated SVD, and
 popularity. Each is a product of two factors, of users and of items.
 
-EASE takes the inverse of a matrix of items by items. For catalogues of more than `_DENSE` items the
+EASE takes the inverse of a matrix of items by items. For catalogues of more than `EXACT` items the
 regression of each item is restricted to its most similar items (Ning and Karypis, "SLIM", ICDM
 2011, with feature selection), which needs no such matrix.
 """
@@ -19,7 +19,7 @@ from scipy.sparse.linalg import svds
 STRENGTHS = (50.0, 300.0, 2000.0)
 N_NEIGHBOURS = 100
 RANKS = (64, 256)
-_DENSE = 8000  # items up to which EASE is exact
+EXACT = 8000  # items up to which EASE is exact
 _SUPPORT = 100  # items that a restricted regression takes
 _BLOCK = 512
 
@@ -38,15 +38,16 @@ class FirstStage:
         return np.asarray(product.toarray() if sparse.issparse(product) else product, np.float32)
 
 
-def fit_all(train, callback=None):
-    """Every recommender, fitted on interactions."""
+def fit_all(train, callback=None, exact=EXACT):
+    """Every recommender, fitted on interactions; of more than `exact` items EASE is restricted."""
     tasks = {f"EASE {strength:g}": ("ease", strength) for strength in STRENGTHS}
     tasks |= {"item kNN": ("items", N_NEIGHBOURS), "item kNN, TF-IDF": ("tfidf", N_NEIGHBOURS)}
     tasks |= {"user kNN": ("users", N_NEIGHBOURS)}
     most = max(1, min(train.shape) // 8)
     tasks |= {f"PureSVD {rank}": ("svd", rank) for rank in sorted({min(n, most) for n in RANKS})}
     tasks |= {"popularity": ("popularity", None)}
-    models, large = [], train.shape[1] > _DENSE
+    models = []
+    large = train.shape[1] > exact
     restricted = restricted_ease(train, STRENGTHS) if large else {}
     for name, (kind, setting) in tasks.items():
         if kind == "ease" and large:

@@ -7,7 +7,7 @@ import numpy as np
 from structsvm_papk import RankingData, metrics
 from structsvm_papk.errors import InputError
 
-_BLOCK_BYTES = 1 << 28
+BLOCK_BYTES = 1 << 28  # of scores and masks at a time
 
 
 @dataclass(frozen=True)
@@ -95,14 +95,18 @@ def metrics_of(scores, labels, user, k):
     return {name: table[name].tolist() for name in names}
 
 
-def build(models, history, relevant, users, n_candidates, k, callback=None):
+def build(
+    models, history, relevant, users, n_candidates, k, callback=None, block_bytes=BLOCK_BYTES
+):
     """Candidates of users with their features, and `metrics_of` every model by itself.
 
     Every model puts its best unseen items forward; a user's candidates, at least one, are the
     `n_candidates` with the best place in any model (ties: the better mean score).
     """
-    parts, rows, done = [], [[] for _ in models], 0
-    for block, scores, seen, target in _blocks(models, history, relevant, users):
+    parts = []
+    rows = [[] for _ in models]
+    done = 0
+    for block, scores, seen, target in _blocks(models, history, relevant, users, block_bytes):
         parts.append(_part_of_lists(scores, seen, target, n_candidates))
         for s, out in zip(scores, rows, strict=True):
             values, labels, user = _deciding(s, seen, target, k)
@@ -147,10 +151,10 @@ def _deciding(s, seen, target, k):
     return values, np.arange(values.size) < owner.size, user
 
 
-def _blocks(models, history, relevant, users):
+def _blocks(models, history, relevant, users, block_bytes):
     """Blocks of users with the scores of every model, and masks of known and relevant items."""
     n_items = history.shape[1]
-    size = max(1, _BLOCK_BYTES // (4 * n_items * (len(models) + 4)))
+    size = max(1, block_bytes // (4 * n_items * (len(models) + 4)))
     for start in range(0, users.size, size):
         block = users[start : start + size]
         scores = [model.scores(block) for model in models]
