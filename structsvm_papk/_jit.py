@@ -41,7 +41,8 @@ def _parts(code: CodeType, known: dict[str, Any], doc: str | None = None) -> Ite
 def _source_key(function: Callable[..., Any]) -> str:
     """SHA-256 of all that the machine code of a kernel is made from, through every file."""
     digest = hashlib.sha256()
-    seen, todo = {function}, [function]
+    seen = {function}
+    todo = [function]
     while todo:
         current = todo.pop()
         for part in _parts(current.__code__, current.__globals__, current.__doc__):

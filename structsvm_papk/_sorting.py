@@ -23,8 +23,10 @@ def increasing_order(values: Array) -> Array:
     As quick as ``np.argsort(values, kind="mergesort")``, which takes four times as long to compile.
     """
     n = values.size
-    keys, merged_keys = values.copy(), np.empty_like(values)
-    order, merged_order = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+    keys = values.copy()
+    merged_keys = np.empty_like(values)
+    order = np.empty(n, dtype=np.int64)
+    merged_order = np.empty(n, dtype=np.int64)
     for i in range(n):
         key = keys[i]
         hole = i
@@ -36,10 +38,12 @@ def increasing_order(values: Array) -> Array:
         keys[hole] = key
         order[hole] = i
     width = SHORT
-    while width < n:
+    while width < n:  # runs of this width are in order: merge them, two and two
         for start in range(0, n, 2 * width):
-            middle, stop = min(start + width, n), min(start + 2 * width, n)
-            i, j = start, middle
+            middle = min(start + width, n)
+            stop = min(start + 2 * width, n)
+            i = start
+            j = middle
             for at in range(start, stop):
                 if j >= stop or (i < middle and keys[i] <= keys[j]):
                     merged_keys[at] = keys[i]
@@ -72,11 +76,16 @@ def sort(values: Array, spare: Array) -> None:
         values[hole] = value
     if n <= SHORT:
         return
-    runs, merged, width = values, spare, SHORT
+    runs = values
+    merged = spare
+    width = SHORT
     while width < n:
         for start in range(0, n, 2 * width):
-            middle, stop = min(start + width, n), min(start + 2 * width, n)
-            i, j, at = start, middle, start
+            middle = min(start + width, n)
+            stop = min(start + 2 * width, n)
+            i = start
+            j = middle
+            at = start
             if middle < stop and runs[middle - 1] <= runs[middle]:
                 j = stop  # in order already
             while i < middle and j < stop:
@@ -133,13 +142,18 @@ def _border(values, k):
     n = values.size
     if n <= SHORT or k * _HEAP_PAYS < n:
         return _kth_largest(values, n, k)
-    rest, counts = np.empty(n), np.empty(_CELLS, dtype=np.int64)
+    rest = np.empty(n)
+    counts = np.empty(_CELLS, dtype=np.int64)
     for i in range(n):
         rest[i] = values[i]
     for _ in range(_ROUNDS):
-        lowest, highest, total = rest[0], rest[0], 0.0
+        lowest = rest[0]
+        highest = rest[0]
+        total = 0.0
         for i in range(n):
-            lowest, highest, total = min(lowest, rest[i]), max(highest, rest[i]), total + rest[i]
+            lowest = min(lowest, rest[i])
+            highest = max(highest, rest[i])
+            total += rest[i]
         per_cell = (_CELLS - 1) / (highest - lowest) if highest > lowest else 0.0
         if not (0.0 < per_cell < np.inf and abs(total) < np.inf):
             break  # equal values, a range that over- or underflows, or what has no cell
@@ -152,7 +166,7 @@ def _border(values, k):
             k -= counts[cell]
             cell -= 1
         kept = 0
-        for i in range(n):
+        for i in range(n):  # without a branch, which the processor would often guess wrong
             value = rest[i]
             rest[kept] = value
             kept += int((value - lowest) * per_cell) == cell
@@ -170,7 +184,8 @@ def top_k(values, k):
         for i in range(k):
             chosen[i] = i
         return chosen
-    border, ties = _border(values, k), k
+    border = _border(values, k)
+    ties = k
     for i in range(values.size):
         ties -= values[i] > border
     n = 0

@@ -42,7 +42,8 @@ class DegenerateOptimumWarning(UserWarning):
     """
 
     def __init__(self, what: str, settings: dict[str, Any] | None = None) -> None:
-        self.what, self.settings = what, settings or {}
+        self.what = what
+        self.settings = settings or {}
         super().__init__(what, self.settings)
 
     def __str__(self) -> str:

@@ -159,7 +159,8 @@ class _Lines:
     """The lines of a file, without those in which Python reads `1_0` as 10."""
 
     def __init__(self, file):
-        self.file, self.read = file, file.read
+        self.file = file
+        self.read = file.read
 
     def __iter__(self):
         for line in self.file:

@@ -272,9 +272,11 @@ def _names_and_index(path, format):
     with reading(path):
         if format == "parquet":
             with open_parquet(path) as file:
-                names, index = file.schema_arrow.names, index_columns(file.schema_arrow)
+                names = file.schema_arrow.names
+                index = index_columns(file.schema_arrow)
         else:
-            names, index = text_names(path, format), []
+            names = text_names(path, format)
+            index = []
     _places(path, names)
     return names, index
 
@@ -288,17 +290,16 @@ def read_features(
     """
     names, index = _names_and_index(path, format)
     columns = choose_columns(path, names, index, like=like, **roles)
-    label, group = columns.label, columns.group
     number = Kind.NUMBER if missing is None else Kind.NUMBER_OR_HOLE
     kinds: dict[Any, Kind] = dict.fromkeys(columns.features, number)
-    kinds[label] = Kind.NUMBER
-    kinds[group] = Kind.ID
+    kinds[columns.label] = Kind.NUMBER
+    kinds[columns.group] = Kind.ID
     kinds.pop(None, None)
     values = read_columns(path, format, kinds, columns.features)
     place = partial(place_of, path, format)
     X = feature_matrix({name: values[name] for name in columns.features}, place)
-    labels = None if label is None else values[label].astype(float)
-    users = None if group is None else values[group]
+    labels = None if columns.label is None else values[columns.label].astype(float)
+    users = None if columns.group is None else values[columns.group]
     remarks: tuple[str, ...] = ()
     if like is None:
         remarks = remark_of_ids(path, {name: values[name] for name in columns.features}, users)

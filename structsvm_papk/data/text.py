@@ -58,7 +58,8 @@ def read_text(
         how |= {"sep": separator, "low_memory": False, "keep_default_na": False}
         how["na_values"] = {c: _HOLES for c, name in enumerate(names) if name in may_be_holes}
         how["na_filter"] = bool(how["na_values"])
-        pieces, source = [], _NoNulls(path, file)
+        pieces = []
+        source = _NoNulls(path, file)
         try:
             for frame in pd.read_csv(source, chunksize=_ROWS, **how):
                 if not isinstance(frame.index, pd.RangeIndex):  # made of fields too many
@@ -128,7 +129,9 @@ class _NoNulls:
     """
 
     def __init__(self, path, file):
-        self.path, self.file, self.interrupt = path, file, None
+        self.path = path
+        self.file = file
+        self.interrupt = None
 
     def __iter__(self):
         return iter(self.file)

@@ -182,7 +182,8 @@ class CatBoostMetric:
         self, approxes: Sequence[ArrayLike], target: ArrayLike, weight: ArrayLike | None
     ) -> tuple[float, float]:
         """(value, 1) of one pool."""
-        scores, y = np.asarray(approxes[0]), np.asarray(target)
+        scores = np.asarray(approxes[0])
+        y = np.asarray(target)
         table = evaluate([self.name], scores, y, self._users_of(y), **self.options)
         value = table.mean(self.name)
         if np.isnan(value):

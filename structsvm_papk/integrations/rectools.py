@@ -17,7 +17,8 @@ try:
     from rectools import Columns
     from rectools.models.ranking import Reranker
 except ImportError:
-    Reranker, Columns = object, None
+    Reranker = object
+    Columns = None
 
 __all__ = ["PAPKReranker"]
 
@@ -124,7 +125,8 @@ class PAPKReranker(Reranker):  # type: ignore[misc,valid-type]
     def _refuse_few_negatives(self, frame: pd.DataFrame) -> None:
         """There is no pAp@k where no user has k negatives; of some users, see `policy`."""
         negatives = frame[frame[Columns.Target] == 0].groupby(Columns.User).size()
-        most, k = int(negatives.max() if len(negatives) else 0), _last_step(self.model).n_shown
+        most = int(negatives.max() if len(negatives) else 0)
+        k = _last_step(self.model).n_shown
         if most < k:
             raise InputError(
                 f"k={k} items are to be shown, but no user has more than {most} negatives among "

@@ -27,7 +27,9 @@ _COUNTING_FACTOR = 10
 @kernel
 def count_above(pos, neg, spare, ranks):
     """Negatives above and not below each positive, both negated, the positives in order."""
-    n, higher, at_least = neg.size, 0, 0
+    n = neg.size
+    higher = 0
+    at_least = 0
     if pos.size > _COUNTING_FACTOR * math.log2(n + 2.0):
         sort(neg, spare)
         for i in range(pos.size):
@@ -65,7 +67,8 @@ def place_ties(pos, ranks, length, ties, count):
             start = i
             while stop < pos.size and pos[stop] == pos[i]:
                 stop += 1
-        above, reach = ranks[ABOVE, i], ranks[REACH, i]
+        above = ranks[ABOVE, i]
+        reach = ranks[REACH, i]
         ranks[FIRST, i] = start
         ranks[LAST, i] = stop
         if reach > above:
@@ -144,7 +147,8 @@ def hits(ranks, indptr, counts, start, stop, ties, k, out):
         at = indptr[u] - indptr[start]
         total = 0.0
         for i in range(counts[u, LISTED_POS]):
-            above, reach = ranks[ABOVE, at + i], ranks[REACH, at + i]
+            above = ranks[ABOVE, at + i]
+            reach = ranks[REACH, at + i]
             if ties == LOSS:
                 total += i + reach < k
             elif ties == WIN:
@@ -167,7 +171,8 @@ def precision_sums(ranks, indptr, counts, start, stop, ties, out):
         at = indptr[u] - indptr[start]
         total = 0.0
         for i in range(counts[u, LISTED_POS]):
-            above, reach = ranks[ABOVE, at + i], ranks[REACH, at + i]
+            above = ranks[ABOVE, at + i]
+            reach = ranks[REACH, at + i]
             last = ranks[LAST, at + i]
             if ties == LOSS:
                 total += (i + 1) / (i + 1 + reach)
@@ -193,7 +198,8 @@ def discounted_gains(ranks, indptr, counts, start, stop, ties, k, discount, cumu
         shown = min(k, counts[u, LISTED_POS] + counts[u, LISTED_NEG])
         total = 0.0
         for i in range(counts[u, LISTED_POS]):
-            above, reach = ranks[ABOVE, at + i], ranks[REACH, at + i]
+            above = ranks[ABOVE, at + i]
+            reach = ranks[REACH, at + i]
             if ties in (LOSS, WIN):
                 place = i + (above if ties == WIN else reach)
                 if place < shown:
@@ -216,7 +222,8 @@ def first_hits(ranks, indptr, counts, start, stop, ties, out):
         at = indptr[u] - indptr[start]
         total = 0.0
         if counts[u, LISTED_POS] > 0:
-            above, reach = ranks[ABOVE, at], ranks[REACH, at]
+            above = ranks[ABOVE, at]
+            reach = ranks[REACH, at]
             n_pos = ranks[LAST, at]
             left = n_pos + reach - above
             if ties == LOSS:
@@ -242,7 +249,8 @@ def any_hits(ranks, indptr, counts, start, stop, ties, k, out):
         at = indptr[u] - indptr[start]
         none_yet = 1.0
         if counts[u, LISTED_POS] > 0:
-            above, reach = ranks[ABOVE, at], ranks[REACH, at]
+            above = ranks[ABOVE, at]
+            reach = ranks[REACH, at]
             n_pos = ranks[LAST, at]
             if ties in (LOSS, WIN):
                 none_yet = 0.0 if (above if ties == WIN else reach) < k else 1.0
@@ -267,7 +275,8 @@ def areas_at_k(ranks, indptr, counts, start, stop, ties, k, out):
         n_pos = 0  # positives that are inside in every order, and the negatives ahead of them
         ahead = 0.0
         while n_pos < listed:
-            above, reach = ranks[ABOVE, at + n_pos], ranks[REACH, at + n_pos]
+            above = ranks[ABOVE, at + n_pos]
+            reach = ranks[REACH, at + n_pos]
             end = n_pos + 1 if ties in (LOSS, WIN) else ranks[LAST, at + n_pos]
             if end + (above if ties == WIN else reach) > shown:
                 break
@@ -295,7 +304,8 @@ def mean_area_of_cut(n_pos, ahead, above, size, places):
     these weights are formed outwards from the largest, so that none of them overflows.
     """
     P, N = size
-    low, high = max(0, places - N), min(P, places)
+    low = max(0, places - N)
+    high = min(P, places)
     mode = min(max((places + 1) * (P + 1) // (P + N + 2), low), high)
     weights = np.ones(high - low + 1)
     for x in range(mode, high):

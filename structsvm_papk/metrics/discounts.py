@@ -132,7 +132,8 @@ def ndcg_limit(
         the relevance at the very top is not certain (T6, which does not state the last condition).
         No probabilities, nothing relevant, other discounts and cut-offs.
     """
-    b, share = exponent(discount), _share(cutoff)
+    b = exponent(discount)
+    share = _share(cutoff)
     if np.isnan(b):
         raise InputError(
             "limits are known for the discounts log, zipf, exp and r^-0.5, any exponent"

@@ -66,8 +66,10 @@ class RankedLists:
         if self.lengths.size:
             raise InputError("an item column cannot split truncated lists; leave list_length out")
         sizes = np.bincount(self.user_of_row[mask], minlength=self.n_users)
-        users, indptr = self.users[sizes > 0], np.concatenate([[0], np.cumsum(sizes[sizes > 0])])
-        relevant, gains = self.relevant[mask], self.gains
+        users = self.users[sizes > 0]
+        indptr = np.concatenate([[0], np.cumsum(sizes[sizes > 0])])
+        relevant = self.relevant[mask]
+        gains = self.gains
         if gains is not None:
             gains = None if np.array_equal(gains[mask], relevant) else gains[mask]
         return RankedLists(users, indptr, self.scores[mask], relevant, gains, self.lengths)
@@ -211,7 +213,8 @@ def run_over_users(
         return
     wanted = np.linspace(0, lists.scores.size, 4 * n_threads + 1)
     cuts = np.unique(np.searchsorted(lists.indptr, wanted))
-    cuts[0], cuts[-1] = 0, lists.n_users
+    cuts[0] = 0
+    cuts[-1] = lists.n_users
     with ThreadPoolExecutor(n_threads) as pool:
         for done in [pool.submit(kernel, a, b) for a, b in pairwise(cuts)]:
             done.result()
@@ -240,7 +243,8 @@ def levels(column: str, values: ArrayLike, rows: RankedLists) -> tuple[list[Any]
 
     As for ids, 1 and "1" are not the same; a column that holds both is refused.
     """
-    values, order = as_array(values, column), np.arange(rows.scores.size)
+    values = as_array(values, column)
+    order = np.arange(rows.scores.size)
     if values.shape == rows.scores.shape:
         order = order if rows.codes is None else np.argsort(rows.codes, kind="stable")
     elif values.shape == (rows.n_users,):
@@ -253,7 +257,8 @@ def levels(column: str, values: ArrayLike, rows: RankedLists) -> tuple[list[Any]
     gone = missing(values)
     present = values[~gone]
     known, codes = encode(check_ids(present, present.size, f"segment column {column!r}"))
-    names, inverse = known.tolist(), np.full(values.size, known.size, dtype=np.int64)
+    names = known.tolist()
+    inverse = np.full(values.size, known.size, dtype=np.int64)
     inverse[~gone] = codes
     if gone.any():
         names.append("missing" if "missing" not in names else "no value")

@@ -136,7 +136,8 @@ def interval(
     if reason is not None:
         raise InputError(reason)
     used = table.used(metric)
-    values, weights = table[metric][used], table.weights()[used]
+    values = table[metric][used]
+    weights = table.weights()[used]
     note = ""
     if method == "bootstrap":
         ends = weighted_mean_ends(values, weights, level, n_resamples, seed)
@@ -241,7 +242,9 @@ def _paired(
     first: MetricTable, second: MetricTable, metric: str, level: float, n_resamples: int, seed: int
 ) -> dict[str, Any]:
     a, b, weights = paired_values(first, second, metric)
-    lower, upper, note = float("nan"), float("nan"), ""
+    lower = float("nan")
+    upper = float("nan")
+    note = ""
     if too_few_to_resample(int(np.count_nonzero(weights))) is None:
         lower, upper = weighted_mean_ends(a - b, weights, level, n_resamples, seed)
         note = rests_on((a - b)[weights > 0])
@@ -265,15 +268,18 @@ def paired_values(
     both = first.used(metric) & second.used(metric)
     if not both.any():
         raise InputError(f"no user has a value of {metric} from both scorers")
-    a, b = first[metric][both], second[metric][both]
+    a = first[metric][both]
+    b = second[metric][both]
     if np.isnan(a).any() or np.isnan(b).any():
         raise InputError(
             f"{metric} is NaN for some users by the rule no_positives='nan'; choose another rule"
         )
-    weights, other = first.weights()[both], second.weights()[both]
+    weights = first.weights()[both]
+    other = second.weights()[both]
     differ = np.flatnonzero(weights != other)
     if differ.size:
-        u, mean = differ[0], first.conventions.mean
+        u = differ[0]
+        mean = first.conventions.mean
         raise InputError(
             f"user {first.users[both][u]} weighs {weights[u]:g} in the first table and "
             f"{other[u]:g} in the second ({differ.size} such users): with mean={mean!r} the two "
@@ -342,7 +348,8 @@ def _check_comparable(first: MetricTable, second: MetricTable) -> None:
 
 def _flipped_sums(differences: Array, n_resamples: int | None, seed: int) -> Iterator[Array]:
     """``sum_i +-differences[i]`` under random signs, in batches; None: under every pattern once."""
-    n, rng = differences.size, np.random.default_rng(seed)
+    n = differences.size
+    rng = np.random.default_rng(seed)
     words = -(-n // 64)
     batch = max(1, _BATCH_WORDS // words)
     todo = 2**n if n_resamples is None else n_resamples

@@ -189,7 +189,8 @@ class MetricTable:
         """One Summary of a metric, or a list of all of them."""
         if metric is None:
             return [self.summary(name) for name in self.metrics]
-        value, n_used = self.mean(metric), int(self.used(metric).sum())
+        value = self.mean(metric)
+        n_used = int(self.used(metric).sum())
         if self.is_pooled:  # every row takes part, or there is no value
             n_used = 0 if np.isnan(value) else self.users.size
         by_rule = {rule: int(mask.sum()) for rule, mask in self.by_rule[metric].items()}
@@ -384,7 +385,8 @@ def _split(
 ) -> Iterator[Segment]:  # fmt: skip
     """The segments of one column, of which `whole` is the table of all rows."""
     names, level = lists.levels(column, values, rows)
-    of_row, of_user = rows.user_of_row, np.zeros(rows.n_users, dtype=level.dtype)
+    of_row = rows.user_of_row
+    of_user = np.zeros(rows.n_users, dtype=level.dtype)
     of_user[of_row] = level
     kind = "user" if (of_user[of_row] == level).all() else "item"
     for code, name in enumerate(names):
@@ -393,7 +395,8 @@ def _split(
             table = whole.take(np.bincount(of_row[mask], minlength=rows.n_users) > 0)
         else:
             table = of_lists(rows.only(mask))
-        n_rows, n_pos = int(mask.sum()), int(rows.relevant[mask].sum())
+        n_rows = int(mask.sum())
+        n_pos = int(rows.relevant[mask].sum())
         yield Segment(column, name, kind, n_rows, n_pos, table)
 
 

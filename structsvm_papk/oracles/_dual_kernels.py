@@ -187,16 +187,24 @@ def pairwise_ascent(theta, heights, gram, n, step, cap, slack, tol):
     """
     gain = 0.0
     for _ in range(_STEPS * (n + 1)):
-        high, top = -1, -np.inf  # -1 is the slack, of height 0
+        # 1. the highest that may take weight; -1 is the slack, an atom of height 0 and no vector
+        high = -1
+        top = -np.inf
         if slack >= 0.0:
             top = 0.0
         for i in range(n):
             if theta[i] < cap and heights[i] > top:
-                high, top = i, heights[i]
-        low, fall, worst = -2, 0.0, 0.0
+                high = i
+                top = heights[i]
+        # 2. of those that can give weight, the one whose best step gains most: rise^2 over twice
+        # step times the squared distance of the two vectors. -2 is none
+        low = -2
+        fall = 0.0
+        worst = 0.0
         if slack > 0.0 and high >= 0 and top > 0.0:
             worst = top
-            low, fall = -1, top * top / max(step * gram[high, high], 1e-300)
+            low = -1
+            fall = top * top / max(step * gram[high, high], 1e-300)
         for i in range(n):
             if theta[i] > 0.0 and heights[i] < top:
                 rise = top - heights[i]
@@ -208,13 +216,20 @@ def pairwise_ascent(theta, heights, gram, n, step, cap, slack, tol):
                     size = max(size - 2.0 * gram[high, i], _FLAT * size)
                 gained = rise * rise / max(step * size, 1e-300)
                 if gained > fall:
-                    low, fall = i, gained
+                    low = i
+                    fall = gained
+        # 3. enough? All weights add up to 1, and none of it gains more than `worst` a unit
         if low == -2 or worst <= tol:
             break
+        # 4. how far: to the top of the parabola, or until one of the two is at its bound
         if low == -1:
-            rise, size, most = top, gram[high, high], min(slack, cap - theta[high])
+            rise = top
+            size = gram[high, high]
+            most = min(slack, cap - theta[high])
         elif high == -1:
-            rise, size, most = -heights[low], gram[low, low], theta[low]
+            rise = -heights[low]
+            size = gram[low, low]
+            most = theta[low]
         else:
             rise = top - heights[low]
             size = gram[low, low] + gram[high, high]
@@ -224,6 +239,7 @@ def pairwise_ascent(theta, heights, gram, n, step, cap, slack, tol):
         if step * size * most > rise:
             move = rise / (step * size)
         gain += move * (rise - 0.5 * step * size * move)
+        # 5. the weights, which are exactly at a bound that they reach, and the heights there
         full_high = high >= 0 and move >= cap - theta[high]
         if high >= 0:
             theta[high] = cap if full_high else theta[high] + move
@@ -256,9 +272,14 @@ def average_sweep(matrix, point, lists, active, atoms, order, full, more, share,
     w = point.w
     visited = 0
     for u in order:
-        first, last = lists.bounds[u], lists.bounds[u + 1]
-        middle, m, step = first + lists.n_pos[u], lists.counted[u], lists.steps[u]
-        room, n = active.room[u], active.used[u]
+        # 1. heights of the active negatives: 1 less the margin of the mean positive over them
+        first = lists.bounds[u]
+        last = lists.bounds[u + 1]
+        middle = first + lists.n_pos[u]
+        m = lists.counted[u]
+        step = lists.steps[u]
+        room = active.room[u]
+        n = active.used[u]
         own = active.positions[active.at[u] : active.at[u] + room]
         theta = atoms.theta[active.at[u] : active.at[u] + room]
         gram = atoms.gram[atoms.square[u] : atoms.square[u] + room * room].reshape(room, room)
@@ -270,6 +291,7 @@ def average_sweep(matrix, point, lists, active, atoms, order, full, more, share,
         for i in range(n):
             heights[i] = 1.0 - mean + row_dot(matrix, rows[own[i]], w)
         visited += middle - first + n
+        # 2. the gap, of a loss that is the mean of the m highest, at least 0 each; new negatives
         if full:
             scores = np.empty(last - middle)
             for p in range(middle, last):
@@ -283,19 +305,24 @@ def average_sweep(matrix, point, lists, active, atoms, order, full, more, share,
                 gaps[u] += max(scores[j], 0.0) / m
             best = middle + top_k(scores, min(more * m, scores.size))
             best = best[(scores[best - middle] > 0.0) & (active.slot[best] < 0)]
-            if n + best.size > room:
+            if n + best.size > room:  # the rest at a later visit, which has more room
                 n = drop_idle(own, theta, heights, gram, n, active.slot)
                 active.wanted[u] = max(0, n + best.size - room)
                 best = best[: room - n]
             extend_gram(matrix, point, rows, first, middle, own, n, best, gram)
             for p in best:
-                own[n], theta[n], heights[n], active.slot[p] = p, 0.0, scores[p - middle], n
+                own[n] = p
+                theta[n] = 0.0
+                heights[n] = scores[p - middle]
+                active.slot[p] = n
                 n += 1
             active.used[u] = n
+        # 3. the best weights
         before = theta[:n].copy()
         slack = max(1.0 - before.sum(), 0.0)
         gain = pairwise_ascent(theta, heights, gram, n, step, 1.0 / m, slack, share * gaps[u])
         gains[u] = gain
+        # 4. the w that belongs to them; the mean of the positives moves once for all negatives
         moved = 0.0
         for i in range(n):
             change = theta[i] - before[i]
@@ -317,7 +344,9 @@ def drop_idle(own, theta, heights, gram, n, slot):
             slot[own[i]] = -1
             continue
         if kept < i:
-            own[kept], theta[kept], heights[kept] = own[i], theta[i], heights[i]
+            own[kept] = own[i]
+            theta[kept] = theta[i]
+            heights[kept] = heights[i]
             gram[kept, :n] = gram[i, :n]
             gram[:n, kept] = gram[:n, i]
         slot[own[kept]] = kept
@@ -330,6 +359,7 @@ def extend_gram(matrix, point, rows, first, middle, own, n, new, gram):
     """Inner products of rows less the mean of the positives: of n negatives and of new ones."""
     if new.size == 0:
         return
+    # with a the mean positive and x_i the rows, (x_i - a) M (x_j - a): `work` holds M (x_j - a)
     work = point.work
     share = 1.0 / (middle - first)
     for p in range(first, middle):
@@ -355,7 +385,8 @@ def move_blocks(old, old_at, old_width, new, new_at, new_width, n_rows, n_column
     """Copy a matrix of every user from one flat array to another, which has more room."""
     for u in range(n_rows.size):
         for i in range(n_rows[u]):
-            a, b = old_at[u] + i * old_width[u], new_at[u] + i * new_width[u]
+            a = old_at[u] + i * old_width[u]
+            b = new_at[u] + i * new_width[u]
             new[b : b + n_columns[u]] = old[a : a + n_columns[u]]
 
 
@@ -364,8 +395,11 @@ def load_average(matrix, point, lists, active, atoms, negative, coef, counts):
     """Give the `negative` positions, `counts` of each user, the weights that `coef` has there."""
     at = 0
     for u in range(counts.size):
-        first, room, n = lists.bounds[u], active.room[u], counts[u]
-        new, at = negative[at : at + n], at + n
+        first = lists.bounds[u]
+        room = active.room[u]
+        n = counts[u]
+        new = negative[at : at + n]
+        at += n
         gram = atoms.gram[atoms.square[u] : atoms.square[u] + room * room].reshape(room, room)
         own = active.positions[active.at[u] : active.at[u] + room]
         middle = first + lists.n_pos[u]
@@ -381,11 +415,13 @@ def load_average(matrix, point, lists, active, atoms, negative, coef, counts):
 def average_duals(lists, active, atoms, coef, sums):
     """Write c of every user, and b into `sums`, inside the polytope; the most atoms of a user."""
     for u in range(sums.size):
-        n, at = active.used[u], active.at[u]
+        n = active.used[u]
+        at = active.at[u]
         theta = inside(atoms.theta[at : at + n], 1.0 / lists.counted[u])
         coef[active.positions[at : at + n]] = theta
         sums[u] = theta.sum()
-        first, n_pos = lists.bounds[u], lists.n_pos[u]
+        first = lists.bounds[u]
+        n_pos = lists.n_pos[u]
         coef[first : first + n_pos] = -sums[u] / n_pos
     return active.used.max()
 

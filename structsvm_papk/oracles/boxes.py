@@ -139,7 +139,9 @@ class Boxes:
         return 2 * n_terms * EPS * size
 
     def _refuse_large(self):
-        data, d, n_pos = self.data, self.data.n_features, int(self.data.n_pos.sum())
+        data = self.data
+        d = self.data.n_features
+        n_pos = int(self.data.n_pos.sum())
         pairs = data.n_pos @ self.surrogate.negatives_counted(data.n_neg)
         work = d * (data.rows.size + int(pairs) + (n_pos << d))  # multiplications a box
         if d > MAX_FEATURES or work > MAX_WORK:
@@ -233,34 +235,38 @@ def _one_user(users, u, scores, m, scale, radius, first_row, minorants, free, n_
         slope[row] = 0.0
         safe[row] = 0.0
         for j in top:
+            # 1. the pair's margin z at the centre, and how far it can be from it in the box
             z = scores[start + i] - scores[j]
             reach = 0.0
             for f in range(d):
                 edge[f] = X[start + i, f] - X[j, f]
                 reach += radius[f] * abs(edge[f])
-            least, most = z - reach, z + reach
+            least = z - reach
+            most = z + reach
+            # 2. its loss at the centre, and at the largest margin: no loss in the box is lower
             loss = max(0.0, 1.0 - z)
             losses[i] += min(1.0, loss) if clipped else loss
             worst = max(0.0, 1.0 - most)
             safe[row] += scale * (min(1.0, worst) if clipped else worst)
-            # minorant over the box: weight * (height - fall * (z' - z)), weight in [0, 1] if free
+            # 3. minorant over the box: t * (height - fall * (z' - z)), t in [0, 1] if it is free
             is_free = False
-            if least >= 1.0:
+            if least >= 1.0:  # zero everywhere
                 continue
-            if clipped and most <= 0.0:
+            if clipped and most <= 0.0:  # one everywhere
                 level[row] += scale
                 continue
             if clipped and least < 0.0:
-                if most <= 1.0:
+                if most <= 1.0:  # concave: the chord from 1 at `least` to 1 - most at `most`
                     fall = most / (most - least)
-                else:
+                else:  # the chord to the point where the loss becomes zero
                     fall = 1.0 / (1.0 - least)
                     is_free = True
                 height = 1.0 - fall * (z - least)
-            else:
+            else:  # 1 - z', the loss itself as long as z' <= 1
                 fall = 1.0
                 height = 1.0 - z
                 is_free = most > 1.0
+            # 4. what a narrower box would gain by it, and the minorant itself
             if is_free or (clipped and least < 0.0):
                 for f in range(d):
                     error[f] += scale * radius[f] * abs(edge[f])
@@ -316,7 +322,8 @@ def _choose_weights(gradient, radius, minorants, free, n_free):
             for pair in range(n_free):
                 if not chosen[free.row[pair]]:
                     continue
-                pull, curvature = free.level[pair], 1e-300
+                pull = free.level[pair]
+                curvature = 1e-300
                 for f in range(d):
                     step = radius[f] * free.slope[pair, f]
                     pull -= step * radius[f] * gradient[f] / mu
