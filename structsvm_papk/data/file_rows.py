@@ -9,8 +9,9 @@ import numpy as np
 
 from structsvm_papk._types import Array, Callback
 
-_BATCH_BYTES = 1 << 22  # read at a time, while the batch before is in work
+BATCH_BYTES = 1 << 22  # read at a time, while the batch before is in work
 _GAP_BYTES = 1 << 15  # between two rows that is read along with them: as long as a call takes
+_GAPS = 32  # of the longest such gaps make a batch at least
 _IDLE = 3  # evaluations that a row may be kept without being asked for
 _PLACE_BYTES = 20  # of a row that is kept, beside its features
 _ROW_BYTES = 4  # of every row
@@ -21,29 +22,43 @@ class FileRows:
 
     Which ones is left to whoever works with them: what is asked for is kept as long as there is
     room, and what `keep` was called with in any case. They are in `kept`, at the places that `keep`
-    returns; two batches of rows that are in work come on top. ``read(start, out)`` fills an array
-    with the rows from `start` on; `rows_read` counts them, those between others included.
+    returns; two batches of `batch_bytes` with rows that are in work come on top.
+    ``read(start, out)`` fills an array with the rows from `start` on; `rows_read` counts them,
+    those between others included.
     """
 
-    def __init__(self, read: Callback, shape: tuple[int, int], dtype: Any, capacity: int) -> None:
-        self._read, self.shape, self.dtype = read, shape, dtype
+    def __init__(
+        self,
+        read: Callback,
+        shape: tuple[int, int],
+        dtype: Any,
+        capacity: int,
+        batch_bytes: int = BATCH_BYTES,
+    ) -> None:
+        self._read = read
+        self.shape = shape
+        self.dtype = dtype
         row_bytes = shape[1] * np.dtype(dtype).itemsize
-        self._gap = max(1, _GAP_BYTES // row_bytes)
-        batch = max(1, min(_BATCH_BYTES // row_bytes, shape[0]))
+        self._gap = max(1, min(_GAP_BYTES, batch_bytes // _GAPS) // row_bytes)
+        batch = max(1, min(batch_bytes // row_bytes, shape[0]))
         self._buffers = np.empty((2, batch, shape[1]), dtype)
         self.kept = np.empty((capacity, shape[1]), dtype)  # counts as far as it is written
         self._place = np.full(shape[0], -1, dtype=np.int32)
         self._row = np.full(capacity, -1, dtype=np.int64)
         self._asked = np.zeros(capacity, dtype=np.int32)  # the evaluation
         self._free = np.arange(capacity, dtype=np.int32)
-        self._now, self._short_of_room, self.rows_read = 1, False, 0
+        self._now = 1
+        self._short_of_room = False
+        self.rows_read = 0
         self._reader = ThreadPoolExecutor(1)
 
     @staticmethod
-    def room(shape: tuple[int, int], dtype: Any, n_bytes: float) -> int:
+    def room(
+        shape: tuple[int, int], dtype: Any, n_bytes: float, batch_bytes: int = BATCH_BYTES
+    ) -> int:
         """The capacity of an object that takes so many bytes; below zero where none is so small."""
         row_bytes = shape[1] * np.dtype(dtype).itemsize
-        batches = 2 * max(row_bytes, min(_BATCH_BYTES, shape[0] * row_bytes))
+        batches = 2 * max(row_bytes, min(batch_bytes, shape[0] * row_bytes))
         free = n_bytes - batches - _ROW_BYTES * shape[0]
         return min(shape[0], int(free // (row_bytes + _PLACE_BYTES)))
 
@@ -84,7 +99,8 @@ class FileRows:
         self._give_up(wanted - self._free.size, missing.size - self._free.size)
         for X, at, lo, hi in self._batches(missing):
             self._admit(missing[lo:hi], X, at)
-        self._now, self._short_of_room = self._now + 1, False
+        self._now += 1
+        self._short_of_room = False
         return self._place[rows].astype(np.int64)
 
     def lend(self, n_rows: int) -> Array:
@@ -116,7 +132,8 @@ class FileRows:
             return
         chosen, self._free = np.split(self._free, [first.size])
         self.kept[chosen] = X[places[first]]
-        self._place[rows[first]], self._row[chosen] = chosen, rows[first]
+        self._place[rows[first]] = chosen
+        self._row[chosen] = rows[first]
         self._asked[chosen] = self._now
 
     def _batches(self, rows):
@@ -137,7 +154,8 @@ class FileRows:
         )
         ahead = [next(reads)]
         for i, (lo, hi) in enumerate(plan):
-            places, ahead = ahead[0].result(), list(islice(reads, 1))
+            places = ahead[0].result()
+            ahead = list(islice(reads, 1))
             yield self._buffers[i % 2], places, lo, hi
 
     def _fill(self, buffer, rows, offsets, ends, lo, hi):
@@ -146,7 +164,8 @@ class FileRows:
         first = lo
         for end in ends[np.searchsorted(ends, lo, side="right") :]:
             last = min(int(end), hi)
-            place, n_rows = places[first - lo], int(rows[last - 1] - rows[first]) + 1
+            place = places[first - lo]
+            n_rows = int(rows[last - 1] - rows[first]) + 1
             self._read(int(rows[first]), buffer[place : place + n_rows])
             self.rows_read += n_rows
             first = last

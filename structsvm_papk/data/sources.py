@@ -25,8 +25,6 @@ from structsvm_papk.data.tables import (
 )
 from structsvm_papk.errors import InputError
 
-_SCAN_ROWS = 1 << 16
-_BATCH_ROWS = 1 << 14
 _PIECE_BYTES = 1 << 23
 _COLUMNS = 8  # decoded at a time
 _BUFFER_BYTES = 1 << 16  # of a column chunk that is read at a time
@@ -126,11 +124,15 @@ class Source(ABC):
 
 @dataclass(frozen=True)
 class NpyFiles(Source):
-    """Features, labels and users in three `.npy` files of the same number of rows."""
+    """Features, labels and users in three `.npy` files of the same number of rows.
+
+    Labels and users are read `scan_rows` at a time.
+    """
 
     X: NpyFile
     y: NpyFile
     groups: NpyFile
+    scan_rows: int = 1 << 16
 
     @classmethod
     def open(cls, folder: Path) -> NpyFiles:
@@ -149,11 +151,21 @@ class NpyFiles(Source):
                     f"{file.path} has shape {file.shape}, but {X.path} has {X.shape[0]} rows"
                 )
         used = f"{X.shape[1]} features ({X.path}), label {y.path}, user {groups.path}"
-        return cls(X.path, *X.shape, X.dtype, used, None, X, y, groups)
+        return cls(
+            name=X.path,
+            n_rows=X.shape[0],
+            n_features=X.shape[1],
+            dtype=X.dtype,
+            columns_used=used,
+            feature_names=None,
+            X=X,
+            y=y,
+            groups=groups,
+        )
 
     def lists(self) -> Iterator[tuple[int, Array, Array]]:  # noqa: D102
-        for start in range(0, self.n_rows, _SCAN_ROWS):
-            stop = min(start + _SCAN_ROWS, self.n_rows)
+        for start in range(0, self.n_rows, self.scan_rows):
+            stop = min(start + self.scan_rows, self.n_rows)
             yield start, self.y.read(start, stop), self.groups.read(start, stop)
 
     def rows(self, start: int, stop: int) -> tuple[Array, Array, Array]:  # noqa: D102
@@ -167,7 +179,8 @@ class NpyFiles(Source):
 class ParquetFiles(Source):
     """Rows of one Parquet file, or of several that continue each other.
 
-    The features are float32 where every one of them is, else float64.
+    The features are float32 where every one of them is, else float64. At most `batch_rows` are
+    decoded at a time.
     """
 
     paths: tuple[str, ...]
@@ -175,6 +188,7 @@ class ParquetFiles(Source):
     label: str
     group: str
     feature_names: tuple[str, ...]
+    batch_rows: int = 1 << 14
 
     @classmethod
     def open(
@@ -188,14 +202,16 @@ class ParquetFiles(Source):
         paths = sorted(Path(path).glob("*.parquet")) if Path(path).is_dir() else [Path(path)]
         if not paths:
             raise InputError(f"{path}: neither X.npy nor a .parquet file in this directory")
-        schemas, counts = [], []
+        schemas = []
+        counts = []
         for each in paths:
             with open_parquet(each, _BUFFER_BYTES) as file:
                 schemas.append(file.schema_arrow)
                 counts.append(file.metadata.num_rows)
             if not schemas[-1].equals(schemas[0]):
                 raise InputError(f"{each}: other columns or types than {paths[0]}")
-        names, index = schemas[0].names, index_columns(schemas[0])
+        names = schemas[0].names
+        index = index_columns(schemas[0])
         columns = choose_columns(paths[0], names, index, label=label, group=group, ignore=ignore)
         if columns.group is None:
             raise InputError(
@@ -205,10 +221,17 @@ class ParquetFiles(Source):
         if not sum(counts):
             raise InputError(f"{path}: no data rows")
         return cls(
-            str(paths[0]), sum(counts), len(columns.features),
-            np.dtype(np.float32 if narrow else np.float64), columns.used, columns.features,
-            tuple(map(str, paths)), tuple(counts), columns.label or label, columns.group,
-        )  # fmt: skip
+            name=str(paths[0]),
+            n_rows=sum(counts),
+            n_features=len(columns.features),
+            dtype=np.dtype(np.float32 if narrow else np.float64),
+            columns_used=columns.used,
+            feature_names=columns.features,
+            paths=tuple(map(str, paths)),
+            n_rows_of=tuple(counts),
+            label=columns.label or label,
+            group=columns.group,
+        )
 
     def lists(self) -> Iterator[tuple[int, Array, Array]]:  # noqa: D102
         for first, frame in self._frames([self.label, self.group], 0, self.n_rows):
@@ -217,7 +240,8 @@ class ParquetFiles(Source):
     def rows(self, start: int, stop: int) -> tuple[Array, Array, Array]:
         """X, labels and groups of a range of rows; the other row groups are not read."""
         X = np.empty((stop - start, self.n_features), dtype=self.dtype)
-        columns, lists = [*self.feature_names, self.label, self.group], []
+        columns = [*self.feature_names, self.label, self.group]
+        lists = []
         for first, frame in self._frames(columns, start, stop):
             place = first - start
             X[place : place + frame.num_rows] = self._features(first, frame, self.feature_names)
@@ -254,13 +278,15 @@ class ParquetFiles(Source):
         They go to the file `stripe` first, a few columns at a time: a decoder holds some megabytes
         of every column that it reads, more than many columns leave room for.
         """
-        width, step = self.dtype.itemsize, max(1, _PIECE_BYTES // self.row_bytes)
+        width = self.dtype.itemsize
+        step = max(1, _PIECE_BYTES // self.row_bytes)
         with open_parquet(path, _BUFFER_BYTES) as file:
             for g in range(file.num_row_groups):
-                n_rows, before = file.metadata.row_group(g).num_rows, out.tell() // self.row_bytes
+                n_rows = file.metadata.row_group(g).num_rows
+                before = out.tell() // self.row_bytes
                 for c in range(0, self.n_features, _COLUMNS):
                     names = list(self.feature_names[c : c + _COLUMNS])
-                    for first, frame in _frames_of(self.name, file, [g], names):
+                    for first, frame in self._decoded(self.name, file, [g], names):
                         features = self._features(before + first, frame, names)
                         for j, column in enumerate(features.T):
                             stripe.seek(((c + j) * n_rows + first) * width)
@@ -276,14 +302,43 @@ class ParquetFiles(Source):
         """Yield (first row, table) of a range of rows, small batches at a time."""
         offset = 0
         for path, expected in zip(self.paths, self.n_rows_of, strict=True):
-            lo, hi = max(start - offset, 0), min(stop - offset, expected)
+            lo = max(start - offset, 0)
+            hi = min(stop - offset, expected)
             if lo < hi:
                 with open_parquet(path, _BUFFER_BYTES) as file:
                     if file.metadata.num_rows != expected:
                         raise InputError(f"{path} is another file now: its number of rows differs")
-                    for first, frame in _range_of(path, file, columns, lo, hi):
+                    for first, frame in self._range(path, file, columns, lo, hi):
                         yield offset + first, frame
             offset += expected
+
+    def _range(self, path, file, columns, lo, hi):
+        """(first row, table) of the rows ``lo <= i < hi`` of one file, in batches."""
+        sizes = np.array([file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)])
+        ends = np.cumsum(sizes)
+        groups = np.flatnonzero((ends > lo) & (ends - sizes < hi)).tolist()
+        origin = int(ends[groups[0]] - sizes[groups[0]])
+        for start, frame in self._decoded(path, file, groups, columns):
+            row = origin + start
+            if row >= hi:
+                return
+            first = max(lo - row, 0)
+            last = min(hi - row, frame.num_rows)
+            if first < last:
+                yield row + first, frame.slice(first, last - first)
+
+    def _decoded(self, path, file, groups, columns):
+        """(first row, table) of some row groups, in batches; the first group's first row is 0."""
+        import pyarrow as pa
+
+        row = 0
+        try:
+            for batch in file.iter_batches(self.batch_rows, groups, columns, use_threads=False):
+                yield row, pa.Table.from_batches([batch])
+                row += batch.num_rows
+                pa.default_memory_pool().release_unused()  # it keeps some ten times what is in use
+        except (pa.ArrowException, OSError) as error:
+            raise InputError(f"{path} is damaged or has changed: {error}") from None
 
     def _features(self, first, frame, names):
         columns = {name: numbers(self.name, frame, name, first) for name in names}
@@ -294,32 +349,3 @@ class ParquetFiles(Source):
     def _labels_and_groups(self, first, frame):
         labels = numbers(self.name, frame, self.label, first).astype(float)
         return labels, values_of(self.name, frame, self.group, first)
-
-
-def _range_of(path, file, columns, lo, hi):
-    """(first row, table) of the rows ``lo <= i < hi`` of one file, in batches."""
-    sizes = np.array([file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)])
-    ends = np.cumsum(sizes)
-    groups = np.flatnonzero((ends > lo) & (ends - sizes < hi)).tolist()
-    origin = int(ends[groups[0]] - sizes[groups[0]])
-    for start, frame in _frames_of(path, file, groups, columns):
-        row = origin + start
-        if row >= hi:
-            return
-        first, last = max(lo - row, 0), min(hi - row, frame.num_rows)
-        if first < last:
-            yield row + first, frame.slice(first, last - first)
-
-
-def _frames_of(path, file, groups, columns):
-    """(first row, table) of some row groups, in batches; rows are counted from the first group."""
-    import pyarrow as pa
-
-    row = 0
-    try:
-        for batch in file.iter_batches(_BATCH_ROWS, groups, columns, use_threads=False):
-            yield row, pa.Table.from_batches([batch])
-            row += batch.num_rows
-            pa.default_memory_pool().release_unused()  # it keeps some ten times what is in use
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path} is damaged or has changed: {error}") from None

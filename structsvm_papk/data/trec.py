@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 RUN = ("query", "Q0", "document", "rank", "score", "tag")
 JUDGMENTS = ("query", "0", "document", "grade")
 _LARGEST_GRADE = 2**53
-_LINES_AT_ONCE = 1 << 18  # that are written
+_LINES_AT_ONCE = 1 << 18  # that are written, or read
 _SHOWN = 60  # characters of a line, in a message
 
 
@@ -119,13 +119,14 @@ def write_run(path: PathLike, frame: pd.DataFrame, tag: str = "structsvm-papk") 
     absent = [name for name in ("query", "document", "score") if name not in frame]
     if absent:
         raise InputError(f"the frame has no column {absent[0]!r}; it has {tables.listed([*frame])}")
-    text = "".join(_run_lines(frame, tag)).encode()
+    text = "".join(run_lines(frame, tag)).encode()
     if path.suffix == ".gz":
         text = gzip.compress(text, compresslevel=6, mtime=0)
     write_atomically(path, text)
 
 
-def _run_lines(frame: pd.DataFrame, tag: str) -> Iterator[str]:
+def run_lines(frame: pd.DataFrame, tag: str, at_once: int = _LINES_AT_ONCE) -> Iterator[str]:
+    """The lines of a run, `at_once` of them in a text; see `write_run`."""
     query_codes, queries = _ids("query", frame["query"])
     document_codes, documents = _ids("document", frame["document"])
     scores = np.asarray(frame["score"], dtype=np.float64)
@@ -142,12 +143,12 @@ def _run_lines(frame: pd.DataFrame, tag: str) -> Iterator[str]:
     sizes = np.bincount(query_codes, minlength=queries.size)
     starts = np.cumsum(sizes) - sizes
     ranks = np.arange(order.size) - starts[query_codes[order]] + 1
-    for first in range(0, order.size, _LINES_AT_ONCE):
-        piece = order[first : first + _LINES_AT_ONCE]
+    for first in range(0, order.size, at_once):
+        piece = order[first : first + at_once]
         fields = zip(
             queries[query_codes[piece]],
             documents[document_codes[piece]],
-            ranks[first : first + _LINES_AT_ONCE].tolist(),
+            ranks[first : first + at_once].tolist(),
             scores[piece].tolist(),
             strict=True,
         )
@@ -197,7 +198,7 @@ def _read(path: Path, names: tuple[str, ...]) -> pd.DataFrame:
     with tables.reading(path):
         columns = _by_arrow(path, names)
         if columns is None:
-            columns = _by_pandas(path, names)
+            columns = by_pandas(path, names)
         if columns is None:
             raise InputError(_first_bad_line(path, names) or f"{path}: not readable as text")
         number = _number_of(names)
@@ -232,7 +233,7 @@ def _by_arrow(path: Path, names: tuple[str, ...]) -> dict[str, Any] | None:
     """
     try:
         import pyarrow as pa
-        from pyarrow import csv as arrow
+        import pyarrow.csv as arrow
     except ImportError:
         return None
     import pandas as pd
@@ -270,7 +271,9 @@ def _by_arrow(path: Path, names: tuple[str, ...]) -> dict[str, Any] | None:
     return columns
 
 
-def _by_pandas(path: Path, names: tuple[str, ...]) -> dict[str, Any] | None:
+def by_pandas(
+    path: Path, names: tuple[str, ...], at_once: int = _LINES_AT_ONCE
+) -> dict[str, Any] | None:
     """The columns by the parser of pandas; None where some line is not of this form."""
     import pandas as pd
     from pandas.api.types import union_categoricals
@@ -285,7 +288,7 @@ def _by_pandas(path: Path, names: tuple[str, ...]) -> dict[str, Any] | None:
     try:
         opened = gzip.open if path.suffix == ".gz" else open
         with opened(path, "rt", encoding="utf-8-sig") as file:
-            for frame in pd.read_csv(file, chunksize=_LINES_AT_ONCE, **how):
+            for frame in pd.read_csv(file, chunksize=at_once, **how):
                 if not isinstance(frame.index, pd.RangeIndex):  # made of fields too many
                     return None
                 coded = {name: frame[name].factorize() for name in kinds}

@@ -6,29 +6,27 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-_CHUNK_BYTES = 1 << 24
 
-
-def fingerprint_of(*parts: Any) -> str:
+def fingerprint_of(*parts: Any, chunk_bytes: int = 1 << 24) -> str:
     """SHA-256 over texts, whole numbers, arrays and CSR matrices, as 64 hexadecimal digits.
 
     Arrays count with dtype, shape and every value; whether they lie in rows or in columns makes no
-    difference. They are read in pieces: nothing of their size is copied.
+    difference. They are read in pieces of `chunk_bytes`: nothing of their size is copied.
     """
     digest = hashlib.sha256()
     for part in parts:
-        _add(digest, part)
+        _add(digest, part, chunk_bytes)
     return digest.hexdigest()
 
 
-def _add(digest, part):
+def _add(digest, part, chunk_bytes):
     if sparse.issparse(part):
         digest.update(f"csr {part.shape};".encode())
         for array in (part.indptr, part.indices, part.data):
-            _add(digest, array)
+            _add(digest, array, chunk_bytes)
     elif isinstance(part, np.ndarray):
         digest.update(f"array {part.dtype.str} {part.shape};".encode())
-        n_rows = max(1, _CHUNK_BYTES * len(part) // max(part.nbytes, 1))
+        n_rows = max(1, chunk_bytes * len(part) // max(part.nbytes, 1))
         for first in range(0, len(part), n_rows):
             digest.update(np.ascontiguousarray(part[first : first + n_rows]))
     else:

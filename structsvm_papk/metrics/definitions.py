@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -249,7 +249,14 @@ _SYNONYMS = {
     "prec": "precision", "p": "precision", "map": "ap", "mrr": "rr", "r": "recall",
     "hitrate": "hit", "hits": "hit", "hr": "hit",
 }  # fmt: skip
-_BY_NAME = {name: metric for metric in METRICS for name in (metric.name, *metric.also)}
+
+
+def by_names(metrics: Iterable[Metric]) -> dict[str, Metric]:
+    """The metrics by each of their names."""
+    return {name: metric for metric in metrics for name in (metric.name, *metric.also)}
+
+
+_BY_NAME = by_names(METRICS)
 
 
 def known_names() -> str:
@@ -300,14 +307,14 @@ def as_names(metrics: str | Iterable[str]) -> list[str]:
     return names
 
 
-def parse(name: str) -> Asked:
+def parse(name: str, known: Mapping[str, Metric] = _BY_NAME) -> Asked:
     """Metric of a name; an unknown name raises with the nearest known one."""
     match = re.fullmatch(r"\s*([A-Za-z]+)\s*(?:@\s*([+-]?[\w.]+))?\s*", str(name))
     kind = match[1].lower() if match else ""
-    if match is None or kind not in _kinds():
+    if match is None or kind not in _kinds(known):
         raise InputError(f"there is no metric {name!r}; {_suggestion(name)}")
-    whole = _BY_NAME.get(kind)
-    cut = _BY_NAME.get(f"{kind}@k")
+    whole = known.get(kind)
+    cut = known.get(f"{kind}@k")
     if match[2] is None:
         if whole is None:
             raise InputError(f"metric {name!r} needs a cut-off, for example {kind}@10")
@@ -328,14 +335,16 @@ def cutoff(name: str, text: str) -> int:
     return k
 
 
-def _kinds() -> list[str]:
+def _kinds(known: Iterable[str]) -> list[str]:
     """Names without their cut-offs."""
-    return list(dict.fromkeys(name.removesuffix("@k") for name in _BY_NAME))
+    return list(dict.fromkeys(name.removesuffix("@k") for name in known))
 
 
 def _suggestion(name: str) -> str:
     written, _, k = str(name).lower().strip().partition("@")
-    base = _SYNONYMS.get(written) or next(iter(difflib.get_close_matches(written, _kinds(), 1, 0)))
+    base = _SYNONYMS.get(written)
+    if base is None:
+        base = difflib.get_close_matches(written, _kinds(_BY_NAME), n=1, cutoff=0)[0]
     wanted = base
     if f"{base}@k" in _BY_NAME and (k or base not in _BY_NAME):
         wanted = f"{base}@{k or 'k'}"

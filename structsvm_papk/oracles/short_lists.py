@@ -29,6 +29,7 @@ from structsvm_papk.surrogates.base import check_scores
 _CHUNK_ROWS = 1 << 16
 _SAMPLE_ROWS = 2000
 _REFERENCE_BYTES = 1 << 25
+_FEWEST_REFERENCES = 8
 _MOST_REFERENCES = 1 << 10
 _WORTH = 16  # positives for each one that is wanted, below which all are scored
 
@@ -37,11 +38,23 @@ class ShortLists:
     """For every user the positives (Max: the lowest of them) and the m highest negatives.
 
     `data` are the short lists of the last call: its `rows` change with every call, `indptr` and
-    `n_pos` stay. `positions` says where each of its rows stands in the full lists.
+    `n_pos` stay. `positions` says where each of its rows stands in the full lists. A row's last
+    known score is that at one of `n_references` points, by default as many as fit in 32 MB.
     """
 
-    def __init__(self, data: RankingData, surrogate: Surrogate, run: Callback) -> None:
-        self._full, self._run = data, run
+    def __init__(
+        self,
+        data: RankingData,
+        surrogate: Surrogate,
+        run: Callback,
+        n_references: int | None = None,
+    ) -> None:
+        self._full = data
+        self._run = run
+        if n_references is None:
+            affordable = _REFERENCE_BYTES // (8 * data.n_features)
+            n_references = int(np.clip(affordable, _FEWEST_REFERENCES, _MOST_REFERENCES))
+        self._n_references = n_references
         self._origins = data.origins() if surrogate.shift_invariant else None
         beta = np.minimum(data.n_pos, surrogate.k)
         lowest = surrogate.low_positives_only and data.n_pos.sum() > _WORTH * beta.sum()
@@ -59,7 +72,8 @@ class ShortLists:
         self.n_visits = 0  # rows scored so far
 
     def _lay_out(self, n_pos, n_neg):
-        full, origins = self._full, self._origins
+        full = self._full
+        origins = self._origins
         if origins is not None:
             first = np.minimum(full.indptr[:-1], full.rows.size - 1)
             origins = origins.at(np.repeat(first, n_pos + n_neg))
@@ -73,7 +87,8 @@ class ShortLists:
 
     def _start_at_the_origin(self):
         """Every list's first rows: at w = 0 all rows tie."""
-        short, full = self.data, self._full
+        short = self.data
+        full = self._full
         within = np.arange(short.indptr[-1]) - np.repeat(short.indptr[:-1], short.sizes)
         n_pos = np.repeat(short.n_pos, short.sizes)
         left_out = np.repeat(full.n_pos - short.n_pos, short.sizes)
@@ -84,7 +99,8 @@ class ShortLists:
 
     def _take_rows(self):
         """Let the rows of the short lists be those at the present positions."""
-        rows, X = self._full.rows[self.positions], self._full.X
+        rows = self._full.rows[self.positions]
+        X = self._full.X
         self.data.rows = X.keep(rows) if isinstance(X, FileRows) else rows
 
     def at(self, w: Array) -> Array:
@@ -95,7 +111,7 @@ class ShortLists:
             self._take_rows()
             return np.zeros(self.positions.size)
         if self._bounds is None:
-            self._bounds = _Bounds(self._full, self._run, self._origins)
+            self._bounds = _Bounds(self._full, self._run, self._origins, self._n_references)
         bounds = self._bounds
         bounds.move_to(w)
         scores = np.empty(self.positions.size)
@@ -113,7 +129,9 @@ class _Side:
     """One range of each user's list, and how many of its highest (sign 1) or lowest are wanted."""
 
     def __init__(self, low, high, first_slot, wanted, sign):
-        self.low, self.high, self.sign = low, high, sign
+        self.low = low
+        self.high = high
+        self.sign = sign
         self.wanted = np.broadcast_to(wanted, low.shape).astype(np.int64)
         self.edges = np.concatenate([[0], np.cumsum(self.wanted)])
         self.slots = np.repeat(first_slot - self.edges[:-1], self.wanted) + np.arange(
@@ -125,23 +143,27 @@ class _Side:
 class _Bounds:
     """Last known score of every row, and how far it can be from there."""
 
-    def __init__(self, data, run, origins):
-        self.data, self._run, self._origins = data, run, origins
+    def __init__(self, data, run, origins, n_references):
+        self.data = data
+        self._run = run
+        self._origins = origins
         self._centre, self._scale = _centre_and_scale(data, origins)
         self._norms = np.empty(data.rows.size, dtype=np.float32)
         run(self._measure, list(pairwise(_edges(data.rows.size))))
         self._scores = np.zeros(data.rows.size)
         self._reference = np.zeros(data.rows.size, dtype=np.int16)
-        size = int(np.clip(_REFERENCE_BYTES // (8 * data.n_features), 8, _MOST_REFERENCES))
-        self._points = np.zeros((size, data.n_features))  # the origin is the first, and stays
-        self._last, self._used = 0, 1
+        # the origin is the first, and stays
+        self._points = np.zeros((n_references, data.n_features))
+        self._last = 0
+        self._used = 1
 
     def move_to(self, w):
         """Take w as the present point: bounds are for it, and rows are scored there."""
         self._last = 1 + self._last % (self._points.shape[0] - 1)
         if self._points[self._last].any():  # taken over from an older point
             stale = self._reference == self._last
-            self._reference[stale], self._scores[stale] = 0, 0.0
+            self._reference[stale] = 0  # at the origin every score is known
+            self._scores[stale] = 0.0
         self._points[self._last] = w
         self._used = max(self._used, self._last + 1)
         with np.errstate(over="ignore", invalid="ignore"):  # a bound that is NaN excludes no row
@@ -150,8 +172,10 @@ class _Bounds:
     def _from_references(self, w):
         """Columns c, mu . r, ``||D r||`` and what rounding may add; one row for each reference."""
         points = self._points[: self._used]
-        scaled, target = points * self._scale, w * self._scale
+        scaled = points * self._scale
+        target = w * self._scale
         squares = np.einsum("rf,rf->r", scaled, scaled)
+        # the c for which ||D r|| is smallest
         factor = scaled @ target / np.where(squares > 0.0, squares, 1.0)
         rest = w - factor[:, None] * points
         noise = 8.0 * EPS * (w.size + 8)
@@ -167,8 +191,9 @@ class _Bounds:
         border = np.minimum.reduceat(guessed, side.edges[:-1])
         pieces: list[Any] = [None] * len(side.pieces)
         self._run(lambda i: self._visit(i, side, border, pieces), list(zip(range(len(pieces)))))
-        *found, visits = zip(*pieces, strict=True)
-        positions, scores = map(np.concatenate, found)
+        positions_of, scores_of, visits = zip(*pieces, strict=True)
+        positions = np.concatenate(positions_of)
+        scores = np.concatenate(scores_of)
         chosen = _highest(positions, side.sign * scores, side.low, side.high, side.wanted)
         return (positions[chosen], scores[chosen]), guess.size + sum(visits)
 
@@ -178,13 +203,15 @@ class _Bounds:
         rows = self._scores, self._norms, self._reference
         positions = _may_reach(*rows, self._table, side.sign, border[users], low, high)
         scores = self.score(positions)
-        self._scores[positions], self._reference[positions] = scores, self._last
+        self._scores[positions] = scores
+        self._reference[positions] = self._last
         kept = _highest(positions, side.sign * scores, low, high, side.wanted[users])
         results[i] = positions[kept], scores[kept], positions.size
 
     def score(self, positions):
         """``x . w`` of the rows at these list positions."""
-        data, out = self.data, np.empty(positions.size)
+        data = self.data
+        out = np.empty(positions.size)
         w = self._points[self._last]
         origins = None if self._origins is None else self._origins.at(positions)
         for X, rows, at in _pieces_of(data.X, data.rows[positions]):
@@ -200,7 +227,8 @@ class _Bounds:
         for X, rows, at in _pieces_of(self.data.X, self.data.rows[low:high]):
             if self._origins is not None:
                 origins = self._origins.at(slice(low, high))
-                X, rows = features.shifted_rows(X, rows, origins), np.arange(high - low)
+                X = features.shifted_rows(X, rows, origins)
+                rows = np.arange(high - low)
             if sparse.issparse(X):
                 squares[at] = _csr_squares(X.data, X.indptr, rows)
             else:
@@ -255,14 +283,18 @@ def _pieces(low, high):
 @kernel
 def _may_reach(scores, norms, reference, table, sign, border, low, high):
     """Positions of the rows whose upper bound is not below their list's border."""
-    n = 0
+    n_rows = 0
     for u in range(low.size):
-        n += high[u] - low[u]
-    reached, n = np.empty(n, dtype=np.int64), 0
+        n_rows += high[u] - low[u]
+    reached = np.empty(n_rows, dtype=np.int64)
+    n = 0
     for u in range(low.size):
         for p in range(low[u], high[u]):
             row = table[reference[p]]
-            factor, shift, radius, slack = row[0], row[1], row[2], row[3]
+            factor = row[0]
+            shift = row[1]
+            radius = row[2]
+            slack = row[3]
             upper = sign * (factor * scores[p] + shift) + norms[p] * radius + slack
             if not upper < border[u]:
                 reached[n] = p
@@ -272,7 +304,8 @@ def _may_reach(scores, norms, reference, table, sign, border, low, high):
 
 def _highest(positions, scores, low, high, wanted):
     """Indices of the `wanted` highest scores between each pair of bounds, in order of position."""
-    first, last = np.searchsorted(positions, low), np.searchsorted(positions, high)
+    first = np.searchsorted(positions, low)
+    last = np.searchsorted(positions, high)
     wanted = np.minimum(wanted, last - first)
     chosen = np.empty(wanted.sum(), dtype=np.int64)
     _choose(scores, first, last, wanted, chosen)

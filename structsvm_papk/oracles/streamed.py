@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from structsvm_papk._jit import kernel
 from structsvm_papk._types import PathLike
-from structsvm_papk.data.file_rows import FileRows
+from structsvm_papk.data.file_rows import BATCH_BYTES, FileRows
 from structsvm_papk.data.partitions import cut_users, scan_users
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.rows import checked_weight, refuse_non_finite
@@ -69,6 +69,8 @@ class StreamedRisk(PartitionedRisk):
         Directory for the scratch file; by default the system's.
     user_weight : {'equal', 'positives'} or ndarray of shape (n_users,)
         As for `RankingData`; numbers in the order of the users in the file.
+    batch_bytes : int
+        What is read at a time, where only the rows that are needed are read.
 
     Raises
     ------
@@ -89,13 +91,16 @@ class StreamedRisk(PartitionedRisk):
         n_threads: int = 1,
         scratch: PathLike | None = None,
         user_weight: str | ArrayLike = "equal",
+        batch_bytes: int = BATCH_BYTES,
     ) -> None:
         check_number("memory_budget", memory_budget, above=0)
         n_threads = whole_number("n_threads", n_threads)
+        batch_bytes = whole_number("batch_bytes", batch_bytes)
         *needed, policy = users_needed(surrogate, policy)
         parts = _StreamedParts(
-            source, needed, int(memory_budget), relevance_threshold, n_threads, scratch, user_weight
-        )
+            source, needed, int(memory_budget), relevance_threshold,
+            n_threads, scratch, user_weight, batch_bytes,
+        )  # fmt: skip
         most = _CUT_SHARE * memory_budget / (8 * source.n_features * _CUTS_A_BLOCK)
         self._most_blocks = max(1, int(most))
         self._most_sampled = max(1, int(_CUT_SHARE * memory_budget / source.row_bytes))
@@ -152,7 +157,9 @@ class _StreamedParts:
 
     notes = ()
 
-    def __init__(self, source, needed, budget, threshold, n_threads, scratch, user_weight):
+    def __init__(
+        self, source, needed, budget, threshold, n_threads, scratch, user_weight, batch_bytes
+    ):
         self.n_threads = n_threads
         self._lists = scan_users(source, threshold)
         self.n_rows = source.n_rows
@@ -162,6 +169,7 @@ class _StreamedParts:
         self._user_weight = checked_weight(user_weight, self._lists.users, n_pos)
         self._bounds, free = self._plan(source, budget)
         self._free = free
+        self._batch_bytes = batch_bytes
         self.rows = None  # those that short lists ask for, instead of whole partitions
         self.sample = None
         self._file = _FeatureFile(source, scratch)
@@ -208,7 +216,7 @@ class _StreamedParts:
         used = _SKIPPING_BYTES * self.n_rows + _SHORT_BYTES * n_short
         free = self._free + lent * npy.row_bytes - used
         wanted = max(_ROOM * n_short, lent)
-        room = partial(FileRows.room, npy.shape, npy.dtype)
+        room = partial(FileRows.room, npy.shape, npy.dtype, batch_bytes=self._batch_bytes)
         if room(free) < wanted:
             return
         self.kept.clear()
@@ -220,7 +228,7 @@ class _StreamedParts:
             if room(free - cost) >= wanted:
                 free -= cost
                 self.sample = self._copied(users[::step])
-        self.rows = FileRows(self._file.read, npy.shape, npy.dtype, room(free))
+        self.rows = FileRows(self._file.read, npy.shape, npy.dtype, room(free), self._batch_bytes)
 
     def _copied(self, users):
         """The lists of some users, with their rows in memory of their own."""

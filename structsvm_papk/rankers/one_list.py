@@ -31,7 +31,11 @@ _MOST_VALUES = 5_000_000  # with more the strength hardly matters, and 45 fits t
 
 
 def automatic_alpha_of(
-    given: Any, risk: Any, positive: bool = False, time_limit: float | None = None
+    given: Any,
+    risk: Any,
+    positive: bool = False,
+    time_limit: float | None = None,
+    most_values: int = _MOST_VALUES,
 ) -> float:
     """What ``alpha="auto"`` stands for.
 
@@ -45,23 +49,25 @@ def automatic_alpha_of(
         Whether it is minimised over weights >= 0.
     time_limit : float, optional
         Seconds of the whole fit: folds get half of them, and without enough the rule decides.
+    most_values : int
+        Values of X beyond which the rule decides for one list, too.
     """
     in_memory = isinstance(given, RankingData)
     evidence = Evidence.of(given, risk.data if in_memory else risk)
     usual = automatic_alpha(evidence)
-    if not in_memory or not _can_be_cut(risk.data):
+    if not in_memory or not _can_be_cut(risk.data, most_values):
         return usual
     deadline = None if time_limit is None else time.perf_counter() + time_limit / 2
     chosen = _best_on_folds(risk, evidence.mean_variance * STRENGTHS, positive, deadline)
     return usual if chosen is None else chosen
 
 
-def _can_be_cut(data: RankingData) -> bool:
+def _can_be_cut(data: RankingData, most_values: int) -> bool:
     """Whether there is one list, with rows enough for folds and not too many to try."""
     if data.n_users != 1 or min(int(data.n_pos[0]), int(data.n_neg[0])) < _FEWEST:
         return False
     n_values = data.X.nnz if data.is_sparse else data.rows.size * data.n_features
-    return bool(n_values <= _MOST_VALUES)
+    return bool(n_values <= most_values)
 
 
 def _best_on_folds(

@@ -7,19 +7,14 @@ from helpers.marks import slow
 from helpers.problems import walk
 from helpers.sources import N_USERS, D, npy_source, parquet_source, tall_lists
 from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
-from structsvm_papk.data import file_rows
+from structsvm_papk.data.file_rows import FileRows
 from structsvm_papk.oracles import list_risk
 from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.oracles.partitioned import PartitionedRisk
 from structsvm_papk.oracles.streamed import StreamedRisk
 from structsvm_papk.solvers.result import Status
 
-
-@pytest.fixture(autouse=True)
-def small_pieces(monkeypatch):
-    """Batches of a few rows, so that there are many of them."""
-    monkeypatch.setattr(file_rows, "_BATCH_BYTES", 100 * D * 8)
-    monkeypatch.setattr(file_rows, "_GAP_BYTES", 3 * D * 8)
+BATCH = 100 * D * 8  # bytes of a few rows, so that there are many batches
 
 
 def test_what_is_kept_is_not_read_again_and_makes_room_when_it_is_idle():
@@ -29,7 +24,7 @@ def test_what_is_kept_is_not_read_again_and_makes_room_when_it_is_idle():
         read.append(len(out))
         out[:] = X[start : start + len(out)]
 
-    rows = file_rows.FileRows(reader, X.shape, X.dtype, 120)
+    rows = FileRows(reader, X.shape, X.dtype, 120, BATCH)
     for wanted, times in ((np.arange(100), 3), (np.arange(500, 600), 6)):
         for _ in range(times):  # the others are given up for these
             rows[wanted]
@@ -59,7 +54,7 @@ def test_cuts_are_to_the_bit_those_of_the_fit_in_memory(tmp_path, name, depth, w
     surrogate, (X, y, groups) = make_surrogate(name, 5, depth), tall_lists(np.float32)
     data = RankingData.from_groups(X, y, groups, user_weight=weight)
     source = npy_source(tmp_path, X, y, groups)
-    risk = StreamedRisk(surrogate, source, 1.5 * X.nbytes, user_weight=weight)
+    risk = StreamedRisk(surrogate, source, 1.5 * X.nbytes, user_weight=weight, batch_bytes=BATCH)
     found, expected = risk.with_blocks(4), EmpiricalRisk(surrogate, data).with_blocks(4)
     assert not isinstance(found, PartitionedRisk)
     assert len(risk.parts.rows.kept) < 0.8 * data.rows.size
@@ -78,7 +73,8 @@ def test_cuts_are_to_the_bit_those_of_the_fit_in_memory(tmp_path, name, depth, w
 @pytest.mark.parametrize("source", [npy_source, parquet_source])
 def test_a_fit_is_that_in_memory_and_ends_without_reading(tmp_path, source):
     surrogate, (X, y, groups) = make_surrogate("ts", 5), tall_lists()
-    risk = StreamedRisk(surrogate, source(tmp_path, X, y, groups), 0.9 * X.nbytes)
+    files = source(tmp_path, X, y, groups)
+    risk = StreamedRisk(surrogate, files, 0.9 * X.nbytes, batch_bytes=BATCH)
     read = []
     solver = CuttingPlane(1e-3, tol=1e-9, n_blocks=8)
     found = solver.solve(risk, callback=lambda _: read.append(risk.parts.rows.rows_read))
@@ -102,7 +98,7 @@ def test_a_sample_of_the_users_is_that_of_a_fit_in_memory(tmp_path, monkeypatch,
     groups = np.repeat(rng.permutation(n_users), n_items)
     y = (X.sum(axis=1) + rng.normal(size=groups.size) > 5.0) & (groups % 10 > 0)  # some have none
     surrogate, source = make_surrogate("ts", 3), npy_source(tmp_path, X, y, groups)
-    risk = StreamedRisk(surrogate, source, X.nbytes, user_weight=weight)
+    risk = StreamedRisk(surrogate, source, X.nbytes, user_weight=weight, batch_bytes=BATCH)
     data = RankingData.from_groups(X, y, groups, user_weight=weight)
     assert risk.n_users < n_users and risk.sample.n_users == -(-risk.n_users // 20)
     solver, w = CuttingPlane(1e-3, tol=1e-8), rng.normal(size=16)
@@ -114,7 +110,7 @@ def test_a_sample_of_the_users_is_that_of_a_fit_in_memory(tmp_path, monkeypatch,
     assert found.status is expected.status is Status.CONVERGED
     assert found.objective == pytest.approx(expected.objective, rel=2e-8)
     assert risk.sample(w)[0] == own(w)[0]
-    little = StreamedRisk(surrogate, source, X.nbytes // 3, user_weight=weight)
+    little = StreamedRisk(surrogate, source, X.nbytes // 3, user_weight=weight, batch_bytes=BATCH)
     assert little.sample is None
     assert solver.solve(little).objective == pytest.approx(expected.objective, rel=2e-8)
 
@@ -126,7 +122,7 @@ def test_without_room_for_short_lists_or_with_large_offsets_everything_is_read(
     X, y, groups = tall_lists()
     X[:, 3] += offset
     surrogate, source = make_surrogate("ts", 5), npy_source(tmp_path, X, y, groups)
-    risk = StreamedRisk(surrogate, source, budget * X.nbytes)
+    risk = StreamedRisk(surrogate, source, budget * X.nbytes, batch_bytes=BATCH)
     assert isinstance(risk.with_blocks(3), PartitionedRisk)
     own = EmpiricalRisk(surrogate, RankingData.from_groups(X, y, groups))
     assert risk(np.ones(D))[0] == pytest.approx(own(np.ones(D))[0], rel=1e-12)

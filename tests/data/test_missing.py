@@ -39,8 +39,8 @@ def candidates(seed=0, cut=0.6):
 X, Y, GROUPS = candidates()
 
 
-def by_hand(X, groups, how=None):
-    """The columns filled list by list, and where the holes were."""
+def by_hand(X, groups, how=None, nothing=0.0):
+    """The columns filled list by list, with `nothing` where a list has none, and the holes."""
     out = np.array(X, dtype=float)
     for user in np.unique(groups):
         for column in range(X.shape[1]):
@@ -55,7 +55,7 @@ def by_hand(X, groups, how=None):
                     ]
                 values[~there] = values[there].min()
             else:
-                values[:] = 0.0
+                values[:] = nothing
             out[mine, column] = values
     return out, np.isnan(X)
 
@@ -98,25 +98,17 @@ def test_the_problem_is_that_of_columns_made_by_hand(how, standardize, positive)
     assert fitted.result_.gap <= 1e-9
 
 
-def test_any_constant_gives_the_same_where_a_list_has_nothing_in_a_column(monkeypatch):
-    from structsvm_papk.data import user_scaling
-
+def test_any_constant_gives_the_same_where_a_list_has_nothing_in_a_column():
     first = ranker().fit(X, Y, GROUPS)
-    lowest = user_scaling._lowest
-
-    def another(*arguments):
-        lows = lowest(*arguments)
-        return np.where(lows == 0.0, 17.0, lows)
-
-    monkeypatch.setattr(user_scaling, "_lowest", another)
-    second = ranker().fit(X, Y, GROUPS)
-    np.testing.assert_allclose(first.coef_, second.coef_, rtol=1e-6)
+    filled, holes = by_hand(X, GROUPS, nothing=17.0)
+    assert (filled == 17.0).sum() > SIZE
+    columns = np.hstack([filled, ~holes[:, :3]])
+    second = ranker(missing=None, depth=0.5).fit(columns, Y, GROUPS)
+    np.testing.assert_allclose(first.coef_, second.coef_[:N_FEATURES], rtol=1e-4)
     for user in range(N_LISTS):
         mine = user == GROUPS
-        orders = [
-            np.argsort(r.predict(X[mine], "one_list"), kind="stable") for r in (first, second)
-        ]
-        assert (orders[0] == orders[1]).all()
+        order = np.argsort(first.predict(X[mine], "one_list"), kind="stable")
+        assert (order == np.argsort(second.predict(columns[mine]), kind="stable")).all()
 
 
 def as_frame(kind):

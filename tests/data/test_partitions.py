@@ -1,10 +1,12 @@
 """Data sets in files, cut into partitions of whole users."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from pyarrow.parquet import ParquetFile
 
 from helpers.sources import npy_source, parquet_source
-from structsvm_papk.data import sources
 from structsvm_papk.data.partitions import UserRows, file_partitions, open_source, scan_users
 from structsvm_papk.data.sources import ParquetFiles
 from structsvm_papk.errors import InputError
@@ -86,10 +88,9 @@ def test_npy_files_that_changed_after_they_were_opened(tmp_path, name):
     ("piece", "labels", "threshold"),
     [(1, [0, 1], None), (10, [-1, 1], None), (1 << 16, [False, True], None), (10, [0, 3], 2)],
 )
-def test_the_scan_does_not_depend_on_the_pieces(tmp_path, monkeypatch, piece, labels, threshold):
-    monkeypatch.setattr("structsvm_papk.data.sources._SCAN_ROWS", piece)
+def test_the_scan_does_not_depend_on_the_pieces(tmp_path, piece, labels, threshold):
     X, y, groups = lists()
-    source = npy_source(tmp_path, X, np.array(labels)[y], groups)
+    source = replace(npy_source(tmp_path, X, np.array(labels)[y], groups), scan_rows=piece)
     rows = scan_users(source, threshold)
     assert rows.users.tolist() == [4, 2, 9, 0, 7, 1, 3]
     assert np.diff(rows.indptr).tolist() == SIZES
@@ -172,16 +173,15 @@ def test_users_that_are_text_count_with_their_characters():
 
 
 def test_batches_beyond_the_range_are_not_decoded(tmp_path, monkeypatch):
-    monkeypatch.setattr("structsvm_papk.data.sources._BATCH_ROWS", 5)
-    source = parquet_source(tmp_path, *lists(), rows=1000)
+    source = replace(parquet_source(tmp_path, *lists(), rows=1000), batch_rows=5)
     decoded = []
 
-    def counted(path, file, groups, columns):
-        for start, frame in frames_of(path, file, groups, columns):
-            decoded.append(start)
-            yield start, frame
+    def counted(file, *arguments, **how):
+        for batch in iter_batches(file, *arguments, **how):
+            decoded.append(batch.num_rows)
+            yield batch
 
-    frames_of = sources._frames_of
-    monkeypatch.setattr(sources, "_frames_of", counted)
+    iter_batches = ParquetFile.iter_batches
+    monkeypatch.setattr(ParquetFile, "iter_batches", counted)
     assert len(source.rows(3, 12)[1]) == 9
-    assert max(decoded) <= 15
+    assert 9 <= sum(decoded) <= 20

@@ -9,7 +9,6 @@ from scipy import sparse
 
 from structsvm_papk import PAPKRanker, RankingData
 from structsvm_papk.cli._shared.scores import scores_of
-from structsvm_papk.data import features
 from structsvm_papk.data.readers import read_table
 from structsvm_papk.files.model import Model
 
@@ -18,13 +17,12 @@ _WIDTHS = (1, 2, 3, 4, 5, 7, 8, 9, 16, 31, 50, 129)
 
 def _one_after_the_other(X, w):
     """The definition: products and sums rounded one by one, from the first column to the last."""
-    out = []
-    for row in np.asarray(X, dtype=float):
-        total = 0.0
-        for value, weight in zip(row.tolist(), w.tolist(), strict=True):
-            total += value * weight
-        out.append(total)
-    return np.array(out)
+    X = np.asarray(X, dtype=float)
+    total = np.zeros(len(X))
+    for column, weight in zip(X.T, w, strict=True):
+        product = column * weight
+        total = total + product
+    return total
 
 
 def _storages(X):
@@ -92,15 +90,16 @@ def test_a_row_scores_the_same_wherever_it_stands(order):
 
 
 @pytest.mark.parametrize("storage", ["C", "F", "CSR"])
-def test_blocks_and_threads_change_no_bit(storage, monkeypatch):
+def test_blocks_and_threads_change_no_bit(storage):
     rng = np.random.default_rng(2)
-    X = rng.normal(size=(101, 6))
+    X = rng.normal(size=(50_001, 6))  # in three blocks
     w = rng.normal(size=6)
     right = _one_after_the_other(X, w)
-    monkeypatch.setattr(features, "_BLOCK_VALUES", 42)  # seven rows at a time
+    stored = {"C": np.ascontiguousarray, "F": np.asfortranarray, "CSR": sparse.csr_matrix}[storage](
+        X
+    )
     for n_threads in (1, 2, 5):
-        ranker = _ranker(w, n_threads=n_threads)
-        assert (ranker.decision_function(_storages(X)[storage]) == right).all()
+        assert (_ranker(w, n_threads=n_threads).decision_function(stored) == right).all()
 
 
 def test_entries_that_a_matrix_stores_twice_count_once_added_up():

@@ -1,6 +1,7 @@
 """Runs and judgments in TREC formats: what is read, refused with its line, and written."""
 
 import gzip
+import sys
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ LINES = "007 Q0 d2 1 2.5 tag\n007 Q0 d1 2 1e-3 tag\n7 Q0 d2 1 -4 tag\n"
 def parser(request, monkeypatch):
     """Both parsers read the same."""
     if request.param == "pandas":
-        monkeypatch.setattr(trec, "_by_arrow", lambda path, names: None)
+        monkeypatch.setitem(sys.modules, "pyarrow.csv", None)
     else:
         pytest.importorskip("pyarrow")
 
@@ -69,15 +70,18 @@ def test_judgments_are_read_as_they_stand(parser, tmp_path):
     assert frame["grade"].dtype == np.int64
 
 
-def test_many_lines_in_pieces(parser, tmp_path, monkeypatch):
-    monkeypatch.setattr(trec, "_LINES_AT_ONCE", 7)
+def test_many_lines_in_pieces(parser, tmp_path):
     rng = np.random.default_rng(0)
     lines = [(f"q{q}", f"{d:03}", rng.normal()) for q in range(9) for d in rng.permutation(50)]
     text = "".join(f"{q} Q0 {d} 1 {s!r} t\n" for q, d, s in lines)
-    frame = read_run(written(tmp_path, text))
+    path = written(tmp_path, text)
+    frame = read_run(path)
     assert rows(frame) == lines
+    columns = trec.by_pandas(path, trec.RUN, at_once=7)
+    assert rows(pd.DataFrame(columns)) == lines
     out = tmp_path / "out.run"
     write_run(out, frame, "t")
+    assert out.read_text() == "".join(trec.run_lines(frame, "t", at_once=7))
     again = read_run(out)
     assert sorted(rows(again)) == sorted(lines)
 

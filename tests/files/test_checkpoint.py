@@ -237,7 +237,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_any_work(tmp_path, mo
     for folder in (tmp_path / "file", tmp_path / "file" / "sub"):
         with pytest.raises(InputError, match="cannot write"):
             SubgradientDescent(1e-2).solve(risk, checkpoint=Checkpoint(folder))
-    monkeypatch.setattr(outputs, "_temporary_beside", raising(OSError(13, "Permission denied")))
+    monkeypatch.setattr(outputs.tempfile, "mkstemp", raising(OSError(13, "Permission denied")))
     with pytest.raises(InputError, match="Permission denied"):
         SubgradientDescent(1e-2).solve(risk, checkpoint=Checkpoint(tmp_path / "new"))
     assert not list((tmp_path / "new").glob("*.checkpoint"))

@@ -42,12 +42,10 @@ def test_every_change_changes_the_fingerprint():
     assert len(found) == len(risks) + len(others) + 3
 
 
-def test_pieces_do_not_show_and_parts_do_not_run_together(monkeypatch):
+def test_pieces_do_not_show_and_parts_do_not_run_together():
     matrix = sparse.random_array((50, 7), density=0.3, rng=1, format="csr")
     array = np.arange(60.0).reshape(20, 3)
-    whole = fingerprint_of(array, matrix)
-    monkeypatch.setattr("structsvm_papk.files.fingerprint._CHUNK_BYTES", 50)
-    assert fingerprint_of(array, matrix) == whole
+    assert fingerprint_of(array, matrix, chunk_bytes=50) == fingerprint_of(array, matrix)
     assert fingerprint_of("ab", "c") != fingerprint_of("a", "bc")
     assert fingerprint_of(np.arange(4)) != fingerprint_of(np.arange(4).reshape(2, 2))
     assert fingerprint_of(np.empty((0, 3))) != fingerprint_of(np.empty((3, 0)))

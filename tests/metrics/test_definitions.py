@@ -6,8 +6,11 @@ import pytest
 from helpers.commands import run
 from structsvm_papk import metrics
 from structsvm_papk.errors import InputError
-from structsvm_papk.metrics import _kernels, definitions
-from structsvm_papk.metrics.definitions import METRICS, Metric, parse
+from structsvm_papk.metrics import _kernels
+from structsvm_papk.metrics.conventions import PRESETS
+from structsvm_papk.metrics.definitions import METRICS, Metric, by_names, cut_off, parse
+from structsvm_papk.metrics.ranked_lists import build
+from structsvm_papk.metrics.table import evaluate_lists
 
 
 def test_every_row_is_found_by_its_names_and_described(capsys):
@@ -25,16 +28,15 @@ def test_every_row_is_found_by_its_names_and_described(capsys):
         parse("ndgc@3")
 
 
-def test_a_metric_is_a_kernel_and_a_row(monkeypatch):
-    """Reciprocal rank, as if it were new, and hit@1, by its kernel with another divisor."""
-    rows = (
-        Metric("first", "1 / place of the first hit.", _kernels.first_hits),
-        Metric("half@k", "Half of hit@k.", _kernels.any_hits, definitions.cut_off, lambda *_: 2.0),
-    )
-    known = {metric.name: metric for metric in (*METRICS, *rows)}
-    monkeypatch.setattr(definitions, "_BY_NAME", known)
+def test_a_metric_is_a_kernel_and_a_row():
+    """Reciprocal rank, as if it were new, and hit@2, by its kernel with another divisor."""
+    first = Metric("first", "1 / place of the first hit.", _kernels.first_hits)
+    half = Metric("half@k", "Half of hit@k.", _kernels.any_hits, cut_off, lambda *_: 2.0)
+    known = by_names((*METRICS, first, half))
+    asked = [parse(name, known) for name in ("first", "rr", "half@2", "hit@2")]
     rng = np.random.default_rng(0)
-    arrays = rng.normal(size=60), rng.integers(0, 2, 60), np.repeat(np.arange(6), 10)
-    table = metrics.evaluate(["first", "rr", "half@2", "hit@2"], *arrays)
+    users = np.repeat(np.arange(6), 10)
+    rows = build(rng.normal(size=60), rng.integers(0, 2, 60), users)
+    table = evaluate_lists(asked, rows, PRESETS["icml2020"])
     np.testing.assert_array_equal(table["first"], table["rr"])
     np.testing.assert_array_equal(table["half@2"], table["hit@2"] / 2)

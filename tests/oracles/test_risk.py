@@ -11,8 +11,8 @@ from helpers import problems
 from helpers.own import PowerPairs
 from structsvm_papk import CuttingPlane, EmpiricalRisk, PAPKRanker, RankingData, make_surrogate
 from structsvm_papk.errors import InputError
-from structsvm_papk.oracles import short_lists as row_skipping
 from structsvm_papk.oracles.empirical_risk import OneListCuts
+from structsvm_papk.oracles.short_lists import ShortLists
 from structsvm_papk.solvers.result import Status, relative_gap
 from structsvm_papk.surrogates import CONVEX
 from structsvm_papk.surrogates.losses import Avg
@@ -77,17 +77,27 @@ def test_rows_are_left_out_and_the_history_says_how_many():
     assert 0 < visits[-1] < 0.5 * n_rows * results[1].data_passes
 
 
-def test_old_references_constant_features_and_features_that_the_sample_misses(monkeypatch):
-    monkeypatch.setattr(row_skipping, "_MOST_REFERENCES", 8)
+def one_by_one(task, arguments):
+    return [task(*each) for each in arguments]
+
+
+def test_old_references_constant_features_and_features_that_the_sample_misses():
     X, y, groups = lists(n_users=1, n_rows=5000, d=10)
     X[:, 0], X[:, 1], X[:, 2] = 7.0, 0.0, 0.0
     X[1, 1] = 1e6  # between the rows of the sample
     points, turn = problems.walk(10)[:-4], np.linspace(0.0, 6.0, 80)[:, None]
     around = np.cos(turn) * points[1] + np.sin(turn) * points[2]
     for rows, some in (((X, y, groups), points), (lists(n_users=2), around)):
-        plain, skipping = both("avg", RankingData.from_groups(*rows))
+        data = RankingData.from_groups(*rows)
+        surrogate = make_surrogate("avg", 5)
+        short = ShortLists(data, surrogate, one_by_one, n_references=8)
         for w in some:
-            assert skipping.cuts(w).value == pytest.approx(plain.cuts(w).value, rel=1e-12)
+            own, _ = surrogate.value_and_subgradient(
+                short.at(w), short.data.indptr, short.data.n_pos
+            )
+            full, _ = surrogate.value_and_subgradient(data.scores(w), data.indptr, data.n_pos)
+            assert own == pytest.approx(full, rel=1e-12)
+        assert short.n_visits < 0.9 * len(some) * data.rows.size
     X[7] *= 1e200
     for oracle in both("ts", RankingData.from_groups(X, y, groups)):
         with pytest.raises(InputError, match="finite"):  # scores that overflow
@@ -95,12 +105,11 @@ def test_old_references_constant_features_and_features_that_the_sample_misses(mo
 
 
 @pytest.mark.parametrize("n_users", [1, 5])
-def test_threads_do_not_change_a_bit(n_users, monkeypatch):
-    monkeypatch.setattr(row_skipping, "_CHUNK_ROWS", 128)  # so that a list is cut into pieces
-    X, y, groups = lists(n_users=n_users)
+def test_threads_do_not_change_a_bit(n_users):
+    X, y, groups = lists(n_users=n_users, n_rows=140_000 // n_users)  # in three pieces
     data = RankingData.from_groups(X, y, groups)
     oracles = [both("ts", data, n_threads=n)[1] for n in (1, 2, 4)]
-    for w in problems.walk(X.shape[1])[:30]:
+    for w in problems.walk(X.shape[1])[:8]:
         first, *others = [oracle.cuts(w) for oracle in oracles]
         for cuts in others:
             assert cuts.value == first.value

@@ -103,12 +103,11 @@ def test_what_is_refused(tmp_path):
     ("how", "rows"),
     [("truncated", lists), ("changed", lists), ("changed", sources.tall_lists)],
 )
-def test_a_file_that_changes_in_mid_fit_ends_it_with_the_best_point(
-    tmp_path, monkeypatch, how, rows
-):
-    monkeypatch.setattr("structsvm_papk.data.file_rows._BATCH_BYTES", 8000)
-    (X, y, groups), surrogate = rows(), make_surrogate("ts", 4)
-    oracle = StreamedRisk(surrogate, npy_source(tmp_path, X, y, groups), 0.9 * X.nbytes)
+def test_a_file_that_changes_in_mid_fit_ends_it_with_the_best_point(tmp_path, how, rows):
+    X, y, groups = rows()
+    surrogate = make_surrogate("ts", 4)
+    source = npy_source(tmp_path, X, y, groups)
+    oracle = StreamedRisk(surrogate, source, 0.9 * X.nbytes, batch_bytes=8000)
     whole = isinstance(oracle.with_blocks(2), PartitionedRisk)  # else the rows of short lists
     assert whole == (rows is lists)
 

@@ -155,9 +155,7 @@ def test_a_search_on_one_list_tries_the_strength_that_folds_choose(noise):
     assert search.choice_.default.alpha == ranker.alpha_
 
 
-def test_one_list_with_few_positives_or_many_values_or_on_file_has_a_fixed_one(
-    tmp_path, monkeypatch
-):
+def test_one_list_with_few_positives_or_many_values_or_on_file_has_a_fixed_one(tmp_path):
     X, y = of_one_list(0.5)
     y &= np.cumsum(y) <= 4
     assert PAPKRanker(5, one_list=True).fit(X, y).alpha_ == 0.1
@@ -166,9 +164,10 @@ def test_one_list_with_few_positives_or_many_values_or_on_file_has_a_fixed_one(
     ranker = PAPKRanker(5)
     ranker.fit_risk(StreamedRisk(ranker.make_surrogate(), open_source(tmp_path), 1e6))
     assert ranker.alpha_ == 0.1
-    monkeypatch.setattr(one_list, "_MOST_VALUES", 1000)
-    assert PAPKRanker(5, one_list=True).fit(X, y).alpha_ == 0.1
-    monkeypatch.undo()
+    data = RankingData.from_groups(X, y).standardized()
+    risk = EmpiricalRisk(ranker.make_surrogate(), data)
+    assert one_list.automatic_alpha_of(data, risk, most_values=X.size) != 0.1
+    assert one_list.automatic_alpha_of(data, risk, most_values=X.size - 1) == pytest.approx(0.1)
     with pytest.warns(ConvergenceWarning):  # out of time
         assert PAPKRanker(5, one_list=True, time_limit=1e-6).fit(X, y).alpha_ == 0.1
 

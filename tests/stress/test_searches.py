@@ -177,8 +177,7 @@ def test_other_scores_are_seen(monkeypatch):
 def test_a_bound_of_an_own_oracle_is_held_against_the_optimum(monkeypatch):
     right = search_own._least
     monkeypatch.setattr(search_own, "_least", lambda *problem: right(*problem) - 1e3)
-    monkeypatch.setattr(search_own, "_HABITS", ("none", "lists"))
-    assert found(search_own, "oracle", range(12)) >= {
+    assert found(search_own, "oracle", range(24)) >= {
         "false bound",
         "converged, but is not optimal",
     }
