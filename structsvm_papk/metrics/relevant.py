@@ -213,6 +213,7 @@ def build(
     ordered = _above_what_is_missed(values)
     if rules.ties == "trec_eval":
         ordered = in_trec_eval_order(values, np.asarray(items))
+    # the lists of users that count, and below each what it misses, as rows that nothing is under
     counted, relevance = _who_counts(matched, pairs.grades, rules)
     rows = counted[matched.listed_user]
     extra = _missed_rows(matched, pairs.grades, counted)
@@ -233,7 +234,7 @@ def build(
         **how,
     )
     tied = None
-    if rules.ties == "trec_eval":
+    if rules.ties == "trec_eval":  # it compares in single precision, where more scores tie
         coarse = np.concatenate([_single(values[rows]), np.full(extra.size, np.nan)])
         tied = tied_users(built, coarse)
     built = replace(built, users=matched.users[built.users], tied=tied)

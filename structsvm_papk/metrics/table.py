@@ -335,6 +335,7 @@ def evaluate(
     )  # fmt: skip
     if relevance_threshold is None:
         relevance_threshold = rules.relevance_threshold
+    # 1. the lists: of the rows alone, or of rows and of what relevant pairs know beside them
     making: dict[str, Any] = {
         "relevance_threshold": relevance_threshold,
         "gains": gains,
@@ -360,6 +361,7 @@ def evaluate(
         rows = lists.build(scores, labels, groups, indptr=indptr, list_length=list_length, **making)
         if rules.ties == "trec_eval":
             rows = beside.ordered_by_item(rows, scores, items)
+    # 2. every metric of every user; then of each segment as of lists of their own
     how: dict[str, Any] = {"discount": discount, "gain": gain, "n_threads": n_threads}
     table = replace(
         evaluate_lists(parsed, rows, rules, **how),

@@ -176,10 +176,12 @@ def bound_boxes(users, alpha, low, high, lower, centre, split):
         np.empty(most, dtype=np.int64), np.empty(most), np.empty((most, d)), np.empty(most)
     )
     for b in range(lower.size):
+        # 1. the scores at the centre
         w = 0.5 * (low[b] + high[b])
         radius = 0.5 * (high[b] - low[b])
         for i in range(users.X.shape[0]):
             scores[i] = np.sum(users.X[i] * w)
+        # 2. minorants of every positive's loss; the risk at the centre, and by intervals alone
         minorants.error[:] = 0.0
         value = 0.0
         crude = 0.0
@@ -195,9 +197,11 @@ def bound_boxes(users, alpha, low, high, lower, centre, split):
             value += added
             crude += bound
             first_row += n_pos[u]
+        # 3. to what intervals say comes the penalty of the point that is nearest to zero
         nearest = np.minimum(np.maximum(0.0, low[b]), high[b])
         crude += alpha / 2 * np.sum(nearest * nearest)
         centre[b] = value + alpha / 2 * np.sum(w * w)
+        # 4. the free pairs' shares; then the least of the concave minorant, which a corner has
         _choose_weights(alpha * w, radius, minorants, free, n_free)
         for pair in range(n_free):
             row = free.row[pair]
@@ -205,6 +209,7 @@ def bound_boxes(users, alpha, low, high, lower, centre, split):
             minorants.slope[row] += free.weight[pair] * free.slope[pair]
         at_corners = _over_corners(alpha, w, radius, n_pos, users.k, minorants)
         lower[b] = max(crude, at_corners)
+        # 5. the box is cut where its width costs most
         best = 0
         for f in range(d):
             minorants.error[f] += alpha * radius[f] * radius[f]
@@ -301,6 +306,7 @@ def _choose_weights(gradient, radius, minorants, free, n_free):
     constant; its smooth relatives ``sum_m t_m b_m - sum_f (r_f g_f(t))^2 / (2 mu)`` are maximised
     by coordinate ascent, for a few mu, and the best outcome is kept.
     """
+    # 1. the gradient at the centre of what is fixed, then with every share that is worth it alone
     chosen = minorants.chosen
     d = radius.size
     for row in range(chosen.size):
@@ -314,6 +320,7 @@ def _choose_weights(gradient, radius, minorants, free, n_free):
         if chosen[free.row[pair]]:
             gradient = gradient + trial[pair] * free.slope[pair]
             total += trial[pair] * free.level[pair]
+    # 2. slopes that cancel cost less: sum_f r_f |g_f| is what the box's corners take off
     spread = np.sum(radius * np.abs(gradient))
     best = total - spread
     for penalty in _PENALTIES:
@@ -328,6 +335,7 @@ def _choose_weights(gradient, radius, minorants, free, n_free):
                     step = radius[f] * free.slope[pair, f]
                     pull -= step * radius[f] * gradient[f] / mu
                     curvature += step * step / mu
+                # the relative is a parabola in one share: its top, as near as [0, 1] has it
                 new = min(1.0, max(0.0, trial[pair] + pull / curvature))
                 move = new - trial[pair]
                 if move != 0.0:
