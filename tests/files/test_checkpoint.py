@@ -60,7 +60,7 @@ def stop_at(iteration, how):
 
 
 def raising(error):
-    def how(*_):
+    def how(*_, **__):
         raise error
 
     return how
