@@ -19,7 +19,7 @@ from sklearn.datasets import dump_svmlight_file
 import structsvm_papk
 from helpers.commands import refused, run, run_json
 from helpers.sources import write_csv
-from structsvm_papk.cli import compare, tune
+from structsvm_papk.cli import compare
 from structsvm_papk.cli._shared import console
 from structsvm_papk.files.model import load_model
 from structsvm_papk.plots import figures as plots
@@ -451,18 +451,14 @@ def test_ctrl_c_while_a_kernel_takes_its_arguments_ends_the_command(monkeypatch,
 
 def test_a_stopped_search_says_that_it_goes_on(noisy, tmp_path, monkeypatch, capsys):
     command = ["tune", noisy, *TUNE, "--checkpoint", tmp_path / "state"]
-    trials = []
 
-    def stopping(update):
-        def watch(trial):
-            trials.append(trial)
-            if len(trials) == 3:
-                raise KeyboardInterrupt
+    def at_the_third(completed, total, description):
+        if completed == 3:
+            raise KeyboardInterrupt
 
-        return watch
-
-    monkeypatch.setattr(tune, "_watch", stopping)
-    assert run(*command) == 130
+    with monkeypatch.context() as patch:
+        patch.setattr(console, "bar", lambda text: contextlib.nullcontext(at_the_third))
+        assert run(*command) == 130
     said = capsys.readouterr().err
     assert f"kept in {tmp_path / 'state'}" in said and said.endswith("Error: interrupted\n")
     status, first = run_json(capsys, *command)
