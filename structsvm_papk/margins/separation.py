@@ -183,6 +183,7 @@ class Separator:
         """
         if duals is None:
             return None
+        # 1. the users and rows whose weights are more than rounding of the float ones
         *sides, shares = model.split(duals)
         counted = shares > 1e-9 * shares.max(initial=0.0)
         users = np.flatnonzero(counted)
@@ -193,12 +194,14 @@ class Separator:
         live = (weights > 1e-10 * shares.max()) & counted[self._user[rows]]
         rows = rows[live]
         weights = weights[live]
+        # 2. which positives are at their cap: an unknown fewer each, and an inequality that holds
         is_pos = self.data.labels[rows]
         r = self.n_lowest
         cap = shares / self.n_lowest
         user = self._user[rows]
         place = np.searchsorted(users, self._user[rows])
         at_cap = is_pos & (r[user] > 1) & (weights > cap[user] * (1 - 1e-7))
+        # 3. an exact solution near the float one, which may break inequalities: `is_valid` looks
         columns = self._proof_columns(rows, at_cap, place, r[users])
         target = [Fraction(0)] * (len(columns[0]) - 1) + [Fraction(1)]
         near = np.concatenate([weights[~at_cap], cap[users]]) / shares[users].sum()

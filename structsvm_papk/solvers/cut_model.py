@@ -329,7 +329,7 @@ def block_sweeps(slopes, intercepts, starts, theta, v, max_sweeps, target):
             last = starts[j + 1] if j + 1 < starts.size else theta.size
             if last - first < 2:
                 continue
-            for visit in range(2):
+            for visit in range(2):  # one pair, and another at the v that it leads to
                 high = first
                 low = first - 1
                 mean = 0.0
@@ -341,7 +341,7 @@ def block_sweeps(slopes, intercepts, starts, theta, v, max_sweeps, target):
                         mean += theta[i] * heights[i]
                         if low < first or heights[i] < heights[low]:
                             low = i
-                if visit == 0:
+                if visit == 0:  # what the block lacks to its maximum, at the v that it found
                     gap += heights[high] - mean
                 if heights[high] <= heights[low]:
                     break

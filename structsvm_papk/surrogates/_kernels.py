@@ -145,6 +145,7 @@ def clipped_sweep(positives, negatives, row_counts, column_counts):
     m = positives.size
     if m <= _FEW:
         return _clip_pairs(positives, negatives, row_counts, column_counts)
+    # inside[i]: how far the positives from i to the end of its part are above their whole number
     thresholds = positives - 1.0
     inside = np.zeros(m + 1)
     ends = np.empty(m, dtype=np.int64)
@@ -158,6 +159,7 @@ def clipped_sweep(positives, negatives, row_counts, column_counts):
     row_counts[:] = 0
     total = 0.0
     for j in range(negatives.size):
+        # a pair costs nothing before `first`, 1 from `clipped` on, and 1 - p + q between
         q = negatives[j]
         first = first_at_most(q, thresholds, starts, per_cell)
         clipped = first_at_most(q, positives, clip_starts, clip_per_cell)
@@ -165,7 +167,7 @@ def clipped_sweep(positives, negatives, row_counts, column_counts):
         column_counts[j] = clipped - first
         if first == clipped:
             continue
-        row_counts[first] += 1
+        row_counts[first] += 1  # of the range as its two ends: they are added up at the end
         if clipped < m:
             row_counts[clipped] -= 1
         while first < clipped:

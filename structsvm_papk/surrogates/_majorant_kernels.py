@@ -85,6 +85,8 @@ def hinges_of_prefix(thresholds, values, prefix):
                     counts[j] += 1
                     hinges[j] += values[j] - thresholds[i]
         return counts, hinges
+    # entry `at` of a tree stands for the places from at - (at & -at) to at - 1: what enters at a
+    # place is added to the entries that hold it, a prefix is the sum of those that make it up
     tree_counts = np.zeros(thresholds.size + 1, dtype=np.int64)
     tree_sums = np.zeros(thresholds.size + 1)
     entering = increasing_order(thresholds)
@@ -116,6 +118,8 @@ def active_of_prefix(thresholds, values, prefix):
             for i in range(prefix[j]):
                 counts[i] += thresholds[i] < values[j]
         return counts
+    # the tree of `hinges_of_prefix` the other way round: a value enters all of its prefix, and a
+    # place asks the entries that hold it
     tree = np.zeros(thresholds.size + 1, dtype=np.int64)
     entering = increasing_order(-values)
     n = 0
