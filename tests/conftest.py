@@ -2,13 +2,10 @@
 
 import signal
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path += [str(ROOT), str(ROOT / "benchmarks" / "solvers_benchopt")]  # no part of the package
 collect_ignore = ["stress"] if sys.platform == "win32" else []  # limits that Windows has not
 
 

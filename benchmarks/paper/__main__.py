@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from benchmarks import console
+from benchmarks.common import console
 
 app = console.app_of("Tables and figure of the paper, beside the published values.")
 Numbers = list[float] | None
@@ -212,4 +212,4 @@ def synthetic_movielens(
 
 
 if __name__ == "__main__":
-    console.main(app, "benchmarks.paper")
+    console.main(app, "benchmarks paper")

@@ -17,7 +17,7 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.cells import Cells
+from benchmarks.common.cells import Cells
 from benchmarks.paper.baselines import PrecAtKAvg, SGDAtKAvg
 from structsvm_papk import (
     CuttingPlane,

@@ -19,11 +19,11 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from benchmarks.cells import Cells
+from benchmarks.common.cells import Cells
+from benchmarks.common.workers import in_processes
 from benchmarks.paper import movielens
 from benchmarks.paper.baselines import scores_of
 from benchmarks.paper.table3_methods import METHODS, Grid, available
-from benchmarks.workers import in_processes
 from structsvm_papk import Status, __version__, metrics
 from structsvm_papk.errors import InputError
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from benchmarks import console
+from benchmarks.common import console
 from structsvm_papk.errors import InputError
 
 app = console.app_of("Studies of bounds, degenerate optima, metrics and re-ranking.")
@@ -280,4 +280,4 @@ def synthetic_interactions(
 
 
 if __name__ == "__main__":
-    console.main(app, "benchmarks.studies")
+    console.main(app, "benchmarks studies")

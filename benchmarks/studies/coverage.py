@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 from scipy import stats
 
-from benchmarks.cells import Cells
+from benchmarks.common.cells import Cells
 from benchmarks.studies.population import (
     DiscreteLaw,
     Mixture,

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy import stats
 
-from benchmarks.cells import Cells
+from benchmarks.common.cells import Cells
+from benchmarks.common.workers import in_processes
 from benchmarks.paper.baselines.common import mean_pap_at_k
-from benchmarks.workers import in_processes
 from structsvm_papk import (
     CCCP,
     CuttingPlane,

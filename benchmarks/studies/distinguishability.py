@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.cells import Cells
+from benchmarks.common.cells import Cells
 from structsvm_papk import metrics
 from structsvm_papk.errors import InputError
 

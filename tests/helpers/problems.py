@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from benchmarks.solvers_benchopt.benchmark_utils.full_problem import full_problem as written_in_full
+from helpers.full_problem import full_problem
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.data.partitions import array_partitions
 from structsvm_papk.datasets import two_gaussians
@@ -83,9 +83,9 @@ def objective(oracle, alpha, w):
     return alpha / 2 * (w @ w) + oracle(w)[0]
 
 
-def full_problem(oracle, alpha):
+def full_optimum(oracle, alpha):
     """The optimum of the whole problem, every pair of it, by an interior-point method."""
-    problem = written_in_full(oracle, alpha)[0]
+    problem = full_problem(oracle, alpha)[0]
     problem.solve(solver="CLARABEL", tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
     return problem.value
 

@@ -88,7 +88,7 @@ def test_every_solver_reaches_the_optimum(problem, name):
     make, alpha, tol, solvers = PROBLEMS[problem]
     oracle = make(name)
     if make is problems.risk or (make is deep and name != "ts"):  # else many pairs
-        optimum = problems.full_problem(oracle, alpha)
+        optimum = problems.full_optimum(oracle, alpha)
     else:
         optimum = CuttingPlane(alpha, tol=min(tol, 1e-8)).solve(oracle).objective
     for solver in solvers:

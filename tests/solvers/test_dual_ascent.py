@@ -6,7 +6,7 @@ from scipy import sparse
 
 from helpers.interrupts import ctrl_c_after_call
 from helpers.marks import slow
-from helpers.problems import full_problem, objective
+from helpers.problems import full_optimum, objective
 from structsvm_papk import (
     CCCP,
     CuttingPlane,
@@ -115,7 +115,7 @@ def test_visits_solve_a_block_exactly(name):
     blocks = kind(oracle, alpha, accuracy=1e-10)
     for _ in range(6):  # until no more rows become active
         blocks.sweep(np.zeros(1, dtype=np.int64), True)
-    optimum = full_problem(oracle, alpha)
+    optimum = full_optimum(oracle, alpha)
     assert blocks.certificate().lower_bound == pytest.approx(optimum, abs=1e-8)
 
 

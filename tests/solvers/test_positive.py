@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from benchmarks.solvers_benchopt.benchmark_utils.full_problem import full_problem
 from helpers import problems
 from helpers.commands import run, run_json
+from helpers.full_problem import full_problem
 from helpers.problems import objective
 from structsvm_papk import (
     CCCP,

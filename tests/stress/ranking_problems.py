@@ -10,7 +10,7 @@ from scipy import sparse
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.solvers.result import RISK_SCALE
 
-sys.path += map(str, Path(__file__).resolve().parents[1:3])
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 from helpers.exact_risk import ExactRisk, minimise, wide
 from helpers.pieces import Pieces
 

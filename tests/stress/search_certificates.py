@@ -32,8 +32,8 @@ from referee import TOL, Answer, judge
 from searching import main
 
 from helpers.exact_risk import Wide
+from helpers.full_problem import full_problem
 from helpers.interrupts import ctrl_c_after_call
-from helpers.problems import written_in_full
 from structsvm_papk import (
     CCCP,
     CuttingPlane,
@@ -235,7 +235,7 @@ def written(problem, rng, report):
     optimum = problem.optimum(problem.alpha) if problem.benign else None
     if optimum is not None:
         name = str(rng.choice(list(_QP_SOLVERS)))
-        full = written_in_full(problem.risk(), problem.alpha)[0]
+        full = full_problem(problem.risk(), problem.alpha)[0]
         warnings.simplefilter("ignore")  # of the QP solver
         full.solve(solver=name, **_QP_SOLVERS[name])
         if full.status == "optimal":  # other answers are no opinion

@@ -14,8 +14,8 @@ import numpy as np
 from ranking_problems import draw
 from searching import main
 
+from helpers.full_problem import full_problem
 from helpers.interrupts import ctrl_c_after_call
-from helpers.problems import written_in_full
 from structsvm_papk import CCCP, CuttingPlane, SubgradientDescent, alpha_path
 from structsvm_papk.files.checkpoint import Checkpoint
 
@@ -68,7 +68,7 @@ def _objective(risk, alpha, w):
 def _optimum(risk, alpha):
     import cvxpy as cp
 
-    problem, w = written_in_full(risk, alpha)
+    problem, w = full_problem(risk, alpha)
     problem = cp.Problem(problem.objective, [*problem.constraints, w >= 0])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

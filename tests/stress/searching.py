@@ -12,7 +12,7 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.progress import track
 
-sys.path += map(str, Path(__file__).resolve().parents[1:3])  # helpers and benchmarks
+sys.path.append(str(Path(__file__).resolve().parents[1]))  # helpers
 
 
 class Violation(NamedTuple):

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from benchmarks.cells import Cells
+from benchmarks.common.cells import Cells
 from benchmarks.studies.rerank import first_stage, methods
 from benchmarks.studies.rerank.data import inner_split, read
 from benchmarks.studies.rerank.lists import Lists, build

@@ -1,0 +1,1 @@
+"""Speed and memory: solvers, evaluations, start-up, scoring, clusters."""

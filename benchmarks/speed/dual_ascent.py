@@ -1,0 +1,243 @@
+"""Many sparse features: ascent on the dual against the bundle and others, objective for seconds.
+
+    python -m benchmarks dual_ascent [--only ascent bundle liblinear lbfgs sgd] [--json FILE]
+    python -m benchmarks dual_ascent --border [--json benchmarks/results/dual_border.json]
+
+Avg at k = 5 on generated lists (those of `sparse`), by default 200,000 rows x 50,000 features of 50
+non-zeros a row, 400 users. Each way is stopped after `--limit`
+seconds of its own. The others do not minimise this objective: each of their points is rescaled by
+the factor that is best for it, for free, and so is what they take to read the data.
+
+liblinear: linear SVM on pairs of a positive and one of its user's negatives, sampled; lbfgs:
+logistic regression on rows (scikit-learn); both with as much regularisation, and with less; sgd:
+steps on one user's subgradient, of length 1/(alpha t), with a weighted average.
+
+`--border`: where the bundle is faster, dense lists and sparse ones of 100 rows a user, to a gap of
+1e-4 or for 3 seconds.
+"""
+
+import json
+import warnings
+from itertools import product
+from time import process_time as clock
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import minimize_scalar
+
+from benchmarks.speed.data import sparse_lists
+from benchmarks.speed.harness import parsed, parser, save, timed
+from structsvm_papk import (
+    CuttingPlane,
+    DualAscent,
+    EmpiricalRisk,
+    RankingData,
+    make_surrogate,
+)
+
+TOLS = (1e-2, 1e-3, 1e-7)
+
+
+def ascent(risk, alpha, limit):
+    """Seconds to each gap, in a run of its own."""
+    for tol in TOLS:
+        yield solved(DualAscent(alpha, tol=tol, max_iter=100_000), risk, limit)
+
+
+def bundle(risk, alpha, limit):
+    """The same of the bundle, to 1e-3."""
+    for tol in TOLS[:2]:
+        yield solved(CuttingPlane(alpha, tol=tol, max_iter=100_000), risk, limit)
+
+
+def solved(solver, risk, limit):
+    """A certified solve, stopped after so many seconds."""
+    start = clock()
+    result, seconds = timed(lambda: solver.solve(risk, callback=lambda _: clock() - start > limit))
+    return point_of(seconds, result.objective) | {
+        "gap": result.gap,
+        "status": str(result.status),
+        "iterations": result.n_iter,
+        "rows_scored": result.history[-1].rows_scored if result.history else 0,
+    }
+
+
+def point_of(seconds, objective):
+    """One measured point."""
+    return {"seconds": seconds, "objective": objective}
+
+
+def rescaled(risk, alpha, w):
+    """The objective at the best multiple of w."""
+    scores, square = risk.scores(w), w @ w
+
+    def objective(log):
+        values, _ = risk.user_values(np.exp(log) * scores)
+        return alpha / 2 * np.exp(2 * log) * square + risk.mean_over_users(values)
+
+    return float(minimize_scalar(objective, bounds=(-12, 12), method="bounded").fun)
+
+
+def liblinear(risk, alpha, limit):
+    """LinearSVC on 4 and 16 pairs for each positive, with as much regularisation and with less."""
+    from sklearn.svm import LinearSVC
+
+    data, rng = risk.data, np.random.default_rng(0)
+    positive = np.flatnonzero(data.labels)
+    user = data.user_of_position[positive]
+    for per_positive, weaker in product((4, 16), (1, 100, 10_000)):
+        start = clock()
+        first, u = np.repeat(positive, per_positive), np.repeat(user, per_positive)
+        low = data.indptr[u] + data.n_pos[u]
+        second = low + (rng.random(low.size) * data.n_neg[u]).astype(int)
+        signs = rng.choice([-1.0, 1.0], size=low.size)
+        pairs = sparse.diags_array(signs) @ (data.X[data.rows[first]] - data.X[data.rows[second]])
+        C = weaker / (alpha * low.size)
+        model = LinearSVC(C=C, loss="hinge", fit_intercept=False, max_iter=1000)
+        w = model.fit(narrow(pairs), signs).coef_[0]
+        spent = clock() - start
+        yield point_of(spent, rescaled(risk, alpha, w)) | {
+            "iterations": f"{low.size} pairs, C x {weaker}"
+        }
+        if spent > limit:
+            return
+
+
+def narrow(X):
+    """CSR with the index type that scikit-learn takes."""
+    X = sparse.csr_matrix(X)
+    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    return X
+
+
+def lbfgs(risk, alpha, limit):
+    """LogisticRegression of the rows, with as much regularisation and with less."""
+    from sklearn.linear_model import LogisticRegression
+
+    data = risk.data
+    y = np.zeros(data.rows.size, dtype=int)
+    y[data.rows] = data.labels
+    X = narrow(data.X)
+    for weaker in (1, 100, 10_000):
+        start = clock()
+        model = LogisticRegression(C=weaker / (alpha * y.size), max_iter=200, tol=1e-8)
+        w = model.fit(X, y).coef_[0]
+        spent = clock() - start
+        yield point_of(spent, rescaled(risk, alpha, w)) | {"iterations": f"C x {weaker}"}
+        if spent > limit:
+            return
+
+
+def sgd(risk, alpha, limit):
+    """Stochastic subgradient steps on users, by the blocks' own kernels."""
+    data, rng = risk.data, np.random.default_rng(0)
+    n, d = data.n_users, data.n_features
+    X = sparse.csr_array(data.X)[data.rows]
+    lists = [X[data.indptr[u] : data.indptr[u + 1]] for u in range(n)]
+    turned = [rows.T.tocsr() for rows in lists]
+    surrogate = risk.surrogate
+    w, average, t = np.zeros(d), np.zeros(d), 0
+    start = clock()
+    spent, epochs, ends = 0.0, 0, [2**i for i in range(1, 9)]
+    for epoch in range(1, ends[-1] + 1):
+        for u in rng.permutation(n):
+            t += 1
+            indptr, n_pos = np.array([0, lists[u].shape[0]]), data.n_pos[u : u + 1]
+            _, coef = surrogate.value_and_subgradient(lists[u] @ w, indptr, n_pos)
+            w *= 1 - 1 / t
+            w -= turned[u] @ coef / (alpha * t)
+            average += (w - average) * (2 / (t + 1))
+        if epoch == ends[epochs]:
+            epochs += 1
+            spent += clock() - start
+            best = min(rescaled(risk, alpha, average), rescaled(risk, alpha, w))
+            yield point_of(spent, best) | {"epochs": epoch}
+            start = clock()
+            if spent > limit:
+                return
+
+
+WAYS = {"ascent": ascent, "bundle": bundle, "liblinear": liblinear, "lbfgs": lbfgs, "sgd": sgd}
+
+
+def dense(n_users, d):
+    """Lists of 100 rows, all features normal, the highest tenth of a noisy score relevant."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_users * 100, d))
+    score = X @ rng.normal(size=d) / np.sqrt(d) + 0.7 * rng.normal(size=len(X))
+    score = score.reshape(n_users, 100)
+    y = score > np.quantile(score, 0.9, axis=1, keepdims=True)
+    return RankingData(X, y.ravel(), np.arange(0, len(X) + 1, 100))
+
+
+BORDER = (
+    *(("dense", 20, 200), ("dense", 100, 20), ("dense", 400, 200), ("dense", 1000, 50)),
+    *(("sparse", 300, 200), ("sparse", 1000, 20), ("sparse", 3000, 200), ("sparse", 20000, 20)),
+)
+
+
+def border(alpha, tasks):
+    """Seconds and gaps of both on small tasks, with and without a training depth."""
+    lines = []
+    for name, data in product(("avg", "ts"), (dense(5, 10), sparse_lists(500, 300, 5, 5))):
+        for solver in (CuttingPlane, DualAscent):  # compiled code is loaded
+            solver(alpha, tol=0.1).solve(EmpiricalRisk(make_surrogate(name, 5), data))
+    for (kind, d, users), depth, name in product(tasks, (None, 0.9), ("avg", "ts")):
+        data = dense(users, d) if kind == "dense" else sparse_lists(users * 100, d, 20, users)
+        risk = EmpiricalRisk(make_surrogate(name, 5, depth), data)
+        row = {"data": kind, "features": d, "users": users, "surrogate": name, "depth": depth}
+        row["alpha"] = alpha
+        for solver in (CuttingPlane, DualAscent):
+            point = solved(solver(alpha, tol=1e-4, max_iter=100_000), risk, 3.0)
+            row |= {f"{solver.__name__} {what}": point[what] for what in ("seconds", "gap")}
+        lines.append(row)
+        print(row)
+    return lines
+
+
+def main():
+    options = arguments()
+    warnings.simplefilter("ignore")  # of methods that stop at their limit
+    small = EmpiricalRisk(make_surrogate(options.surrogate, 5), sparse_lists(2000, 500, 5, 10))
+    for solver in (DualAscent(0.1), CuttingPlane(0.1)):  # compiled code is loaded
+        solver.solve(small)
+    if options.border:
+        tasks = BORDER[:1] if options.small else BORDER
+        save(options.json, [row for alpha in options.alphas for row in border(alpha, tasks)])
+        return
+    data = sparse_lists(options.rows, options.features, options.per_row, options.users)
+    risk = EmpiricalRisk(make_surrogate(options.surrogate, 5), data)
+    data.spread()
+    shape = f"{options.rows} x {options.features}, {options.surrogate}"
+    for alpha in options.alphas:
+        task = f"{shape}, alpha {alpha:g}"
+        ways = known(options.json, task)
+        for name in options.only:
+            ways[name] = []
+            for point in WAYS[name](risk, alpha, options.limit):
+                ways[name].append(point)
+                print(task, name, point)
+            save(options.json, {task: ways})
+
+
+def arguments():
+    options = parser(__doc__)
+    options.add_argument("--only", nargs="+", default=list(WAYS), choices=list(WAYS))
+    options.add_argument("--rows", type=int, default=200_000)
+    options.add_argument("--features", type=int, default=50_000)
+    options.add_argument("--per-row", type=int, default=50)
+    options.add_argument("--users", type=int, default=400)
+    options.add_argument("--alphas", type=float, nargs="+", default=[1e-2, 1e-3, 1e-4])
+    options.add_argument("--surrogate", default="avg")
+    options.add_argument("--limit", type=float, default=60.0)
+    options.add_argument("--border", action="store_true")
+    return parsed(options, rows=2000, features=500, per_row=5, users=10, alphas=[1e-2], limit=0.5)
+
+
+def known(path, task):
+    """Ways of a task that are in the file."""
+    return json.loads(path.read_text()).get(task, {}) if path and path.exists() else {}
+
+
+if __name__ == "__main__":
+    main()
