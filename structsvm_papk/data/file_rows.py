@@ -50,7 +50,6 @@ class FileRows:
         self._now = 1
         self._short_of_room = False
         self.rows_read = 0
-        self._reader = ThreadPoolExecutor(1)
 
     @staticmethod
     def room(
@@ -148,15 +147,16 @@ class FileRows:
         bounds = np.searchsorted(offsets, np.arange(0, offsets[-1] + 1 + size, size))
         plan = [(int(lo), int(hi)) for lo, hi in pairwise(bounds) if lo < hi]
         ends = np.append(np.flatnonzero(breaks) + 1, rows.size)
-        reads = (
-            self._reader.submit(self._fill, self._buffers[i % 2], rows, offsets, ends, *part)
-            for i, part in enumerate(plan)
-        )
-        ahead = [next(reads)]
-        for i, (lo, hi) in enumerate(plan):
-            places = ahead[0].result()
-            ahead = list(islice(reads, 1))
-            yield self._buffers[i % 2], places, lo, hi
+        with ThreadPoolExecutor(1) as reader:  # a thread that does not outlive the reading
+            reads = (
+                reader.submit(self._fill, self._buffers[i % 2], rows, offsets, ends, *part)
+                for i, part in enumerate(plan)
+            )
+            ahead = [next(reads)]
+            for i, (lo, hi) in enumerate(plan):
+                places = ahead[0].result()
+                ahead = list(islice(reads, 1))
+                yield self._buffers[i % 2], places, lo, hi
 
     def _fill(self, buffer, rows, offsets, ends, lo, hi):
         """Read ``rows[lo:hi]``, run after run; return their places in the buffer."""

@@ -1,5 +1,7 @@
 """Rows on file of which some are kept in memory, and the fits that read the needed rows only."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -85,6 +87,7 @@ def test_a_fit_is_that_in_memory_and_ends_without_reading(tmp_path, source):
     assert expected.objective < 0.9
     assert read[-1] == read[-5] < 0.5 * groups.size * len(read)
     assert risk.gain(found.w) > 0.5
+    assert not [t for t in threading.enumerate() if "ThreadPool" in t.name]
     assert np.array_equal(solver.solve(risk).w, found.w)
     assert 0.05 < risk.share_in_memory < 0.5
 

@@ -2,6 +2,7 @@
 
 import datetime
 import re
+from functools import cache
 
 import numpy as np
 import pytest
@@ -271,8 +272,13 @@ FEW, DAY, LARGE = [1, 0, 0, 1], np.datetime64("2020-01-01"), 2**60 + 1
 FEATURE_DOORS = {
     "RankingData": lambda X: RankingData(X, FEW, [0, 4]),
     "fit": lambda X: PAPKRanker(k=1).fit(X, FEW, [1, 1, 2, 2]),
-    "predict": PAPKRanker(k=2, surrogate="ts").fit(X, Y, USERS).predict,
+    "predict": lambda X: fitted().predict(X),
 }
+
+
+@cache
+def fitted():
+    return PAPKRanker(k=2, surrogate="ts").fit(X, Y, USERS)
 
 
 def two(values, library=np.column_stack):

@@ -39,9 +39,6 @@ LISTS = sp.RankingData.from_groups(X, Y, USERS)
 TS = sp.make_surrogate("ts", 2)
 RISK = sp.EmpiricalRisk(TS, LISTS)
 RAMP = sp.EmpiricalRisk(sp.make_surrogate("ramp", 2), LISTS)
-FITTED = sp.PAPKRanker(k=2).fit(X, Y, USERS)
-SCALED = sp.PAPKRanker(k=2, user_scaling="rank").fit(X, Y, USERS)
-TABLE = metrics.evaluate(["pap@2", "ap"], SCORES, Y, USERS)
 FRAME = {"user_id": USERS, "item_id": np.tile(np.arange(6), 4), "score": SCORES, "label": Y}
 FRAME |= {"rank": np.tile(np.arange(1, 7), 4)}
 LIKED = {name: FRAME[name][Y == 1] for name in ("user_id", "item_id")}
@@ -98,7 +95,10 @@ def calls(folder):
     """Callables, and the arguments that they need or that make them quick."""
     source = npy_source(folder, X, Y.astype(float), USERS)
     (folder / "f.csv").write_text("user_id,label,x\n1,0,1\n1,1,2\n")
-    FITTED.save(folder / "model")
+    fitted = sp.PAPKRanker(k=2).fit(X, Y, USERS)
+    fitted.save(folder / "model")
+    scaled = sp.PAPKRanker(k=2, user_scaling="rank").fit(X, Y, USERS)
+    table = metrics.evaluate(["pap@2", "ap"], SCORES, Y, USERS)
     (folder / "a.run").write_text("q Q0 x 1 2.0 t\nq Q0 y 2 1.0 t\n")
     (folder / "a.qrels").write_text("q 0 x 1\n")
     runs = rankers.compare(LISTS, ["ts"], 2, 1.0, etas=())
@@ -130,14 +130,14 @@ def calls(folder):
         made(sp.PAPKRanker, fitting): fit | {
             "surrogate": "ts", "alpha": 0.1, "tol": 1e-2, "user_scaling": "rank"},
         sp.PAPKRanker(k=2).fit: {"X": X, "y": Y, "groups": USERS},
-        FITTED.predict: {"X": X},
-        SCALED.predict: {"X": X, "groups": USERS},
-        SCALED.to_model().predict: {"X": X, "groups": USERS},
-        SCALED.to_model().top: {"X": X, "groups": USERS, "n": 3},
+        fitted.predict: {"X": X},
+        scaled.predict: {"X": X, "groups": USERS},
+        scaled.to_model().predict: {"X": X, "groups": USERS},
+        scaled.to_model().top: {"X": X, "groups": USERS, "n": 3},
         rankers.UserScaler("rank").fit_transform: {"X": X, "groups": USERS},
         made(rankers.UserScaler, lambda scaler: scaler.fit(X)): {"user_scaling": "rank"},
-        FITTED.score: {"X": X, "y": Y, "groups": USERS},
-        FITTED.save: {"path": folder / "other"},
+        fitted.score: {"X": X, "y": Y, "groups": USERS},
+        fitted.save: {"path": folder / "other"},
         made(sp.PAPKRankerCV, fitting): fit | {
             "surrogates": ("ts",), "depths": (None,), "user_weights": ("equal",), "alphas": [0.1],
             "cv": 2, "cv_tol": 1e-2, "policy": "cap", "random_state": 0,
@@ -154,10 +154,10 @@ def calls(folder):
         metrics.evaluate_recommendations: {"recommendations": FRAME, "interactions": LIKED,
                                            "metrics": "ap", "preset": "rectools"},
         metrics.Conventions: {},
-        metrics.interval: drawn | {"table": TABLE, "metric": "ap", "method": "kl", "level": 0.9},
-        metrics.compare: drawn | {"first": TABLE, "second": TABLE, "metrics": ["ap"], "level": 0.9},
-        TABLE.mean: {"metric": "ap"},
-        TABLE.summary: {"metric": "ap"},
+        metrics.interval: drawn | {"table": table, "metric": "ap", "method": "kl", "level": 0.9},
+        metrics.compare: drawn | {"first": table, "second": table, "metrics": ["ap"], "level": 0.9},
+        table.mean: {"metric": "ap"},
+        table.summary: {"metric": "ap"},
         metrics.ndcg_limit: {"discount": "log", "cutoff": 0.2, "n_items": 50,
                              "relevance": lambda s: s},
         metrics.mean_score: {"y_true": Y, "y_score": SCORES, "groups": USERS, "metric": "pap@2"},

@@ -25,7 +25,6 @@ from structsvm_papk.solvers.result import Status
 
 LISTS = linear_lists(n_users=12, n_items=14, n_features=3, noise=1.0, relevant_share=0.3, seed=0)
 ROWS = LISTS.X, LISTS.y, LISTS.groups
-NAMED = PAPKRanker(2, "ts", alpha=0.1, tol=1e-8).fit(*ROWS)
 
 
 def averaged_subgradient(risk, alpha, n_steps=300):
@@ -58,13 +57,14 @@ class Plane:
 )
 @pytest.mark.parametrize("alpha", ["auto", 0.1])
 def test_an_object_keeps_its_settings_and_its_name(solver, name, alpha, tmp_path):
+    named = PAPKRanker(2, "ts", alpha=0.1, tol=1e-8).fit(*ROWS)
     ranker = PAPKRanker(2, "ts", alpha=alpha, solver=solver)
     assert type(solver).__name__ in repr(ranker)
     for one in (ranker, clone(ranker), pickle.loads(pickle.dumps(ranker))):
         one.check_settings()
         one.fit(*ROWS)
         assert one.alpha_ == 0.1 and one.result_.gap <= 1e-8
-        assert one.result_.objective == pytest.approx(NAMED.result_.objective, rel=1e-7)
+        assert one.result_.objective == pytest.approx(named.result_.objective, rel=1e-7)
     assert one.export_weights()["solver"] == name
     one.save(tmp_path / "model")
     assert load_model(tmp_path / "model").solver == name
