@@ -20,7 +20,7 @@ from structsvm_papk.bounds.planning import plot_uniform, sampled_target
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.options import option
 from structsvm_papk.cli._shared.scores import Scorer, scores_of
-from structsvm_papk.data import features
+from structsvm_papk.data.column_scale import ScaleRule
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.user_scaling import scaled_lists
 from structsvm_papk.errors import InputError, check_number
@@ -278,9 +278,8 @@ def _of_new_users(
     lists = reading.lists(table).weighted(model.user_weight)
     every_column = np.arange(model.n_features)
     lists = scaled_lists(lists, model.user_scaling, model.missing, every_column)
-    if model.standardized:
-        scale_of = features.common_scale_of if model.common_scale else features.scale_of
-        lists = lists.scaled_by(scale_of(lists.deviation()))
+    if model.scale_rule is not None:
+        lists = lists.scaled_by(lists.variation().scale(ScaleRule(model.scale_rule)))
     surrogate = make_surrogate(model.surrogate, model.k, model.depth)
     risk = ListRisk(surrogate, lists, policy)
     answer = bounds.stability(risk, _result_of(model, risk.column_scale))

@@ -1,7 +1,6 @@
 """All that reads the rows of the feature matrix: the products, and what the columns are like.
 
     scores[p] = x_p . w        sum_p coef[p] x_p        x_p = X[rows[p]]
-    sd_f = sqrt( sum_u sum_{i of u} (x_if - mean_uf)^2 / n_rows )
 
 Kernels read the rows in place, whatever their order; sums are in float64 whatever the storage, and
 never depend on the number of threads. Rows whose coefficient is zero are not touched: with top-k
@@ -32,8 +31,6 @@ from structsvm_papk.solvers.rounding import Rounding, error_of_sum
 
 _OFFSET = 1024.0  # how many times its spread a column's values must be for origins to pay
 _STEPS = 4  # steps of the storage type within a user that are too few to be more than rounding
-_SMALLEST, _LARGEST = 1e-150, 1e300  # deviations that a column can be divided by
-_COMMON = 1e150  # beside a larger one, other columns divided by the same number would be zero
 _BLOCK_VALUES = 1 << 17  # of X that are scored at a time: the scores of a block stay in the cache
 _SUMS = {"reassoc", "contract", "nsz"}
 
@@ -411,120 +408,7 @@ def _csr_within(data, indices, indptr, rows, bounds, shifted, within):
                 within[f] = max(within[f], abs(difference(data[e], origin[f])))
 
 
-# --- deviations within users ----------------------------------------------------------------------
-
-
-def within_user_deviation(X: Any, rows: Array, indptr: Array, spread: Spread) -> Array:
-    """The deviation of each column over the lists ``rows[indptr[u]:indptr[u + 1]]``; 0: constant.
-
-    Offsets between users do not count, as they do not to a ranking. Deviations are taken from the
-    user's first row, in units of the largest of them, so that neither a common offset nor values of
-    1e-100 or 1e100 cost digits.
-    """
-    unit = np.where(spread.within > 0.0, spread.within, 1.0)
-    squares = np.zeros(unit.size)
-    if sparse.issparse(X):
-        _csr_squares(X.data, X.indices, X.indptr, rows, indptr, 1.0 / unit, squares)
-    else:
-        _row_squares(X, rows, indptr, 1.0 / unit, squares)
-    return np.asarray(unit * np.sqrt(squares / max(rows.size, 1)))
-
-
-def check_standardize(how: Any) -> None:
-    """Refuse what is neither 'auto' nor True or False."""
-    if not (isinstance(how, bool | np.bool_) or (isinstance(how, str) and how == "auto")):
-        raise InputError(f"standardize must be 'auto', True or False, got {how!r}")
-
-
-def scale_of(deviation: Array) -> Array:
-    """What columns are divided by: 1 for those that are constant, or as good as that."""
-    return np.where((deviation > _SMALLEST) & (deviation < _LARGEST), deviation, 1.0)
-
-
-def common_scale_of(deviation: Array) -> Array:
-    """One divisor for all columns: the root of their mean variance, constant ones left out."""
-    usual = deviation[(deviation > _SMALLEST) & (deviation < _COMMON)]
-    if not usual.size:
-        return np.ones(deviation.size)
-    largest = usual.max()
-    mean_square = np.mean(np.square(usual / largest))
-    return np.full(deviation.size, largest * np.sqrt(mean_square))
-
-
-def column_scale_of(deviation: Array, how: bool | str, is_sparse: bool) -> Array:
-    """What columns are divided by, where `standardize` is not False.
-
-    True: each by its own deviation. 'auto': the same for dense columns, and for sparse ones one
-    divisor for all, since a rare column divided by almost nothing would be nearly free.
-    """
-    return common_scale_of(deviation) if has_common_scale(how, is_sparse) else scale_of(deviation)
-
-
-def has_common_scale(how: bool | str, is_sparse: bool) -> bool:
-    """Whether `standardize` divides all columns by one number."""
-    return isinstance(how, str) and is_sparse
-
-
-def pooled(deviations: Sequence[Array], n_rows: Sequence[int]) -> Array:
-    """The deviations of several sets of users together, of those of each set and its rows."""
-    each, share = np.array(deviations), np.array(n_rows) / max(sum(n_rows), 1)
-    unit = np.where(each.any(axis=0), each.max(axis=0), 1.0)
-    return np.asarray(unit * np.sqrt(share @ np.square(each / unit)))
-
-
 def effective_number(weight: Array) -> float:
     """``(sum v)^2 / sum v^2``: how many equal weights have a mean as certain as these weights'."""
     share = weight / weight.max()
     return float(share.sum() ** 2 / np.square(share).sum())
-
-
-@kernel
-def _row_squares(X, rows, indptr, inverse, squares):
-    mean = np.empty(squares.size)
-    for u in range(indptr.size - 1):
-        first, last = indptr[u], indptr[u + 1]
-        mean[:] = 0.0
-        for p in range(first + 1, last):
-            row, origin = X[rows[p]], X[rows[first]]
-            for f in range(mean.size):
-                mean[f] += difference(row[f], origin[f]) * inverse[f]
-        mean /= max(last - first, 1)
-        for p in range(first, last):
-            row, origin = X[rows[p]], X[rows[first]]
-            for f in range(mean.size):
-                away = difference(row[f], origin[f]) * inverse[f] - mean[f]
-                squares[f] += away * away
-
-
-@kernel
-def _csr_squares(data, indices, indptr, rows, bounds, inverse, squares):
-    """Entries that are not stored are zeros; the origin of a column is its first stored entry."""
-    origin, mean = np.zeros(squares.size), np.zeros(squares.size)
-    count = np.zeros(squares.size, dtype=np.int64)
-    for u in range(bounds.size - 1):
-        users_rows = rows[bounds[u] : bounds[u + 1]]
-        n = users_rows.size
-        for row in users_rows:
-            for e in range(indptr[row], indptr[row + 1]):
-                f = indices[e]
-                if count[f] == 0:
-                    origin[f] = data[e]
-                mean[f] += difference(data[e], origin[f]) * inverse[f]
-                count[f] += 1
-        for row in users_rows:  # the sums become means, over the zeros too
-            for e in range(indptr[row], indptr[row + 1]):
-                f = indices[e]
-                if count[f] > 0:
-                    zero = -origin[f] * inverse[f]
-                    mean[f] = (mean[f] + (n - count[f]) * zero) / n
-                    away = zero - mean[f]
-                    squares[f] += (n - count[f]) * (away * away)
-                    count[f] = -1
-        for row in users_rows:
-            for e in range(indptr[row], indptr[row + 1]):
-                f = indices[e]
-                away = difference(data[e], origin[f]) * inverse[f] - mean[f]
-                squares[f] += away * away
-        for row in users_rows:
-            for e in range(indptr[row], indptr[row + 1]):
-                mean[indices[e]], count[indices[e]] = 0.0, 0

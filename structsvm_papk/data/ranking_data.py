@@ -13,6 +13,7 @@ from scipy import sparse
 
 from structsvm_papk._types import Array
 from structsvm_papk.data import features, validation
+from structsvm_papk.data.column_scale import ScaleRule, Variation, check_standardize
 from structsvm_papk.data.features import Origins, Spread
 from structsvm_papk.data.rows import (
     check_matrix,
@@ -103,6 +104,8 @@ class RankingData:
         What the columns of `X` are divided by wherever they are multiplied, see `standardized`:
         scores of weights and sums of rows are those of ``X / column_scale``, of which there is no
         copy.
+    scale_rule : ScaleRule or None
+        By what rule `standardized` chose these numbers.
     with_holes : ndarray of bool, shape (n_features,)
         Columns that hold NaN: lists with such columns have no scores and no risk.
 
@@ -120,9 +123,10 @@ class RankingData:
     user_weight: Array | None
     feature_names: Sequence[str] | None
     column_scale: Array | None
+    scale_rule: ScaleRule | None
     _spread: Spread | None
     _origins: Origins | None
-    _deviation: Array | None
+    _variation: Variation | None
     _fingerprint: str | None
     with_holes: Array
 
@@ -231,11 +235,12 @@ class RankingData:
         self.user_weight = user_weight
         self.feature_names = feature_names
         self.column_scale = None
+        self.scale_rule = None
         self.with_holes = np.zeros(X.shape[1], dtype=bool)
         # each is computed once, when it is first asked for
         self._spread = None
         self._origins = None
-        self._deviation = None
+        self._variation = None
         self._fingerprint = None
 
     @property
@@ -320,11 +325,14 @@ class RankingData:
 
     def deviation(self) -> Array:
         """The pooled within-user standard deviation of each column of X; 0 for a constant one."""
-        if self._deviation is None:
+        return self.variation().deviation
+
+    def variation(self) -> Variation:
+        """How the columns of X vary, computed once in passes over the rows of the lists."""
+        if self._variation is None:
             spread = self._spread or features.spread_of(self.X, self.rows, self.indptr)
-            deviation = features.within_user_deviation(self.X, self.rows, self.indptr, spread)
-            self._deviation = deviation
-        return self._deviation
+            self._variation = Variation.of(self.X, self.rows, self.indptr, spread)
+        return self._variation
 
     def standardized(self, how: bool | str = "auto") -> RankingData:
         """These lists in units of the columns' deviations within users; constant columns keep 1.
@@ -334,19 +342,22 @@ class RankingData:
         Parameters
         ----------
         how : {'auto', True, False}
-            True divides each column by its own deviation; 'auto' does so where X is dense, and
-            divides all columns of a sparse X by one number, the root of their mean variance within
-            users (constant columns left out); False gives these lists.
+            True divides each column by its own deviation. 'auto' does so where X is dense, but
+            divides columns of two values by half the difference of these, and all columns of a
+            sparse X by one number, the root of their mean variance within users (constant columns
+            left out). False gives these lists.
         """
-        features.check_standardize(how)
+        check_standardize(how)
         if not how:
             return self
-        self.spread()  # which `deviation` needs, and whoever minimises a risk of these lists
-        return self.scaled_by(features.column_scale_of(self.deviation(), how, self.is_sparse))
+        self.spread()  # which `variation` needs, and whoever minimises a risk of these lists
+        variation = self.variation()
+        rule = variation.rule(how)
+        return self._with(column_scale=variation.scale(rule), scale_rule=rule)
 
     def scaled_by(self, column_scale: Array | None) -> RankingData:
         """These lists with their columns divided by other numbers than now; nothing is copied."""
-        return self._with(column_scale=column_scale)
+        return self._with(column_scale=column_scale, scale_rule=None)
 
     def divided(self, values: Array) -> Array:
         """Weights in the units of `X`, or sums of rows of `X` in those of the scaled columns."""
@@ -447,6 +458,7 @@ class RankingData:
             self.feature_names,
             column_scale=self.column_scale,
         )
+        part.scale_rule = self.scale_rule
         part.with_holes = self.with_holes
         return part
 

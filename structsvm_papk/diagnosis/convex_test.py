@@ -12,7 +12,7 @@ from scipy import sparse
 from scipy.optimize import nnls
 
 from structsvm_papk._types import Array
-from structsvm_papk.data.features import scale_of
+from structsvm_papk.data.column_scale import scale_of
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.solvers.cutting_plane import CuttingPlane

@@ -40,7 +40,7 @@ _DTYPES = ("float64", "float32")
 _CERTIFICATE = ("objective", "lower_bound", "gap", "status", "converged", "n_iter")
 _TYPES = {
     **dict.fromkeys(("surrogate", "solver", "user_weight", "package_version", "status"), str),
-    **dict.fromkeys(("standardized", "common_scale", "converged", "positive"), bool),
+    **dict.fromkeys(("converged", "positive"), bool),
     **dict.fromkeys(("k", "n_iter"), int),
 }
 _NUMBERS: dict[str, dict[str, Any]] = {
@@ -83,12 +83,12 @@ class Model:
         Training depth, see `Surrogate`.
     user_weight : str
         'equal', 'positives', or 'given' by the sample_weight of `fit`, which no file holds.
-    standardized : bool
-        Whether alpha and the certificate are of the problem with columns divided by their standard
-        deviations within users; `coef` is in the columns' own units in any case.
-    common_scale : bool
-        Whether that was one number for all columns, as for a sparse X: the root of their mean
-        variance within users.
+    scale_rule : {None, 'each', 'indicators', 'common'}
+        What the columns were divided by in the problem that alpha and the certificate are of; None:
+        nothing. 'each': by their standard deviations within users. 'indicators': the same, but
+        columns of two values by half the difference of these. 'common': by one number, as for a
+        sparse X, the root of their mean variance within users. `coef` is in the columns' own units
+        in any case.
     user_scaling : {None, 'standardize', 'rank', 'minmax'}
         How columns are scaled inside each user's list before they are multiplied by `coef`.
     package_version : str
@@ -111,10 +111,9 @@ class Model:
     relevance_threshold: float | None = None
     depth: int | float | None = None
     user_weight: str = "equal"
-    standardized: bool = False
+    scale_rule: str | None = None
     user_scaling: str | None = None
     package_version: str = ""
-    common_scale: bool = False
     positive: bool = False
     missing_coef: np.ndarray | None = None
 
@@ -122,6 +121,11 @@ class Model:
     def n_features(self) -> int:
         """Length of coef."""
         return self.coef.size
+
+    @property
+    def standardized(self) -> bool:
+        """Whether alpha and the certificate are of divided columns."""
+        return self.scale_rule is not None
 
     @property
     def missing(self) -> str | None:
@@ -315,7 +319,23 @@ def _checked(description, n_features):
     how = values.get("user_scaling")
     entries["user_scaling"] = OLD_NAMES.get(how, how) if isinstance(how, str) else how
     check_user_scaling(entries["user_scaling"])
+    entries["scale_rule"] = _scale_rule(description)
     return entries
+
+
+def _scale_rule(description: dict[str, Any]) -> str | None:
+    """By what rule columns were divided; older files have two truth values in its place."""
+    from structsvm_papk.data.column_scale import ScaleRule
+
+    if "scale_rule" in description:
+        rule = description["scale_rule"]
+        return None if rule is None else ScaleRule(rule).value
+    older = {name: description.get(name, False) for name in ("standardized", "common_scale")}
+    for name, value in older.items():
+        check_type(name, value, bool, "of type bool")
+    if not older["standardized"]:
+        return None
+    return "common" if older["common_scale"] else "each"
 
 
 # of 2021: read by everything since
@@ -327,7 +347,7 @@ def weights_of(model: Model) -> dict[str, Any]:
     """A model as names and numbers that JSON can say; features without names are x0, x1, .."""
     names = model.feature_names or tuple(f"x{j}" for j in range(model.n_features))
     kept = (
-        "surrogate", "depth", "user_weight", "standardized", "common_scale", "user_scaling",
+        "surrogate", "depth", "user_weight", "standardized", "scale_rule", "user_scaling",
         "positive", "missing", "solver",
     )  # fmt: skip
     weights = {"weights": dict(zip(names, model.coef.tolist(), strict=True))}

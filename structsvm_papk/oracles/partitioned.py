@@ -19,13 +19,8 @@ import numpy as np
 from scipy import sparse
 
 from structsvm_papk._types import Array
-from structsvm_papk.data.features import (
-    Spread,
-    check_standardize,
-    column_scale_of,
-    pooled,
-    rounding_bound,
-)
+from structsvm_papk.data.column_scale import ScaleRule, Variation, check_standardize
+from structsvm_papk.data.features import Spread, rounding_bound
 from structsvm_papk.data.ranking_data import Exclusions, RankingData, checked_weights, refusal
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.fingerprint import fingerprint_of
@@ -54,9 +49,7 @@ class Summary:
     most_negatives: int
     exclusions: Exclusions
     first_excluded: str  # what is wrong with that user
-    n_given: int  # rows; they and the columns' deviation are of all users
-    deviation: Array
-    is_sparse: bool
+    variation: Variation  # of the rows of all users
     n_rows: int = 0  # from here on of those that can be used
     n_pos: Any = ()  # numbers of positives that occur, and what the users with as many weigh
     weights: Any = ()
@@ -73,15 +66,12 @@ def summarise(
     """The users of a partition that can be used, None for none, and the `Summary`."""
     if user_weight is not None:
         data = data.weighted(user_weight)
-    exclusions, n_given = data.exclusions(needed, setting), data.rows.size
-    first = data.name_first(exclusions)
+    exclusions = data.exclusions(needed, setting)
     of_all = Summary(
         most_negatives=data.most_negatives,
         exclusions=exclusions,
-        first_excluded=first,
-        n_given=n_given,
-        deviation=data.deviation(),
-        is_sparse=data.is_sparse,
+        first_excluded=data.name_first(exclusions),
+        variation=data.variation(),
     )
     if not exclusions.n_used:
         return None, of_all
@@ -120,7 +110,7 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         if policy == "raise" and self.exclusions.n_excluded:
             first = next(each.first_excluded for each in parts.summaries if each.first_excluded)
             raise InputError(refusal(first, self.exclusions))
-        widths = {each.deviation.size for each in parts.summaries}
+        widths = {each.variation.deviation.size for each in parts.summaries}
         if len(widths) > 1:
             raise InputError(f"partitions differ in their number of features: {sorted(widths)}")
         self.n_features = widths.pop()
@@ -128,6 +118,7 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         self._total = sum(each.weight for each in self._used)
         self._n_rows = sum(each.n_rows for each in self._used)
         self.column_scale: Array | None = None
+        self.scale_rule: ScaleRule | None = None
         self._rounding: Rounding | None = None
         self._has_sample = False
         self._sample: ListRisk | None = None
@@ -160,7 +151,7 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
     @property
     def is_sparse(self) -> bool:
         """Whether a partition's matrix is sparse."""
-        return any(each.is_sparse for each in self.parts.summaries)
+        return any(each.variation.is_sparse for each in self.parts.summaries)
 
     @property
     def effective_users(self) -> float:
@@ -174,16 +165,21 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
 
     def deviation(self) -> Array:
         """The deviation of each column within users, known since the data were first read."""
-        every = self.parts.summaries
-        return pooled([each.deviation for each in every], [each.n_given for each in every])
+        return self.variation().deviation
+
+    def variation(self) -> Variation:
+        """How the columns vary over all partitions, known since the data were first read."""
+        return Variation.pooled([each.variation for each in self.parts.summaries])
 
     def standardized(self, how: bool | str = "auto") -> PartitionedRisk:
         """The same risk in units of the columns' deviations, see `RankingData.standardized`."""
         check_standardize(how)
         if not how:
             return self
+        variation = self.variation()
         other = copy.copy(self)
-        other.column_scale = column_scale_of(self.deviation(), how, self.is_sparse)
+        other.scale_rule = variation.rule(how)
+        other.column_scale = variation.scale(other.scale_rule)
         other._rounding = None
         other._has_sample = False  # it was made for the other scale
         return other
@@ -330,6 +326,7 @@ class _PartitionedMajorant(PartitionedRisk, Majorant):
         super().__init__(risk.surrogate, risk.parts)
         self.convex = True
         self.column_scale = risk.column_scale
+        self.scale_rule = risk.scale_rule
         self._frozen = frozen
         self._key = frozen.key()
         self._split(risk.n_blocks)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
 from structsvm_papk._types import Array
-from structsvm_papk.data.features import check_standardize
+from structsvm_papk.data.column_scale import check_standardize
 from structsvm_papk.data.ranking_data import Exclusions, RankingData
 from structsvm_papk.data.user_scaling import check_user_scaling
 from structsvm_papk.errors import InputError, as_floats, as_names, check_choice
@@ -130,14 +130,14 @@ def column_choices(user_scaling: Any, standardize: Any, data: RankingData) -> li
 
 
 def _may_share_a_unit(data: RankingData) -> bool:
-    """Whether the deviations of columns are neither all alike nor of different kinds."""
+    """Whether what columns are divided by is neither all alike nor of different kinds."""
     if data.with_holes.any():
         return False
-    deviation = data.deviation()
-    deviation = deviation[deviation > 0.0]
-    if not deviation.size:
+    variation = data.variation()
+    scale = variation.scale(variation.rule("auto"))[variation.deviation > 0.0]
+    if not scale.size:
         return False
-    small, large = np.quantile(deviation, [0.1, 0.9])
+    small, large = np.quantile(scale, [0.1, 0.9])
     return bool(_SAME * small < large < _ONE_UNIT * small)
 
 

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from structsvm_papk import metrics
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data import validation
+from structsvm_papk.data.column_scale import ScaleRule
 from structsvm_papk.data.features import reported_scores
 from structsvm_papk.data.ranking_data import Exclusions, RankingData
 from structsvm_papk.data.rows import (
@@ -30,11 +31,17 @@ from structsvm_papk.files.model import Model, certificate_of, save_model, weight
 from structsvm_papk.rankers.settings import Setting, solver_name, weights_of_users
 from structsvm_papk.solvers.result import SolverResult, Status
 
-STANDARDIZED = "The columns are divided by their standard deviations within users."
-ONE_DIVISOR = (
-    "All columns of the sparse X are divided by one number, the root of their mean variance within "
-    "users."
-)
+REMARKS = {
+    ScaleRule.EACH: "The columns are divided by their standard deviations within users.",
+    ScaleRule.INDICATORS: (
+        "The columns are divided by their standard deviations within users, those of two values by "
+        "half the difference of these."
+    ),
+    ScaleRule.COMMON: (
+        "All columns of the sparse X are divided by one number, the root of their mean variance "
+        "within users."
+    ),
+}
 
 
 def validated(ranker: Any, X: Any, *y: Any, missing: str | None = None, reset: bool = True) -> Any:
@@ -110,7 +117,7 @@ class LinearRanker(BaseEstimator):
     result_: SolverResult
     classes_: Array
     _setting: Setting
-    _common_scale: bool  # whether `scale_` is one number for all columns
+    _scale_rule: ScaleRule | None  # by which `scale_` was chosen
     _with_holes: Array
     _weights_given: bool
 
@@ -158,7 +165,8 @@ class LinearRanker(BaseEstimator):
         if self.scale_ is not None:
             weights = weights / self.scale_
             self.scale_ = self.scale_[: self.n_features_in_]
-            notes = (*notes, ONE_DIVISOR if self._common_scale else STANDARDIZED)
+            if self._scale_rule is not None:
+                notes = (*notes, REMARKS[self._scale_rule])
         self._take_weights(weights)
         self.result_ = replace(result, notes=notes, problem=None)  # which would hold the data
         self.n_iter_ = result.n_iter
@@ -274,8 +282,7 @@ class LinearRanker(BaseEstimator):
             else solver_name(self.solver, surrogate),
             depth=surrogate.depth,
             user_weight="given" if self._weights_given else self._setting.user_weight,
-            standardized=self.scale_ is not None,
-            common_scale=self._common_scale,
+            scale_rule=None if self._scale_rule is None else str(self._scale_rule),
             user_scaling=self.user_scaling_,
             missing_coef=self.missing_coef_,
             certificate=certificate_of(self.result_),

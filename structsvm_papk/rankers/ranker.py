@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from structsvm_papk._types import Array, Callback
-from structsvm_papk.data.features import check_standardize, has_common_scale
+from structsvm_papk.data.column_scale import check_standardize
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.rows import check_missing
 from structsvm_papk.data.user_scaling import check_user_scaling, scaled_lists
@@ -65,7 +65,8 @@ class PAPKRanker(LinearRanker):
     Minimises ``alpha/2 ||w||^2 + sum_u v_u S(X_u w) / sum_u v_u`` over w, where S is the surrogate
     of the pAp@k risk of one user's list and v the users' weights. There is no intercept: ranking
     ignores it. The columns of X are first divided by their standard deviations within users, so
-    that their units do not decide how much each is regularised (`standardize`).
+    that their units do not decide how much each is regularised (`standardize`); columns of two
+    values by half the difference of these.
 
     Parameters
     ----------
@@ -88,8 +89,9 @@ class PAPKRanker(LinearRanker):
     alpha : float or 'auto'
         Regularisation strength, > 0. 'auto': ``12 m (d / p)^1.5``, where d is the number of columns
         that vary within users, p the number of positives of the lists that train, and m the mean
-        variance of the columns as the penalty sees them (1, where they are standardized); where the
-        variances differ, d is their effective number ``(sum var)^2 / sum var^2``. For one list it
+        variance of the columns as the penalty sees them (1, where each is divided by its
+        deviation); where the variances differ, as those of rare indicators do, d is their effective
+        number ``(sum var)^2 / sum var^2``. For one list it
         is chosen by five folds of its rows, by average precision (``.1 m`` where it has fewer than
         five positives, more than 5,000,000 values, or is not in memory), and a solver that is an
         object keeps its own. `alpha_` says what it was.
@@ -141,8 +143,9 @@ class PAPKRanker(LinearRanker):
         Whether the penalty is on weights of columns in units of their pooled standard deviation
         within users, over the rows that `fit` is given: ``sqrt(sum_u sum_i (x_if - mean_uf)^2 /
         n_rows)``, constant columns staying as they are (no column is centred; differences between
-        users do not count). 'auto' does so where X is dense; the columns of a sparse X it divides
-        by one number, the root of their mean variance, so that rare ones are not nearly free.
+        users do not count). 'auto' does so where X is dense, but divides columns that take two
+        values in these rows by half the difference of them, and all columns of a sparse X by one
+        number, the root of their mean variance: so rare indicators are not nearly free.
         `coef_` is in the columns' own units all the same; objective, bound and gap are of the
         problem that was solved. False is the paper's problem.
     user_scaling : {None, 'standardize', 'rank', 'minmax'}
@@ -400,7 +403,7 @@ class PAPKRanker(LinearRanker):
         self._with_holes = problem.with_holes
         self.user_scaling_ = self.user_scaling and check_user_scaling(self.user_scaling)
         self.scale_ = risk.column_scale
-        self._common_scale = has_common_scale(self.standardize, problem.given.is_sparse)
+        self._scale_rule = problem.given.scale_rule
         self.alpha_ = self._strength()
         if penalty.is_auto(self.alpha_):
             self.alpha_ = automatic_alpha_of(problem.given, risk, self.positive, self.time_limit)

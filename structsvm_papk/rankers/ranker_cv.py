@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from structsvm_papk._types import Array, Callback
-from structsvm_papk.data.features import has_common_scale, reported_scores
+from structsvm_papk.data.features import reported_scores
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.rows import check_matrix
 from structsvm_papk.data.user_scaling import scaled_lists
@@ -294,7 +294,7 @@ class PAPKRankerCV(LinearRanker):
         self.alpha_ = setting.strength
         self.user_scaling_ = setting.user_scaling
         self.scale_ = lists.column_scale
-        self._common_scale = has_common_scale(setting.standardize, lists.is_sparse)
+        self._scale_rule = lists.scale_rule
         start = np.mean(search.weights[best], axis=0)
         start = start if self.scale_ is None else start * self.scale_
         limit = None

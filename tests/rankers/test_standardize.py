@@ -86,7 +86,7 @@ def test_objective_weights_and_model_file_are_of_the_problem_that_was_solved(set
     assert "standard deviations" in own.result_.message
     own.save(tmp_path / "m")
     model = load_model(tmp_path / "m")
-    assert model.standardized and own.export_weights()["standardized"]
+    assert model.scale_rule == "each" and own.export_weights()["standardized"]
     np.testing.assert_array_equal(model.coef, own.coef_)
 
 
@@ -145,9 +145,9 @@ def test_a_sparse_matrix_is_divided_by_one_number(tmp_path):
     assert "divided by one number" in own.result_.message
     own.save(tmp_path / "m")
     model = load_model(tmp_path / "m")
-    assert model.standardized and model.common_scale and own.export_weights()["common_scale"]
+    assert model.standardized and model.scale_rule == own.export_weights()["scale_rule"] == "common"
     dense = PAPKRanker(2, alpha=0.1).fit(X, y, groups=users)
-    assert not dense.to_model().common_scale
+    assert dense.to_model().scale_rule == "each"
     np.testing.assert_allclose(dense.scale_[:5], spreads, rtol=1e-12)
     with pytest.raises(InputError, match="standardize must be 'auto', True or False"):
         PAPKRanker(2, standardize="yes").fit(X, y, groups=users)

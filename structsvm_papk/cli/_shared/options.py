@@ -77,8 +77,8 @@ DEPTH = (
 )
 STANDARDIZE = (
     "Regularise columns in units of their standard deviation within users, so that their own units "
-    "do not matter: yes; auto, which divides the columns of sparse data by one number; or no, as "
-    "they are, which is the paper's problem."
+    "do not matter: yes; auto, which divides columns of two values by half their difference, and "
+    "those of sparse data by one number; or no, as they are, which is the paper's problem."
 )
 SCALING_FLAGS = "--user-scaling --scaling"
 USER_SCALING = (

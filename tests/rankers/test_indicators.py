@@ -1,0 +1,158 @@
+"""standardize="auto" divides columns of two values by half their difference."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from helpers.commands import invoke
+from helpers.sources import npy_source, parquet_source
+from structsvm_papk import EmpiricalRisk, RankingData
+from structsvm_papk.bounds import stability
+from structsvm_papk.data.partitions import open_source
+from structsvm_papk.files.model import load_model
+from structsvm_papk.oracles import StreamedRisk
+from structsvm_papk.rankers import PAPKRanker
+from structsvm_papk.rankers.choice import column_choices
+
+N_NUMBERS = 2
+
+
+def lists(n_users=30, size=15, seed=0):
+    """Two numbers, and indicators of 50%, 20% and 3%."""
+    rng = np.random.default_rng(seed)
+    users = np.repeat(np.arange(n_users), size)
+    numbers = rng.normal(size=(users.size, N_NUMBERS)) * [3.0, 0.1]
+    X = np.hstack([numbers, rng.random((users.size, 3)) < [0.5, 0.2, 0.03]])
+    y = X @ [0.3, 5.0, 1.0, -1.0, 2.0] + rng.normal(size=users.size) > 1.2
+    return X, y, users
+
+
+def scale_by_hand(X, users):
+    means = np.array([X[users == u].mean(axis=0) for u in np.unique(users)])
+    scale = np.sqrt(np.mean((X - means[users]) ** 2, axis=0))
+    scale[N_NUMBERS:] = 0.5
+    return scale
+
+
+def test_it_is_the_fit_on_columns_divided_by_hand(tmp_path):
+    X, y, users = lists()
+    scale = scale_by_hand(X, users)
+    own = PAPKRanker(2, tol=1e-9).fit(X, y, groups=users)
+    by_hand = PAPKRanker(2, tol=1e-9, standardize=False).fit(X / scale, y, groups=users)
+    np.testing.assert_allclose(own.scale_, scale, rtol=1e-12)
+    assert own.alpha_ == pytest.approx(by_hand.alpha_, rel=1e-12)
+    assert own.result_.objective == pytest.approx(by_hand.result_.objective, rel=1e-8)
+    np.testing.assert_allclose(own.coef_ * scale, by_hand.coef_, atol=1e-5)
+    deviation = RankingData.from_groups(X, y, users).deviation()
+    variances = (deviation / scale) ** 2
+    d = variances.sum() ** 2 / (variances**2).sum()
+    assert variances.mean() < 0.8  # so the rule has to see what the penalty sees
+    expected = 12 * variances.mean() * (d / y.sum()) ** 1.5
+    assert own.alpha_ == pytest.approx(expected, rel=1e-9)
+    assert "those of two values by half the difference" in own.result_.message
+    each = PAPKRanker(2, standardize=True).fit(X, y, groups=users)
+    np.testing.assert_allclose(each.scale_, deviation, rtol=1e-12)
+    assert "two values" not in each.result_.message
+    own.save(tmp_path / "m")
+    model = load_model(tmp_path / "m")
+    assert model.scale_rule == own.export_weights()["scale_rule"] == "indicators"
+    assert model.standardized and each.to_model().scale_rule == "each"
+    assert by_hand.to_model().scale_rule is None and not by_hand.to_model().standardized
+
+
+@pytest.mark.parametrize("names", [(0, 100), (-1, 1), (1, 0), (7.5, 7.25)])
+def test_what_the_two_values_are_called_does_not_matter(names):
+    X, y, users = lists()
+    plain = PAPKRanker(2, tol=1e-9).fit(X, y, groups=users)
+    no, yes = names
+    renamed = X.copy()
+    renamed[:, N_NUMBERS:] = np.where(X[:, N_NUMBERS:] == 1.0, yes, no)
+    other = PAPKRanker(2, tol=1e-9).fit(renamed, y, groups=users)
+    assert other.alpha_ == pytest.approx(plain.alpha_, rel=1e-12)
+    assert other.result_.objective == pytest.approx(plain.result_.objective, rel=1e-8)
+    np.testing.assert_allclose(
+        other.coef_[N_NUMBERS:] * (yes - no), plain.coef_[N_NUMBERS:], atol=1e-4
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_every_storage_has_the_same_divisors(tmp_path, dtype):
+    X, y, users = lists(n_users=60)
+    X[:, 4] = users % 2 + (X[:, 4] if dtype == np.float64 else 0)  # 0/1 and 1/2: three values
+    X = X.astype(dtype)
+    own = PAPKRanker(2, alpha=0.1).fit(X, y, groups=users)
+    kept = PAPKRanker(2, alpha=0.1).fit(np.asfortranarray(X), y, groups=users)
+    assert kept.scale_.tobytes() == own.scale_.tobytes()
+    npy_source(tmp_path, X, y.astype(int), users)
+    table = parquet_source(tmp_path, X, y.astype(int), users)
+    for source in (open_source(tmp_path), table):
+        ranker = PAPKRanker(2, alpha=0.1)
+        risk = StreamedRisk(ranker.make_surrogate(), source, 60_000)
+        assert len(risk.parts.summaries) > 1
+        ranker.fit_risk(risk)
+        np.testing.assert_array_equal(ranker.scale_[[2, 3]], own.scale_[[2, 3]])
+        np.testing.assert_allclose(ranker.scale_, own.scale_, rtol=1e-12)
+        assert ranker.to_model().scale_rule == own.to_model().scale_rule == "indicators"
+    np.testing.assert_array_equal(own.scale_[[2, 3]], 0.5)
+    deviation = RankingData.from_groups(X, y, users).deviation()
+    np.testing.assert_array_equal(own.scale_[[0, 1]], deviation[[0, 1]])
+    assert own.scale_[4] == (1.0 if dtype == np.float32 else deviation[4])
+
+
+def test_dask_has_them_too():
+    da = pytest.importorskip("dask.array")
+    X, y, users = lists()
+    X[:, 4] += users >= 15  # 0/1 in some blocks, 1/2 in others
+    own = PAPKRanker(2, alpha=0.1).fit(X, y, groups=users)
+    found = PAPKRanker(2, alpha=0.1).fit(da.from_array(X, chunks=(45, -1)), y, groups=users)
+    np.testing.assert_array_equal(found.scale_[[2, 3]], 0.5)
+    np.testing.assert_allclose(found.scale_, own.scale_, rtol=1e-12)
+    assert found.to_model().scale_rule == "indicators"
+
+
+def test_columns_are_judged_as_user_scaling_leaves_them():
+    X, y, users = lists()
+    minmax = PAPKRanker(2, user_scaling="minmax").fit(X, y, groups=users)
+    np.testing.assert_array_equal(minmax.scale_[N_NUMBERS:], 0.5)
+    assert minmax.to_model().scale_rule == "indicators"
+    ranks = PAPKRanker(2, user_scaling="rank").fit(X, y, groups=users)
+    assert ranks.to_model().scale_rule == "each"  # how far apart two ranks are depends on the list
+
+
+def test_columns_that_say_is_there_have_two_values():
+    X, y, users = lists()
+    X[:, 0][np.random.default_rng(1).random(y.size) < 0.4] = np.nan
+    ranker = PAPKRanker(2, missing="lowest").fit(X[:, :2], y, groups=users)
+    assert ranker.result_.w[2] == -0.5 * ranker.missing_coef_[0] != 0.0
+    assert ranker.to_model().scale_rule == "indicators"
+
+
+def test_indicators_alone_have_one_unit():
+    X, y, users = lists()
+    coins = RankingData.from_groups(X[:, N_NUMBERS:], y, users)
+    assert len(column_choices("auto", "auto", coins)) == 2  # their own unit would be the same fit
+    with_numbers = RankingData.from_groups(X, y, users)
+    assert len(column_choices("auto", "auto", with_numbers)) == 3
+
+
+def test_the_bound_of_a_model_divides_as_the_fit_did(tmp_path):
+    X, y, users = lists()
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
+    frame = frame.assign(user=users, label=y.astype(int))
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    train = pd.read_csv(tmp_path / "rows.csv")[list(frame)[:5]]
+    for how in ("auto", True):
+        ranker = PAPKRanker(2, standardize=how).fit(train, y, groups=users)
+        ranker.save(tmp_path / "m")
+        answer = json.loads(invoke("bound", tmp_path / "m", tmp_path / "rows.csv", "--json").stdout)
+        data = RankingData.from_groups(train.to_numpy(), y, users).standardized(how)
+        expected = stability(EmpiricalRisk(ranker.make_surrogate(), data), ranker.result_)
+        assert answer["bound"] == pytest.approx(expected.bound, rel=1e-9)
+
+
+def test_threads_do_not_matter():
+    X, y, users = lists()
+    one, two = (PAPKRanker(2, n_threads=n).fit(X, y, groups=users) for n in (1, 2))
+    assert one.coef_.tobytes() == two.coef_.tobytes()
