@@ -464,7 +464,7 @@ class RankingData:
 
     def _why_nothing_is_left(self, excluded):
         if excluded.no_positive.size == self.n_users:
-            return "no user has a positive: all labels are of one class"
+            return "no user has a positive: all labels are of one class, or below the threshold"
         if self.n_neg.max() == 0:
             return "no user has a negative: all labels are of one class"
         if self.n_users == self.rows.size:

@@ -95,11 +95,13 @@ def _numbers(path, format, frame, name, features):
         raise InputError(uneven)
     decimal = pd.to_numeric(text.replace(",", "."), errors="coerce")
     advice = "" if pd.isna(decimal) else "; write decimals with a point"
-    if text.strip() in _HOLES:
+    if text.strip() in _HOLES and name in features:
         advice = (
             "; where a missing value means that a source did not return the item, say --missing "
             'lowest (missing="lowest" in Python)'
         )
+    elif text.strip() in _HOLES:
+        advice = "; leave rows without it out of the file"
     elif pd.isna(decimal) and name in features:
         advice = f"; {how_to_leave_out(name)}"
     raise InputError(

@@ -30,6 +30,7 @@ JUDGMENTS = ("query", "0", "document", "grade")
 _LARGEST_GRADE = 2**53
 _LINES_AT_ONCE = 1 << 18  # that are written, or read
 _SHOWN = 60  # characters of a line, in a message
+_TABLES = {".csv", ".tsv", ".parquet"}
 
 
 def read_run(path: PathLike) -> pd.DataFrame:
@@ -351,7 +352,9 @@ def _first_bad_line(path: Path, names: tuple[str, ...]) -> str | None:
         empty = False
         reason = _what_is_wrong(fields, names)
         if reason is not None:
-            return f"{path}, line {number}: {reason}"
+            is_table = not _TABLES.isdisjoint(path.suffixes)
+            hint = "; fusion.join_lists reads tables" if is_table else ""
+            return f"{path}, line {number}: {reason}{hint}"
     return f"{path}: the file has no lines; expected '{' '.join(names)}'" if empty else None
 
 

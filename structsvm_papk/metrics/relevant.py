@@ -219,9 +219,12 @@ def build(
     extra = _missed_rows(matched, pairs.grades, counted)
     user = np.concatenate([matched.listed_user[rows], matched.pair_user[extra]])
     if not user.size:
+        codes = np.arange(matched.users.size)
+        of_lists = named(matched.users, np.isin(codes, matched.listed_user))
+        of_pairs = named(matched.users, np.isin(codes, matched.pair_user))
         raise InputError(
-            f"no user counts: population={rules.population!r}, but no list is of a user of whom a "
-            "relevant pair is known (are the ids of the same kind?)"
+            f"no user counts: the lists are of {of_lists}, the relevant pairs of {of_pairs}; are "
+            "they of the same users or queries, and the ids of the same kind?"
         )
     lengths = np.bincount(matched.listed_user[rows], minlength=matched.users.size)
     present = np.unique(user)

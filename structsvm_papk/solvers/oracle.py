@@ -351,7 +351,7 @@ def as_oracle(given: Any) -> Oracle:
     n_features = getattr(given, "n_features", None)
     if not (callable(given) and isinstance(n_features, int | np.integer) and n_features >= 0):
         raise InputError(
-            f"a {type(given).__name__} is not an oracle: a solver needs an `Oracle` (see "
-            "structsvm_papk.solvers.oracle) or a callable w -> (value, slope) with `n_features`"
+            f"a {type(given).__name__} is not an oracle: a solver needs an `Oracle` "
+            "(structsvm_papk.solvers.Oracle) or a callable w -> (value, slope) with `n_features`"
         )
     return _OneBlock(given)

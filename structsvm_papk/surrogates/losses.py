@@ -218,7 +218,7 @@ def make_surrogate(name: str, k: int, depth: int | float | None = None) -> Surro
         whole number of at least k nor a share between 0 and 1.
     """
     if not isinstance(name, str) or name not in SURROGATES:
-        close = get_close_matches(str(name), SURROGATES, n=1)
+        close = get_close_matches(str(name).lower(), SURROGATES, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         if isinstance(name, type) and issubclass(name, Surrogate):
             hint = f", or give an object: {name.__name__}(k=..)"

@@ -21,8 +21,8 @@ def read_pairs(path: Path) -> Pairs:
         grades = np.maximum(judgments["grade"].to_numpy(dtype=float), 0.0)
         return Pairs(texts(judgments["query"]), texts(judgments["document"]), grades)
     present = tables.column_names(path, format)
-    user = _column(path, "users", USER_COLUMNS, present)
-    item = _column(path, "items", ITEM_COLUMNS, present)
+    user = _column(path, "user", USER_COLUMNS, present)
+    item = _column(path, "item", ITEM_COLUMNS, present)
     grade = tables.usual_column(GRADE_COLUMNS, present)
     kinds = {user: Kind.ID, item: Kind.ID}
     if grade is not None:
@@ -41,8 +41,8 @@ def _column(path: Path, role: str, usual: tuple[str, ...], present: list[str]) -
     name = tables.usual_column(usual, present)
     if name is None:
         raise InputError(
-            f"{path}: no column of {role} ({', '.join(usual[:4])}, ..) for the relevant pairs; it "
-            f"has {tables.listed(present)}"
+            f"{path}: no column of {role}s for the relevant pairs; it has "
+            f"{tables.listed(present)}: rename that of the {role}s to {role!r}"
         )
     return name
 
