@@ -17,7 +17,6 @@ from structsvm_papk import (
     make_surrogate,
 )
 from structsvm_papk.errors import InputError
-from structsvm_papk.oracles import empirical_risk
 from structsvm_papk.oracles.cut_blocks import CutBlocks
 from structsvm_papk.oracles.user_blocks import AverageBlocks
 from structsvm_papk.solvers.result import Status
@@ -218,15 +217,17 @@ def test_which_solver_is_chosen(options, n_features, chosen):
 
 
 def test_the_majorants_of_cccp_are_solved_by_it_where_it_pays(monkeypatch):
-    oracle = wide_risk("clipped_ramp", k=2)
-    start = np.random.default_rng(0).normal(size=60)
-    reference = CCCP(1e-2).solve(oracle, start)
+    data = wide_data(n_users=20, n_items=8, n_features=1000)
+    start = np.random.default_rng(0).normal(size=1000)
     used = []
-    monkeypatch.setattr(empirical_risk, "_FEATURES", 10)
-    monkeypatch.setattr(empirical_risk, "_USERS", 2)
     solve = DualAscent.solve
     monkeypatch.setattr(DualAscent, "solve", lambda *args: used.append(1) or solve(*args))
-    result = CCCP(1e-2).solve(oracle, start)
+    surrogate = make_surrogate("clipped_ramp", 2)
+    dense = RankingData(data.X.toarray(), data.labels, data.indptr)
+    solver = CCCP(1e-2, tol=1e-3)
+    reference = solver.solve(EmpiricalRisk(surrogate, dense), start)
+    assert not used
+    result = solver.solve(EmpiricalRisk(surrogate, data), start)
     assert used and result.converged
     assert result.objective <= 1.1 * reference.objective
 
