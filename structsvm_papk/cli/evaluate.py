@@ -3,7 +3,7 @@
 import csv
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -95,7 +95,8 @@ class Rules:
 
     def choices(self, rows: Rows) -> dict[str, Any]:
         """The rules as `metrics.evaluate` takes them."""
-        chosen = {name: value for name, value in vars(self).items() if name != "names"}
+        chosen = {field.name: getattr(self, field.name) for field in fields(self)}
+        chosen.pop("names")
         if rows.is_run and self.preset is None:
             chosen["preset"] = "trec_eval"
         return chosen

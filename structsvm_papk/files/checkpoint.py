@@ -185,8 +185,9 @@ def read_saved(
 def _arrays_of(result: SolverResult) -> dict[str, Array]:
     """The numbers of a result by name."""
     named = {name: getattr(result, name) for name in ("w", "objective", "lower_bound", "steeper")}
-    rows = [tuple(vars(entry).values()) for entry in result.history]
-    named["history"] = np.array(rows, np.float64) if rows else np.empty((0, len(fields(Progress))))
+    of_entries = fields(result.history[0] if result.history else Progress)
+    columns = [result.curve(field.name) for field in of_entries]
+    named["history"] = np.stack(columns, axis=1).astype(np.float64)
     named |= {} if result.cuts is None else dict(zip(_CUTS, result.cuts, strict=True))
     named |= {f"{_EXTRA}{name}": value for name, value in result.extra.items()}
     return {name: np.asarray(value) for name, value in named.items()}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -263,7 +263,7 @@ def _finite_or_none(value):
 
 def save_model(path: PathLike, model: Model) -> None:
     """Write a `Model`; an existing file is replaced in one step or kept."""
-    entries = vars(model) | {"package_version": model.package_version or __version__}
+    entries = asdict(model) | {"package_version": model.package_version or __version__}
     arrays = {"coef": entries.pop("coef")}
     missing_coef = entries.pop("missing_coef")
     file = _PLAIN if model.user_scaling is None else _SCALED

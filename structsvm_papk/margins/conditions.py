@@ -2,7 +2,7 @@
 
 import math
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from fractions import Fraction
 from typing import Any
 
@@ -148,8 +148,10 @@ def check_users(
             users[name] = _report(scores[rows], relevant[rows], k, delta)
         except InputError as problem:
             raise InputError(f"user {name!r}: {problem}") from None
-    every = [vars(report) for report in users.values()]
-    return users, MarginReport(**{name: min(one[name] for one in every) for name in every[0]})
+    smallest = {}
+    for field in fields(MarginReport):
+        smallest[field.name] = min(getattr(report, field.name) for report in users.values())
+    return users, MarginReport(**smallest)
 
 
 def _at_least(values: Array, top: float, delta: float) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, overload
 
@@ -42,8 +42,7 @@ class Summary:
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         value = None if np.isnan(self.value) else self.value
-        content = vars(self) | {"value": value, "conventions": dict(vars(self.conventions))}
-        return content | {"touched": self.by_rule}  # the old name, until 0.4
+        return asdict(self) | {"value": value, "touched": self.by_rule}  # until 0.4, the old name
 
     @property
     def touched(self) -> dict[str, int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -94,7 +94,7 @@ class Lists:
 
     def described(self, _: Sequence[str], violation: float) -> dict[str, Any]:
         """The scorer; the lists are too long to show."""
-        values = {f"scorer: {name}": value for name, value in vars(self.scorer).items()}
+        values = {f"scorer: {name}": value for name, value in asdict(self.scorer).items()}
         return {"k": "none", "lists": [], "values": values | {"violation": violation}}
 
 

@@ -157,14 +157,17 @@ def _results(ids: Sequence[str], seed: int, effort: str, n_jobs: int) -> Iterato
 def run_check(name: str, seed: int = 0, effort: str = "normal") -> Check:
     """Run one check."""
     start = time.perf_counter()
-    own = np.random.SeedSequence([seed, zlib.crc32(name.encode())]).generate_state(2).tolist()
+    seeds = np.random.SeedSequence([seed, zlib.crc32(name.encode())]).generate_state(2).tolist()
     claim = CLAIMS[name]
     level = EFFORTS[effort]
-    found = claim.statement.search(own[0], level, claim.quantities)
-    control = claim.control.search(own[1], level, claim.quantities)
+    found = claim.statement.search(seeds[0], level, claim.quantities)
+    control = claim.control.search(seeds[1], level, claim.quantities)
     return Check(
         **{field.name: getattr(claim, field.name) for field in fields(Words)},
-        **vars(found),
+        instances=found.instances,
+        drawn=found.drawn,
+        worst=found.worst,
+        counterexample=found.counterexample,
         control=claim.control_words,
         control_verdict=control.verdict,
         control_counterexample=control.counterexample,

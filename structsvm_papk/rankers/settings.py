@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 from numpy.typing import ArrayLike
@@ -209,7 +209,7 @@ class Setting:
 
     def as_dict(self) -> dict[str, Any]:
         """Name and value of each part."""
-        return dict(vars(self))
+        return {part.name: getattr(self, part.name) for part in fields(self)}
 
     def __str__(self) -> str:
         depth = "k" if self.depth is None else self.depth

@@ -257,8 +257,11 @@ class CutModel:
         if free.size < n:
             extra = max(n - free.size, size)
             self._slopes = np.pad(self._slopes, ((0, extra), (0, 0)))
-            for name in ("_intercepts", "_block", "_theta", "_norms", "_idle"):
-                setattr(self, name, np.pad(getattr(self, name), (0, extra)))
+            self._intercepts = np.pad(self._intercepts, (0, extra))
+            self._block = np.pad(self._block, (0, extra))
+            self._theta = np.pad(self._theta, (0, extra))
+            self._norms = np.pad(self._norms, (0, extra))
+            self._idle = np.pad(self._idle, (0, extra))
             if self._gram is not None:
                 self._gram = np.pad(self._gram, (0, extra))
             free = np.append(free, np.arange(size, size + extra))

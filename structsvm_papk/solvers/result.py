@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
@@ -154,7 +154,8 @@ class SolverResult:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the oracle, which holds the data."""
-        return vars(self) | {"problem": None}
+        state = {part.name: getattr(self, part.name) for part in fields(self)}
+        return state | {"problem": None}
 
     @property
     def gap(self) -> float:

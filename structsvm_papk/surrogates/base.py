@@ -195,7 +195,8 @@ class Surrogate(ABC):
     def __init_subclass__(cls) -> None:
         """A class that evaluates anew has the terms of its parent no more."""
         super().__init_subclass__()
-        if "evaluate" in vars(cls) and "list_terms" not in vars(cls):
+        defined = vars(cls)
+        if "evaluate" in defined and "list_terms" not in defined:
             cls.list_terms = Surrogate.list_terms  # type: ignore[method-assign]
 
     def restricted(self, positions: Array, m: int) -> Surrogate | None:

@@ -110,7 +110,7 @@ def _function(function: FunctionType, own: set[str]) -> _Read:
         code = code.replace(co_consts=(None, *code.co_consts[1:]))
     named = list(_named(_names(code), function.__globals__, own))
     defaults = [function.__defaults__, function.__kwdefaults__]
-    return "function", [code, *defaults, vars(function), *closure, *named]
+    return "function", [code, *defaults, function.__dict__, *closure, *named]
 
 
 def _content(cell: Any) -> Any:
@@ -145,8 +145,9 @@ def _named(names: list[str], known: dict[str, Any], own: set[str]) -> Iterator[A
         if module.__name__ in looked_at or _is_installed(module.__name__, own):
             continue
         looked_at.add(module.__name__)
+        members = vars(module)
         for name in names:
-            value = vars(module).get(name)
+            value = members.get(name)
             if isinstance(value, ModuleType):
                 modules.append(value)
             else:
