@@ -218,6 +218,14 @@ class Pairs(NamedTuple):
         return self.positives != EVERY and not self.others
 
 
+class HingeSum(NamedTuple):
+    """What `hinges` computes: which pairs are added, for k items shown and a training depth."""
+
+    k: int
+    depth: float
+    pairs: Pairs
+
+
 @kernel
 def ranked(positives, chosen):
     """Return the chosen ones, or all where nothing is chosen, by decreasing score."""
@@ -242,18 +250,16 @@ def taken_less(values, offset, where, less):
 
 
 @kernel
-def hinges(k, depth, pairs, chosen, scores, indptr, n_pos, first, last, values, coef):
-    """Surrogates that add hinges of sorted positives, or of the `chosen` ones; see `Pairs`.
-
-    Users ``first <= u < last`` are written.
-    """
-    for u in range(first, last):
+def hinges(added, chosen, scores, indptr, n_pos, values, coef):
+    """Surrogates that add hinges of sorted positives, or of the `chosen` ones; see `HingeSum`."""
+    pairs = added.pairs
+    for u in range(n_pos.size):
         start = indptr[u]
         middle = indptr[u] + n_pos[u]
-        m = counted_negatives(depth, k, indptr[u + 1] - middle)
+        m = counted_negatives(added.depth, added.k, indptr[u + 1] - middle)
         top = top_k(scores[middle : indptr[u + 1]], m)
         negatives = taken_less(scores, middle, top, 0.0)
-        beta = min(n_pos[u], k)
+        beta = min(n_pos[u], added.k)
         scale = 1.0 / (m * (n_pos[u] if pairs.mean_over_all else beta))
         order = ranked(scores[start:middle], chosen[start:middle])
         low = order.size - beta if pairs.positives == WORST else 0
@@ -276,12 +282,12 @@ def hinges(k, depth, pairs, chosen, scores, indptr, n_pos, first, last, values, 
 
 
 @kernel
-def clipped_pairs(k, depth, scores, indptr, n_pos, first, last, values, coef):
+def clipped_pairs(k, depth, scores, indptr, n_pos, values, coef):
     """ClippedRamp: hinges of the beta best positives, of which none costs more than 1.
 
     A kernel of its own: whoever fits ClippedRamp first would else wait for `hinges`, too.
     """
-    for u in range(first, last):
+    for u in range(n_pos.size):
         start = indptr[u]
         middle = indptr[u] + n_pos[u]
         m = counted_negatives(depth, k, indptr[u + 1] - middle)
@@ -307,9 +313,9 @@ def add_counts(coef, offset, where, counts, scale):
 
 
 @kernel
-def average(k, depth, scores, indptr, n_pos, first, last, values, coef):
+def average(k, depth, scores, indptr, n_pos, values, coef):
     """Avg, equation (10): hinges of the top-m negatives against the mean positive."""
-    for u in range(first, last):
+    for u in range(n_pos.size):
         middle = indptr[u] + n_pos[u]
         positives = scores[indptr[u] : middle]
         total = 0.0

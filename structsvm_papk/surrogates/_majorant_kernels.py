@@ -9,13 +9,18 @@ from structsvm_papk._jit import kernel
 from structsvm_papk._sorting import SHORT, increasing_order, top_k
 from structsvm_papk.surrogates._kernels import add_counts, counted_negatives, taken_less
 
+ORDER, RANK, N_FREE = range(3)  # rows of what is frozen, see `losses.frozen_at`
+
 
 @kernel
-def freeze(scores, indptr, n_pos, k, order, rank, n_free):
+def freeze(scores, indptr, n_pos, k, frozen):
     """Write what is frozen at these scores, see `structsvm_papk.surrogates.losses.frozen_at`.
 
     The pairs of a negative that are not clipped are the first ones in `order`.
     """
+    order = frozen[ORDER]
+    rank = frozen[RANK]
+    n_free = frozen[N_FREE]
     for u in range(n_pos.size):
         start = indptr[u]
         middle = indptr[u] + n_pos[u]
@@ -38,13 +43,16 @@ def freeze(scores, indptr, n_pos, k, order, rank, n_free):
 
 
 @kernel
-def frozen_pairs(k, depth, order, n_free, scores, indptr, n_pos, first, last, values, coef):
+def frozen_pairs(k, depth, frozen, scores, indptr, n_pos, values, coef):
     """Values and subgradients of `structsvm_papk.surrogates.losses.FrozenPairs`.
 
     ``1/(beta m) max_J sum_{j in J} [beta - f_j + sum_{i<=f_j} (1 - p_i + q_j)_+]`` over m-subsets J
     of the negatives, with p_1, p_2, .. the positives in the frozen order and ``f_j = n_free[j]``.
+    Both are rows of `frozen`.
     """
-    for u in range(first, last):
+    order = frozen[ORDER]
+    n_free = frozen[N_FREE]
+    for u in range(n_pos.size):
         start = indptr[u]
         middle = indptr[u] + n_pos[u]
         stop = indptr[u + 1]

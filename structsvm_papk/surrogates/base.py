@@ -253,6 +253,26 @@ class PairMean(Surrogate):
     def l1_bound(self, n_pos: Array) -> Array:  # noqa: D102
         return np.full(np.shape(n_pos), 2.0)
 
+    def evaluate(  # noqa: D102
+        self,
+        scores: Array,
+        indptr: Array,
+        n_pos: Array,
+        first: int,
+        last: int,
+        values: Array,
+        coef: Array,
+        /,
+    ) -> None:
+        users = slice(first, last)
+        self.run_kernel(scores, indptr[first : last + 1], n_pos[users], values[users], coef)
+
+    @abstractmethod
+    def run_kernel(
+        self, scores: Array, indptr: Array, n_pos: Array, values: Array, coef: Array, /
+    ) -> None:
+        """Write values and subgradients of all these users into the last two."""
+
 
 class Hinges(PairMean):
     """A surrogate that adds hinges of pairs of a positive and one of the top negatives."""
@@ -271,8 +291,9 @@ class Hinges(PairMean):
         share = beta / n_pos if self.pairs.of_beta else np.ones(n_pos.shape)
         return share, self.negatives_counted(n_neg) / n_neg
 
-    def evaluate(self, *lists: Any) -> None:  # noqa: D102
-        _kernels.hinges(self.k, self.counted, self.pairs, _kernels.NO_CHOICE, *lists)
+    def run_kernel(self, *lists: Array) -> None:  # noqa: D102
+        added = _kernels.HingeSum(k=self.k, depth=self.counted, pairs=self.pairs)
+        _kernels.hinges(added, _kernels.NO_CHOICE, *lists)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

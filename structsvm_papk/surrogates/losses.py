@@ -14,7 +14,6 @@ Yu and Joachims, "Learning structural SVMs with latent variables", ICML 2009 (fr
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -42,7 +41,7 @@ class Avg(PairMean):
     name = "avg"
     top_negatives_only = True
 
-    def evaluate(self, *lists: Any) -> None:  # noqa: D102
+    def run_kernel(self, *lists: Array) -> None:  # noqa: D102
         _kernels.average(self.k, self.counted, *lists)
 
     def weight_shares(self, n_pos: Array, n_neg: Array) -> tuple[Array, Array]:  # noqa: D102
@@ -107,7 +106,7 @@ def frozen_at(surrogate: Surrogate, scores: Array, indptr: Array, n_pos: Array) 
     not clipped.
     """
     held = np.zeros((3, scores.size), dtype=np.int64)
-    _majorant_kernels.freeze(scores, indptr, n_pos, surrogate.k, *held)
+    _majorant_kernels.freeze(scores, indptr, n_pos, surrogate.k, held)
     return held
 
 
@@ -120,9 +119,10 @@ class FrozenPositives(MajorantSurrogate):
 
     name = "frozen_positives"
 
-    def evaluate(self, *lists: Any) -> None:  # noqa: D102
-        (frozen,) = self.held
-        _kernels.hinges(self.k, self.counted, Pairs(EVERY), frozen, *lists)
+    def run_kernel(self, *lists: Array) -> None:  # noqa: D102
+        (best,) = self.held
+        added = _kernels.HingeSum(k=self.k, depth=self.counted, pairs=Pairs(EVERY))
+        _kernels.hinges(added, best, *lists)
 
 
 class FrozenPairs(MajorantSurrogate):
@@ -135,9 +135,8 @@ class FrozenPairs(MajorantSurrogate):
 
     name = "frozen_pairs"
 
-    def evaluate(self, *lists: Any) -> None:  # noqa: D102
-        order, _, n_free = self.held
-        _majorant_kernels.frozen_pairs(self.k, self.counted, order, n_free, *lists)
+    def run_kernel(self, *lists: Array) -> None:  # noqa: D102
+        _majorant_kernels.frozen_pairs(self.k, self.counted, self.held, *lists)
 
 
 class TSAlg2(Hinges):
@@ -189,7 +188,7 @@ class ClippedRamp(PairMean):
     majorised = boxed = clipped = True
     top_negatives_only = True
 
-    def evaluate(self, *lists: Any) -> None:  # noqa: D102
+    def run_kernel(self, *lists: Array) -> None:  # noqa: D102
         _kernels.clipped_pairs(self.k, self.counted, *lists)
 
     def majorant(self, scores: Array, indptr: Array, n_pos: Array) -> FrozenPairs:  # noqa: D102
