@@ -5,14 +5,20 @@ higher (`above`), how many score at least as high (`reach`), and how many positi
 (`first`) or at least as high (`last`). Negatives are therefore counted, not sorted, unless a list
 holds so many positives that sorting is cheaper. Nothing here knows about conventions beyond
 integer codes, and each user writes its own row of the result, so threads cannot change a number.
+
+The kernels of metrics take `ranks`, (4, rows of these users), as `rank_users` writes it, the
+`bounds` of the users' rows, of which the first may be any number, `counts`, (n_users, N_COUNTS),
+the rule for `ties`, and what the metric asks for; they write a number for each user into `out`.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from structsvm_papk._jit import kernel
 from structsvm_papk._sorting import increasing_order, sort
+from structsvm_papk._types import Array
 
 LOSS, HALF, WIN, THRESHOLD = range(4)
 EXCLUDE, NORMALISE, AS_WINS = range(3)
@@ -22,6 +28,25 @@ N_COUNTS = 6
 ABOVE, REACH, FIRST, LAST = range(4)  # of a positive
 
 _COUNTING_FACTOR = 10
+
+
+class GradedLists(NamedTuple):
+    """Scores and gains of users' rows, bounds of the users, and places shown of each.
+
+    `lengths` is empty where every list is complete.
+    """
+
+    scores: Array
+    gains: Array
+    bounds: Array
+    lengths: Array
+
+
+class Discounts(NamedTuple):
+    """What a gain counts at each place, and the sums of the first 0, 1, .. of them."""
+
+    at_place: Array
+    sums: Array
 
 
 @kernel
@@ -82,24 +107,24 @@ def place_ties(pos, ranks, length, ties, count):
 
 
 @kernel
-def rank_users(scores, relevant, indptr, lengths, ties, start, stop, ranks, counts):
-    """Rank the positives of the users start..stop-1, and count what is in their lists.
+def rank_users(scores, relevant, bounds, lengths, ties, ranks, counts):
+    """Rank the positives of users, and count what is in their lists.
 
     ranks : (4, rows of these users), `ABOVE`, .. of a user's positives, in decreasing order of
     their scores, from its first row on; counts : (n_users, N_COUNTS);
     lengths : places shown per user, or empty when every list is complete.
     """
     longest = 0
-    for u in range(start, stop):
-        longest = max(longest, indptr[u + 1] - indptr[u])
+    for u in range(counts.shape[0]):
+        longest = max(longest, bounds[u + 1] - bounds[u])
     pos = np.empty(longest + 1)  # one more: both are written without asking which it is
     neg = np.empty(longest + 1)
     spare = np.empty(longest + 1)
-    for u in range(start, stop):
+    for u in range(counts.shape[0]):
         n_pos = 0
         n_neg = 0
-        values = scores[indptr[u] : indptr[u + 1]]
-        labels = relevant[indptr[u] : indptr[u + 1]]
+        values = scores[bounds[u] : bounds[u + 1]]
+        labels = relevant[bounds[u] : bounds[u + 1]]
         for j in range(values.size):
             pos[n_pos] = -values[j]  # the highest score is the smallest
             neg[n_neg] = -values[j]
@@ -108,10 +133,10 @@ def rank_users(scores, relevant, indptr, lengths, ties, start, stop, ranks, coun
         length = n_pos + n_neg
         if lengths.size:
             length = min(length, lengths[u])
-        own = ranks[:, indptr[u] - indptr[start] :]
+        ranks_of_user = ranks[:, bounds[u] - bounds[0] :]
         sort(pos[:n_pos], spare)
-        count_above(pos[:n_pos], neg[:n_neg], spare, own)
-        listed = place_ties(pos[:n_pos], own, length, ties, counts[u])
+        count_above(pos[:n_pos], neg[:n_neg], spare, ranks_of_user)
+        listed = place_ties(pos[:n_pos], ranks_of_user, length, ties, counts[u])
         counts[u, N_POS] = n_pos
         counts[u, N_NEG] = n_neg
         counts[u, LISTED_POS] = listed
@@ -119,16 +144,16 @@ def rank_users(scores, relevant, indptr, lengths, ties, start, stop, ranks, coun
 
 
 @kernel
-def pairs_won(ranks, indptr, counts, start, stop, ties, most, k, capped, out):
+def pairs_won(ranks, bounds, counts, ties, most, k, capped, out):
     """Pairs that the best `most` positives win against the best k negatives.
 
     Users with fewer negatives win as many as are missing, unless k is `capped` to those there are.
     """
-    for u in range(start, stop):
-        at = indptr[u] - indptr[start]
+    for u in range(counts.shape[0]):
+        first_row = bounds[u] - bounds[0]
         wide = min(k, counts[u, N_NEG]) if capped else k
         won = 0.0
-        for i in range(at, at + min(counts[u, LISTED_POS], most)):
+        for i in range(first_row, first_row + min(counts[u, LISTED_POS], most)):
             low = min(wide, ranks[ABOVE, i])
             high = min(wide, ranks[REACH, i])
             if ties == LOSS:
@@ -141,46 +166,46 @@ def pairs_won(ranks, indptr, counts, start, stop, ties, most, k, capped, out):
 
 
 @kernel
-def hits(ranks, indptr, counts, start, stop, ties, k, out):
+def hits(ranks, bounds, counts, ties, k, out):
     """Positives among the first k places; the expected number where ties are averaged."""
-    for u in range(start, stop):
-        at = indptr[u] - indptr[start]
+    for u in range(counts.shape[0]):
+        first_row = bounds[u] - bounds[0]
         total = 0.0
         for i in range(counts[u, LISTED_POS]):
-            above = ranks[ABOVE, at + i]
-            reach = ranks[REACH, at + i]
+            above = ranks[ABOVE, first_row + i]
+            reach = ranks[REACH, first_row + i]
             if ties == LOSS:
                 total += i + reach < k
             elif ties == WIN:
                 total += i + above < k
             else:
-                first = ranks[FIRST, at + i] + above
-                size = ranks[LAST, at + i] + reach - first
+                first = ranks[FIRST, first_row + i] + above
+                size = ranks[LAST, first_row + i] + reach - first
                 total += min(max(k - first, 0), size) / size
         out[u] = total
 
 
 @kernel
-def precision_sums(ranks, indptr, counts, start, stop, ties, out):
+def precision_sums(ranks, bounds, counts, ties, out):
     """Sum over positives of the precision at their place.
 
     Where ties are averaged, the expected sum of a tied block over random orders (McSherry & Najork
     2008).
     """
-    for u in range(start, stop):
-        at = indptr[u] - indptr[start]
+    for u in range(counts.shape[0]):
+        first_row = bounds[u] - bounds[0]
         total = 0.0
         for i in range(counts[u, LISTED_POS]):
-            above = ranks[ABOVE, at + i]
-            reach = ranks[REACH, at + i]
-            last = ranks[LAST, at + i]
+            above = ranks[ABOVE, first_row + i]
+            reach = ranks[REACH, first_row + i]
+            last = ranks[LAST, first_row + i]
             if ties == LOSS:
                 total += (i + 1) / (i + 1 + reach)
             elif ties == WIN:
                 total += (i + 1) / (i + 1 + above)
             elif ties == THRESHOLD:
                 total += last / (last + reach)
-            elif i == ranks[FIRST, at + i]:
+            elif i == ranks[FIRST, first_row + i]:
                 size = last - i + reach - above
                 slope = (last - i - 1) / (size - 1) if size > 1 else 0.0
                 block = 0.0
@@ -191,40 +216,40 @@ def precision_sums(ranks, indptr, counts, start, stop, ties, out):
 
 
 @kernel
-def discounted_gains(ranks, indptr, counts, start, stop, ties, k, discount, cumulative, out):
+def discounted_gains(ranks, bounds, counts, ties, k, discounts, out):
     """DCG of unit gains over the first k places: sum of the discounts of the positives."""
-    for u in range(start, stop):
-        at = indptr[u] - indptr[start]
+    for u in range(counts.shape[0]):
+        first_row = bounds[u] - bounds[0]
         shown = min(k, counts[u, LISTED_POS] + counts[u, LISTED_NEG])
         total = 0.0
         for i in range(counts[u, LISTED_POS]):
-            above = ranks[ABOVE, at + i]
-            reach = ranks[REACH, at + i]
+            above = ranks[ABOVE, first_row + i]
+            reach = ranks[REACH, first_row + i]
             if ties in (LOSS, WIN):
                 place = i + (above if ties == WIN else reach)
                 if place < shown:
-                    total += discount[place]
+                    total += discounts.at_place[place]
                 continue
-            first = ranks[FIRST, at + i] + above
-            last = ranks[LAST, at + i] + reach
+            first = ranks[FIRST, first_row + i] + above
+            last = ranks[LAST, first_row + i] + reach
             end = min(last, shown)
             if end > first and last - first == 1:
-                total += discount[first]
+                total += discounts.at_place[first]
             elif end > first:
-                total += (cumulative[end] - cumulative[first]) / (last - first)
+                total += (discounts.sums[end] - discounts.sums[first]) / (last - first)
         out[u] = total
 
 
 @kernel
-def first_hits(ranks, indptr, counts, start, stop, ties, out):
+def first_hits(ranks, bounds, counts, ties, out):
     """1 / place of the first positive; its expectation where ties are averaged."""
-    for u in range(start, stop):
-        at = indptr[u] - indptr[start]
+    for u in range(counts.shape[0]):
+        first_row = bounds[u] - bounds[0]
         total = 0.0
         if counts[u, LISTED_POS] > 0:
-            above = ranks[ABOVE, at]
-            reach = ranks[REACH, at]
-            n_pos = ranks[LAST, at]
+            above = ranks[ABOVE, first_row]
+            reach = ranks[REACH, first_row]
+            n_pos = ranks[LAST, first_row]
             left = n_pos + reach - above
             if ties == LOSS:
                 total = 1.0 / (1 + reach)
@@ -243,15 +268,15 @@ def first_hits(ranks, indptr, counts, start, stop, ties, out):
 
 
 @kernel
-def any_hits(ranks, indptr, counts, start, stop, ties, k, out):
+def any_hits(ranks, bounds, counts, ties, k, out):
     """Whether a positive is among the first k places; its probability where ties are averaged."""
-    for u in range(start, stop):
-        at = indptr[u] - indptr[start]
+    for u in range(counts.shape[0]):
+        first_row = bounds[u] - bounds[0]
         none_yet = 1.0
         if counts[u, LISTED_POS] > 0:
-            above = ranks[ABOVE, at]
-            reach = ranks[REACH, at]
-            n_pos = ranks[LAST, at]
+            above = ranks[ABOVE, first_row]
+            reach = ranks[REACH, first_row]
+            n_pos = ranks[LAST, first_row]
             if ties in (LOSS, WIN):
                 none_yet = 0.0 if (above if ties == WIN else reach) < k else 1.0
             else:
@@ -262,29 +287,29 @@ def any_hits(ranks, indptr, counts, start, stop, ties, k, out):
 
 
 @kernel
-def areas_at_k(ranks, indptr, counts, start, stop, ties, k, out):
+def areas_at_k(ranks, bounds, counts, ties, k, out):
     """AUC inside the first k places; 1 if they hold positives only, 0 if negatives only.
 
     Where ties are averaged, the mean over the orders of each tied block: how many positives of the
     block that place k goes through are inside is hypergeometric.
     """
-    for u in range(start, stop):
-        at = indptr[u] - indptr[start]
+    for u in range(counts.shape[0]):
+        first_row = bounds[u] - bounds[0]
         listed = counts[u, LISTED_POS]
         shown = min(k, listed + counts[u, LISTED_NEG])
         n_pos = 0  # positives that are inside in every order, and the negatives ahead of them
         ahead = 0.0
         while n_pos < listed:
-            above = ranks[ABOVE, at + n_pos]
-            reach = ranks[REACH, at + n_pos]
-            end = n_pos + 1 if ties in (LOSS, WIN) else ranks[LAST, at + n_pos]
+            above = ranks[ABOVE, first_row + n_pos]
+            reach = ranks[REACH, first_row + n_pos]
+            end = n_pos + 1 if ties in (LOSS, WIN) else ranks[LAST, first_row + n_pos]
             if end + (above if ties == WIN else reach) > shown:
                 break
             ahead += above if ties == WIN else reach if ties == LOSS else 0.5 * (above + reach)
             n_pos += 1
         out[u] = area(n_pos, shown - n_pos, ahead)
         if n_pos < listed and ties not in (LOSS, WIN) and n_pos + above < shown:
-            size = ranks[LAST, at + n_pos] - n_pos, reach - above
+            size = ranks[LAST, first_row + n_pos] - n_pos, reach - above
             out[u] = mean_area_of_cut(n_pos, ahead, above, size, shown - n_pos - above)
 
 
@@ -322,20 +347,18 @@ def mean_area_of_cut(n_pos, ahead, above, size, places):
 
 
 @kernel
-def graded_ndcg(
-    scores, gains, indptr, lengths, ks, discount, cumulative, ties, start, stop, out, counts
-):
-    """NDCG@k with graded gains of the users start..stop-1; NaN where no gain is positive."""
-    for u in range(start, stop):
-        begin = indptr[u]
-        end = indptr[u + 1]
-        n = end - begin
-        order = increasing_order(-scores[begin:end])
-        values = scores[begin:end][order]
-        gained = gains[begin:end][order]
-        ideal = -gains[begin:end]
+def graded_ndcg(lists, ks, discounts, ties, out, counts):
+    """NDCG with graded gains, (n_users, n_ks); NaN where no gain is positive."""
+    for u in range(counts.shape[0]):
+        scores = lists.scores[lists.bounds[u] : lists.bounds[u + 1]]
+        gains = lists.gains[lists.bounds[u] : lists.bounds[u + 1]]
+        n = scores.size
+        order = increasing_order(-scores)
+        values = scores[order]
+        gained = gains[order]
+        ideal = -gains
         sort(ideal, np.empty(n))
-        length = min(n, lengths[u]) if lengths.size else n
+        length = min(n, lists.lengths[u]) if lists.lengths.size else n
         # whether rows of one score but different gains stand on both sides of the cut
         if 0 < length < n and values[length - 1] == values[length]:
             block = gained[values == values[length]]
@@ -345,15 +368,15 @@ def graded_ndcg(
             top = min(ks[m], n)
             best = 0.0
             for r in range(top):
-                best -= ideal[r] * discount[r]
+                best -= ideal[r] * discounts.at_place[r]
             out[u, m] = np.nan
             if best > 0.0:
                 k = min(top, length)
-                out[u, m] = graded_gain(values, gained, discount, cumulative, k, ties) / best
+                out[u, m] = graded_gain(values, gained, discounts, k, ties) / best
 
 
 @kernel
-def graded_gain(scores, gains, discount, cumulative, k, ties):
+def graded_gain(scores, gains, discounts, k, ties):
     """DCG over the first k places of a sorted list; tied blocks follow the tie rule."""
     total = 0.0
     start = 0
@@ -362,16 +385,16 @@ def graded_gain(scores, gains, discount, cumulative, k, ties):
         while stop < scores.size and scores[stop] == scores[start]:
             stop += 1
         if stop - start == 1:
-            total += gains[start] * discount[start]
+            total += gains[start] * discounts.at_place[start]
         elif ties in (LOSS, WIN):
             block = gains[start:stop].copy()
             sort(block, np.empty(block.size))
             for r in range(start, min(stop, k)):
                 place = stop - 1 - r if ties == WIN else r - start
-                total += block[place] * discount[r]
+                total += block[place] * discounts.at_place[r]
         else:
             mean = gains[start:stop].sum() / (stop - start)
-            total += mean * (cumulative[min(stop, k)] - cumulative[start])
+            total += mean * (discounts.sums[min(stop, k)] - discounts.sums[start])
         start = stop
     return total
 

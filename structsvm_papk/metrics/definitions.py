@@ -28,8 +28,7 @@ class Setting(NamedTuple):
     k: int  # `_kernels.WHOLE_LIST` without a cut-off
     few_negatives: int
     all_places: bool  # whether NDCG@k divides by k hits
-    discounts: Array
-    cumulative: Array  # sums of the first 0, 1, .. discounts
+    discounts: _kernels.Discounts
 
 
 Arguments: TypeAlias = Callable[[Setting], tuple[Any, ...]]
@@ -51,7 +50,7 @@ def cut_off(setting: Setting) -> tuple[Any, ...]:
 
 def cut_off_and_discounts(setting: Setting) -> tuple[Any, ...]:
     """For discounted gains."""
-    return setting.k, setting.discounts, setting.cumulative
+    return setting.k, setting.discounts
 
 
 def best_positives(setting: Setting) -> tuple[Any, ...]:
@@ -100,7 +99,7 @@ def pairs_of(arguments: Arguments) -> Largest:
 
 def best_order(setting: Setting, n_pos: Array, n_neg: Array) -> Array:
     """Discounts of the first places, as many as there are positives, or k, or rows."""
-    ideal = setting.cumulative
+    ideal = setting.discounts.sums
     if setting.all_places and setting.k != _kernels.WHOLE_LIST:
         return np.full(n_pos.size, ideal[min(setting.k, ideal.size - 1)])
     places = n_pos + n_neg if setting.all_places else n_pos
@@ -121,8 +120,8 @@ class Metric:
     meaning : str
         What a value says, in a sentence.
     kernel : function
-        Its sum over the positives of users start, .., stop - 1:
-        ``kernel(ranks, indptr, counts, start, stop, ties, *arguments(setting), out)``.
+        Its sum over the positives of each user:
+        ``kernel(ranks, bounds, counts, ties, *arguments(setting), out)``, see `_kernels`.
     arguments : function
     largest : function
         ``largest(setting, n_pos, n_neg)``, what the sums of all users are divided by; users have no

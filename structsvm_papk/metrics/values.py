@@ -15,7 +15,7 @@ from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError, warn
 from structsvm_papk.metrics import _kernels, discounts
 from structsvm_papk.metrics.conventions import FEW_NEGATIVES, TIES, Conventions
-from structsvm_papk.metrics.definitions import Asked, Setting
+from structsvm_papk.metrics.definitions import Asked, Metric, Setting
 from structsvm_papk.metrics.discounts import Discount
 from structsvm_papk.metrics.ranked_lists import RankedLists, run_over_users
 
@@ -53,7 +53,7 @@ def values_of(
     values = np.empty((rows.n_users, len(asked)))
 
     # 1. sums over the positives of every ranked list, divided by the largest they could have
-    sums = _sums([(asked[m], settings[m]) for m in binary], rows, rules, counts, n_threads)
+    sums = _sums([(asked[m].metric, settings[m]) for m in binary], rows, rules, counts, n_threads)
     for m, of_users in zip(binary, sums, strict=True):
         values[:, m] = of_users / _largest(asked[m], settings[m], counts)
 
@@ -98,13 +98,14 @@ def _setting(asked: Asked, rules: Conventions, table: Array) -> Setting:
         k=asked.kernel_k,
         few_negatives=FEW_NEGATIVES[rules.few_negatives],
         all_places=rules.ideal == "all_places",
-        discounts=table,
-        cumulative=np.concatenate([[0.0], np.cumsum(table)]),
+        discounts=_kernels.Discounts(
+            at_place=table, sums=np.concatenate([[0.0], np.cumsum(table)])
+        ),
     )
 
 
 def _sums(
-    wanted: Sequence[tuple[Asked, Setting]],
+    wanted: Sequence[tuple[Metric, Setting]],
     rows: RankedLists,
     rules: Conventions,
     counts: Array,
@@ -117,13 +118,13 @@ def _sums(
     def task(start: int, stop: int) -> None:
         runs = _runs(rows.indptr, start, stop)
         ranks = np.empty((4, np.diff(rows.indptr[runs]).max()), dtype=np.int64)
-        for lo, hi in pairwise(runs):
-            _kernels.rank_users(
-                rows.scores, rows.relevant, rows.indptr, rows.lengths, ties, lo, hi, ranks, counts
-            )
-            for out, (one, setting) in zip(sums, wanted, strict=True):
-                arguments = one.metric.arguments(setting)
-                one.metric.kernel(ranks, rows.indptr, counts, lo, hi, ties, *arguments, out)
+        for lo, hi in pairwise(runs.tolist()):
+            bounds = rows.indptr[lo : hi + 1]
+            lengths = rows.lengths[lo:hi]
+            n = counts[lo:hi]
+            _kernels.rank_users(rows.scores, rows.relevant, bounds, lengths, ties, ranks, n)
+            for out, (metric, setting) in zip(sums, wanted, strict=True):
+                metric.kernel(ranks, bounds, n, ties, *metric.arguments(setting), out[lo:hi])
 
     run_over_users(rows, task, n_threads)
     return sums
@@ -156,14 +157,20 @@ def _graded(
             "ideal='all_places' (RecTools) is defined for binary relevance only; choose "
             "ideal='achievable' for graded gains"
         )
+    gains = rows.gains
+    assert gains is not None
     graded = np.empty((rows.n_users, ks.size))
     ties = TIES[rules.ties]
 
     def task(start: int, stop: int) -> None:
-        _kernels.graded_ndcg(
-            rows.scores, rows.gains, rows.indptr, rows.lengths, ks, setting.discounts,
-            setting.cumulative, ties, start, stop, graded, counts,
-        )  # fmt: skip
+        users = slice(start, stop)
+        lists = _kernels.GradedLists(
+            scores=rows.scores,
+            gains=gains,
+            bounds=rows.indptr[start : stop + 1],
+            lengths=rows.lengths[users],
+        )
+        _kernels.graded_ndcg(lists, ks, setting.discounts, ties, graded[users], counts[users])
 
     run_over_users(rows, task, n_threads)
     return graded
