@@ -73,6 +73,19 @@ class Weights(NamedTuple):
     gram: Array
 
 
+class Visit(NamedTuple):
+    """Users to visit, in this order; in a `full` visit all their negatives are scored.
+
+    Of the ``n_candidates m`` highest those that are violated become active, m being the number that
+    counts. Blocks are solved to `accuracy` of their gap.
+    """
+
+    order: Array
+    full: bool
+    n_candidates: int
+    accuracy: float
+
+
 # Numba compiles one branch of "columns is None" only, where it is an argument, but both where it is
 # a field. So each of these hands the arrays on.
 
@@ -259,19 +272,18 @@ def pairwise_ascent(theta, heights, gram, n, step, cap, slack, tol):
 
 
 @kernel
-def average_sweep(matrix, point, lists, active, atoms, order, full, more, share, gaps, gains):
-    """Visit users of Avg in this order: solve each block exactly on its active rows.
+def average_sweep(matrix, point, lists, active, atoms, visit, gaps, gains):
+    """Visit users of Avg: solve each block exactly on its active rows.
 
     The atoms are single negatives j, ``c = e_j - mean of the positives``, ``b = 1``, with weights
-    of at most 1/m that add up to at most 1. In a `full` visit all negatives are scored, and those
-    of the ``more m`` highest that are violated become active; ``gaps[u]`` is then the block's gap.
-    Else the active rows alone are looked at. Blocks are solved to `share` of their gap. `gains` are
-    the increases of the dual. Returns the number of rows scored.
+    of at most 1/m that add up to at most 1. In a full visit ``gaps[u]`` becomes the block's gap;
+    else the active rows alone are looked at. `gains` are the increases of the dual. Returns the
+    number of rows scored.
     """
     rows = lists.rows
     w = point.w
     visited = 0
-    for u in order:
+    for u in visit.order:
         # 1. heights of the active negatives: 1 less the margin of the mean positive over them
         first = lists.bounds[u]
         last = lists.bounds[u + 1]
@@ -292,7 +304,7 @@ def average_sweep(matrix, point, lists, active, atoms, order, full, more, share,
             heights[i] = 1.0 - mean + row_dot(matrix, rows[own[i]], w)
         visited += middle - first + n
         # 2. the gap, of a loss that is the mean of the m highest, at least 0 each; new negatives
-        if full:
+        if visit.full:
             scores = np.empty(last - middle)
             for p in range(middle, last):
                 i = active.slot[p]
@@ -303,13 +315,13 @@ def average_sweep(matrix, point, lists, active, atoms, order, full, more, share,
             gaps[u] = -(theta[:n] * heights[:n]).sum()
             for j in top_k(scores, m):
                 gaps[u] += max(scores[j], 0.0) / m
-            best = middle + top_k(scores, min(more * m, scores.size))
+            best = middle + top_k(scores, min(visit.n_candidates * m, scores.size))
             best = best[(scores[best - middle] > 0.0) & (active.slot[best] < 0)]
             if n + best.size > room:  # the rest at a later visit, which has more room
                 n = drop_idle(own, theta, heights, gram, n, active.slot)
                 active.wanted[u] = max(0, n + best.size - room)
                 best = best[: room - n]
-            extend_gram(matrix, point, rows, first, middle, own, n, best, gram)
+            extend_gram(matrix, point, rows[first:middle], rows[own[:n]], rows[best], gram)
             for p in best:
                 own[n] = p
                 theta[n] = 0.0
@@ -320,8 +332,8 @@ def average_sweep(matrix, point, lists, active, atoms, order, full, more, share,
         # 3. the best weights
         before = theta[:n].copy()
         slack = max(1.0 - before.sum(), 0.0)
-        gain = pairwise_ascent(theta, heights, gram, n, step, 1.0 / m, slack, share * gaps[u])
-        gains[u] = gain
+        tol = visit.accuracy * gaps[u]
+        gains[u] = pairwise_ascent(theta, heights, gram, n, step, 1.0 / m, slack, tol)
         # 4. the w that belongs to them; the mean of the positives moves once for all negatives
         moved = 0.0
         for i in range(n):
@@ -355,29 +367,30 @@ def drop_idle(own, theta, heights, gram, n, slot):
 
 
 @kernel
-def extend_gram(matrix, point, rows, first, middle, own, n, new, gram):
-    """Inner products of rows less the mean of the positives: of n negatives and of new ones."""
+def extend_gram(matrix, point, positives, active, new, gram):
+    """Inner products of rows less the mean of the positives: of active negatives and new ones."""
     if new.size == 0:
         return
     # with a the mean positive and x_i the rows, (x_i - a) M (x_j - a): `work` holds M (x_j - a)
     work = point.work
-    share = 1.0 / (middle - first)
-    for p in range(first, middle):
-        add_row(matrix, point.metric, rows[p], -share, work)
+    n = active.size
+    share = 1.0 / positives.size
+    for row in positives:
+        add_row(matrix, point.metric, row, -share, work)
     for j in range(new.size):
-        add_row(matrix, point.metric, rows[new[j]], 1.0, work)
+        add_row(matrix, point.metric, new[j], 1.0, work)
         mean = 0.0
-        for p in range(first, middle):
-            mean += share * row_dot(matrix, rows[p], work)
+        for row in positives:
+            mean += share * row_dot(matrix, row, work)
         for i in range(n + j + 1):
-            p = own[i] if i < n else new[i - n]
-            gram[i, n + j] = row_dot(matrix, rows[p], work) - mean
+            row = active[i] if i < n else new[i - n]
+            gram[i, n + j] = row_dot(matrix, row, work) - mean
             gram[n + j, i] = gram[i, n + j]
-        add_row(matrix, point.metric, rows[new[j]], -1.0, work)
-    for p in range(first, middle):
-        clear_row(matrix, rows[p], work)
-    for p in new:
-        clear_row(matrix, rows[p], work)
+        add_row(matrix, point.metric, new[j], -1.0, work)
+    for row in positives:
+        clear_row(matrix, row, work)
+    for row in new:
+        clear_row(matrix, row, work)
 
 
 @kernel
@@ -402,8 +415,8 @@ def load_average(matrix, point, lists, active, atoms, negative, coef, counts):
         at += n
         gram = atoms.gram[atoms.square[u] : atoms.square[u] + room * room].reshape(room, room)
         own = active.positions[active.at[u] : active.at[u] + room]
-        middle = first + lists.n_pos[u]
-        extend_gram(matrix, point, lists.rows, first, middle, own, 0, new, gram)
+        positives = lists.rows[first : first + lists.n_pos[u]]
+        extend_gram(matrix, point, positives, lists.rows[:0], lists.rows[new], gram)
         own[:n] = new
         for i in range(n):
             active.slot[new[i]] = i

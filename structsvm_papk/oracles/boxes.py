@@ -35,7 +35,6 @@ from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.solvers.rounding import EPS
-from structsvm_papk.surrogates._kernels import counted_negatives
 
 MAX_FEATURES = 8
 MAX_WORK = 1_000_000
@@ -45,14 +44,19 @@ _FEW = 16  # operations on a term beside the sums
 
 
 class Users(NamedTuple):
-    """The lists: rows less their user's mean, bounds, positives, weights, and what a pair costs."""
+    """The lists: rows less their user's mean, bounds, positives, weights, and what a pair costs.
+
+    Of each user's negatives the `n_counted` highest count; the positives of all users have rows of
+    their own, those of a user from `first_row` on.
+    """
 
     X: Array
     indptr: Array
     n_pos: Array
+    n_counted: Array
+    first_row: Array
     weight: Array
     k: int
-    depth: float
     clipped: bool
 
 
@@ -101,9 +105,10 @@ class Boxes:
             X=X,
             indptr=data.indptr,
             n_pos=data.n_pos,
+            n_counted=self.surrogate.negatives_counted(data.n_neg),
+            first_row=np.cumsum(data.n_pos) - data.n_pos,
             weight=np.ones(data.n_users) if data.user_weight is None else data.user_weight,
             k=self.surrogate.k,
-            depth=self.surrogate.counted,
             clipped=self.surrogate.clipped,
         )
 
@@ -162,8 +167,7 @@ def bound_boxes(users, alpha, low, high, lower, centre, split):
     n_rows = n_pos.sum()
     most = 0
     for u in range(n_pos.size):
-        n_neg = users.indptr[u + 1] - users.indptr[u] - n_pos[u]
-        most += n_pos[u] * counted_negatives(users.depth, users.k, n_neg)
+        most += n_pos[u] * users.n_counted[u]
     scores = np.empty(users.X.shape[0])
     minorants = Minorants(
         np.empty(n_rows),
@@ -186,17 +190,12 @@ def bound_boxes(users, alpha, low, high, lower, centre, split):
         value = 0.0
         crude = 0.0
         n_free = 0
-        first_row = 0
         for u in range(n_pos.size):
-            n_neg = users.indptr[u + 1] - users.indptr[u] - n_pos[u]
-            m = counted_negatives(users.depth, users.k, n_neg)
-            scale = users.weight[u] / (total * m * min(n_pos[u], users.k))
             n_free, added, bound = _one_user(
-                users, u, scores, m, scale, radius, first_row, minorants, free, n_free
+                users, u, scores, total, radius, minorants, free, n_free
             )
             value += added
             crude += bound
-            first_row += n_pos[u]
         # 3. to what intervals say comes the penalty of the point that is nearest to zero
         nearest = np.minimum(np.maximum(0.0, low[b]), high[b])
         crude += alpha / 2 * np.sum(nearest * nearest)
@@ -219,8 +218,11 @@ def bound_boxes(users, alpha, low, high, lower, centre, split):
 
 
 @kernel
-def _one_user(users, u, scores, m, scale, radius, first_row, minorants, free, n_free):
-    """Linear minorants of each positive's loss; pairs with a free weight are listed, not added."""
+def _one_user(users, u, scores, total, radius, minorants, free, n_free):
+    """Linear minorants of each positive's loss; pairs with a free weight are listed, not added.
+
+    `total` is the sum of all users' weights.
+    """
     X = users.X
     clipped = users.clipped
     level = minorants.level
@@ -231,6 +233,9 @@ def _one_user(users, u, scores, m, scale, radius, first_row, minorants, free, n_
     start = users.indptr[u]
     n = users.n_pos[u]
     middle = start + n
+    m = users.n_counted[u]
+    first_row = users.first_row[u]
+    scale = users.weight[u] / (total * m * min(n, users.k))
     top = middle + increasing_order(-scores[middle : users.indptr[u + 1]])[:m]
     losses = np.zeros(n)
     edge = np.empty(d)

@@ -12,7 +12,7 @@ import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.oracles import _dual_kernels as kernels
-from structsvm_papk.oracles.user_blocks import MORE, Duals, UserBlocks
+from structsvm_papk.oracles.user_blocks import CANDIDATES, Duals, UserBlocks
 from structsvm_papk.solvers.rounding import EPS, error_of_sum
 
 _ROUNDS = 4  # cuts of a visit, at most
@@ -211,7 +211,7 @@ class CutBlocks(UserBlocks):
         middle = first + data.n_pos[u]
         negatives = self._scores[middle:last]
         wanted = self._coef[middle:last] != 0.0
-        n_more = min(MORE * m, negatives.size)
+        n_more = min(CANDIDATES * m, negatives.size)
         highest = np.argpartition(negatives, negatives.size - n_more)[negatives.size - n_more :]
         lowest = self._scores[first:middle].min() - 1.0  # farther down no pair costs anything
         wanted[highest[negatives[highest] > lowest]] = True

@@ -27,9 +27,9 @@ from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.solvers.oracle import DualBlocks, DualPoint
 from structsvm_papk.solvers.rounding import EPS, error_of_sum
 
-MORE = 4  # times as many of the highest negatives as count become active at a visit
+CANDIDATES = 4  # of the highest negatives, for each one that counts, may become active at a visit
 _ACTIVE = 16  # negatives that come to be active, for each one that counts
-EXACTER = 0.01  # of the gap: a larger bound of rounding is made anew, closer
+ROUNDING_SHARE = 0.01  # of the gap: a larger bound of rounding is made anew, closer
 PAIRWISE = 64 * EPS  # of a pairwise sum, of any number of terms there can be
 
 
@@ -132,7 +132,7 @@ class UserBlocks(DualBlocks):
         square = 0.5 * self.alpha * float(np.sum(w * w))
         objective = risk.mean_over_users(tangents.values) + square
         error = risk.mean_over_users(tangents.errors)
-        error += score_error(risk, w, EXACTER * (objective - bound))
+        error += score_error(risk, w, ROUNDING_SHARE * (objective - bound))
         return scores, tangents.values, objective, error + PAIRWISE * (abs(objective) + square)
 
     def _slope_errors(self, duals):
@@ -307,9 +307,12 @@ class AverageBlocks(UserBlocks):
             room = np.where(active.wanted > 0, most, active.room)
             active.wanted[:] = 0
             self._make_room(room)
+        visit = kernels.Visit(
+            order=order, full=full, n_candidates=CANDIDATES, accuracy=self.accuracy
+        )
         return kernels.average_sweep(
             self.matrix, self.primal, self.lists, self.active, self.atoms,
-            order, full, MORE, self.accuracy, self._gaps, self._gains,
+            visit, self._gaps, self._gains,
         )  # fmt: skip
 
     @property

@@ -37,20 +37,27 @@ _LOSING = 1e-3  # chance that a race drops a setting that is as good as the best
 _FEWEST = 50  # users on whom that is judged: with fewer a t-test of skewed differences fails
 
 
+class Columns(NamedTuple):
+    """How columns are scaled: inside each list, and by one number each."""
+
+    user_scaling: str | None
+    standardize: bool | str
+
+
 def grid(
     k: int,
+    data: RankingData,
+    rule: Mapping[OfLists, float],
+    *,
     surrogates: Sequence[str | Surrogate],
     depths: str | Sequence[int | float | None],
     user_weights: Sequence[str],
     alphas: str | ArrayLike,
-    data: RankingData,
-    user_scaling: str | None,
-    standardize: bool | str,
-    rule: Mapping[OfLists, float],
+    columns: Columns,
     usual_columns: bool = True,
     missing: str | None = None,
 ) -> list[Setting]:
-    """Every combination once, of lists that are scaled already.
+    """Every combination once, of lists whose columns are scaled already.
 
     The parameters are those of `PAPKRankerCV`; `rule` has the alpha that `PAPKRanker` takes, and
     `usual_columns` says whether these lists are scaled as its are.
@@ -81,13 +88,12 @@ def grid(
         tried = depths if convex else few_depths
         if auto and getattr(kind, "depth", None) is not None:
             tried = ["auto"]  # that of the object
-        of_lists = OfLists(user_scaling, standardize, weight)
+        of_lists = OfLists(*columns, weight)
         is_usual = usual_columns and given is surrogates[0]
         multiples = ALPHAS if is_usual else ALPHAS_OF_OTHERS
         strengths = _alphas(alphas, rule[of_lists], multiples)
         _refuse_empty("alphas", strengths)
         for depth, alpha in product(tried, strengths):
-            columns = user_scaling, standardize
             parts = depth, weight, float(alpha), *columns
             settings.append(Setting.of(given, *parts, missing=missing))
     for setting in settings:
@@ -102,13 +108,6 @@ def grid(
             own = type(kind).__name__
             raise InputError(f"surrogates of two classes are called {name!r}: rename {own}")
     return unique
-
-
-class Columns(NamedTuple):
-    """How columns are scaled: inside each list, and by one number each."""
-
-    user_scaling: str | None
-    standardize: bool | str
 
 
 def column_choices(user_scaling: Any, standardize: Any, data: RankingData) -> list[Columns]:

@@ -261,10 +261,17 @@ class PAPKRankerCV(LinearRanker):
             surrogates = as_names("surrogates", self.surrogates)
             if columns != choices[0] and is_auto(self.user_scaling):
                 surrogates = surrogates[:1]  # which one hardly matters for how columns are scaled
-            values = surrogates, self.depths, self.user_weights, self.alphas
-            is_usual = columns == choices[0] or not is_auto(self.user_scaling)
             settings += grid(
-                self.n_shown, *values, lists, *columns, rule, is_usual, missing=self.missing
+                self.n_shown,
+                lists,
+                rule,
+                surrogates=surrogates,
+                depths=self.depths,
+                user_weights=self.user_weights,
+                alphas=self.alphas,
+                columns=columns,
+                usual_columns=columns == choices[0] or not is_auto(self.user_scaling),
+                missing=self.missing,
             )
         return Candidates(scaled, settings, rule, default_setting(self.missing))
 
@@ -307,7 +314,9 @@ class PAPKRankerCV(LinearRanker):
             # other searches may be at it
             place = place.part(f"all-users-{training.kept.key(*parts)}").optional()
         risk = training.risk(setting, lists)
-        return training.solve(setting, risk, self.tol, start, limit, checkpoint=place)
+        return training.solve(
+            setting, risk, self.tol, w_init=start, time_limit=limit, checkpoint=place
+        )
 
     def _report(self, search: Search, best: int) -> None:
         """What was tried and chosen, and by how much that is ahead of the default."""

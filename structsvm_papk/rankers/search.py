@@ -80,6 +80,7 @@ class Training:
         setting: Setting,
         risk: EmpiricalRisk,
         tol: float,
+        *,
         w_init: Array | None = None,
         time_limit: float | None = None,
         callback: Callback | None = None,
