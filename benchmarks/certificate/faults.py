@@ -34,7 +34,7 @@ def main():
     options.add_argument("--kills", type=int, default=10, help="of each surrogate")
     options.add_argument("--fits", type=int, default=200)
     options.add_argument("--rows", type=int, default=100_000)
-    options = parsed(options, kills=1, fits=3, rows=20_000)
+    options = parsed(options, kills=1, fits=2, rows=5_000)
     with tempfile.TemporaryDirectory() as folder:
         write_lists(Path(folder), options.rows, N_FEATURES)
         eighth = options.rows * N_FEATURES  # bytes: eight each number

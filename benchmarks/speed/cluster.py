@@ -148,13 +148,13 @@ def measured(options):
     known = [counts(data) for data in checked]
     report = {"alone": [], "trips": [], "checked": []}
     products = {}
-    for n in WORKERS:
+    for n in CHECKED_WORKERS if options.small else WORKERS:
         with local_cluster(n) as client:
             report["trips"] += [trip(client, n, m, 50) for m in (n, 2 * n, 8 * n)]
             if n not in CHECKED_WORKERS:
                 continue
-            client.run(product_seconds)
-            products[n] = max(client.run(product_seconds).values())
+            client.run(product_seconds, 1_000_000 // shrink)
+            products[n] = max(client.run(product_seconds, 1_000_000 // shrink).values())
             report["trips"].append(trip(client, n, n, WIDE))
             on_workers(client, calibrated[0], n, options.turns)
             if n == 1:
@@ -200,7 +200,7 @@ def on_workers(client, data, n_workers, turns):
     return min((once() for _ in range(turns)), key=lambda run: run["seconds"])
 
 
-def product_seconds(rows=1_000_000, features=50, repeat=5):
+def product_seconds(rows, features=50, repeat=5):
     """On a worker, while the others do the same: both products with a matrix of its own."""
     X = np.ones((rows, features))
     w = np.ones(features)
