@@ -1,6 +1,7 @@
 """The package's own errors and warnings, and what every module checks of its arguments."""
 
 import functools
+import inspect
 import math
 import reprlib
 import sys
@@ -10,12 +11,14 @@ from contextlib import contextmanager
 from numbers import Real
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from structsvm_papk._types import Array
 
 __all__ = ["DegenerateOptimumWarning", "InputError", "OracleFailure"]
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class InputError(ValueError):
@@ -184,6 +187,38 @@ def rows_by_keyword(*names: str, until: str, instead: str = "") -> Callable[[Any
                 )
                 more |= dict(zip(names, rows, strict=False))
             return function(*args[:1] if bound else (), **more)
+
+        return called
+
+    return decorated
+
+
+def options_by_keyword(until: str) -> Callable[[_Function], _Function]:
+    """Decorate a function whose options are keyword-only: positional ones still work, and warn.
+
+    Parameters
+    ----------
+    until : str
+        The version that refuses them.
+    """
+
+    def decorated(function: Any) -> Any:
+        parameters = inspect.signature(function).parameters.values()
+        n_positional = sum(part.kind is part.POSITIONAL_OR_KEYWORD for part in parameters)
+        options = [part.name for part in parameters if part.kind is part.KEYWORD_ONLY]
+
+        @functools.wraps(function)
+        def called(*args: Any, **named: Any) -> Any:
+            beyond = args[n_positional:]
+            if not beyond or len(beyond) > len(options):  # too many: the function says so
+                return function(*args, **named)
+            given = dict(zip(options, beyond, strict=False))
+            shown = ", ".join(f"{name}=" for name in given)
+            warn(
+                f"{function.__name__} takes options by keyword only from {until} on: write {shown}",
+                DeprecationWarning,
+            )
+            return function(*args[:n_positional], **given, **named)
 
         return called
 

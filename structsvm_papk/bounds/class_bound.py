@@ -9,7 +9,13 @@ from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array
 from structsvm_papk.bounds.intervals import Interval, check_rho, checked_sizes
-from structsvm_papk.errors import InputError, check_choice, warn, whole_number
+from structsvm_papk.errors import (
+    InputError,
+    check_choice,
+    options_by_keyword,
+    warn,
+    whole_number,
+)
 
 FORMS = ("auto", "c2", "k3")
 CONSTANTS = {"c2": 2.0, "k3": 3.0}
@@ -67,10 +73,12 @@ class UniformBound:
         return asdict(self)
 
 
+@options_by_keyword(until="0.4")
 def uniform(
     n_pos: int,
     n_neg: int,
     k: int,
+    *,
     n_features: int | None = None,
     vc_dim: int | None = None,
     rho: float = 0.05,

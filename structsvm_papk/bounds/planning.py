@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -75,7 +76,10 @@ def required_items(
         if form == "dkw":
             width = dkw_width(n_pos, n_neg, k, rho)
         else:
-            width = uniform(n_pos, n_neg, k, n_features, vc_dim, rho, form).raw
+            bound = uniform(
+                n_pos, n_neg, k, n_features=n_features, vc_dim=vc_dim, rho=rho, form=form
+            )
+            width = bound.raw
         return {"n_pos": n_pos, "n_neg": n_neg, "k": k, "half_width": float(width)}
 
     return reached(_smallest(lambda n: reached(n)["half_width"] <= half_width))
@@ -155,9 +159,10 @@ def plot_uniform(
     factors = np.geomspace(0.01, 1e4, 40)
     grown = [(round(n_pos * f), round(n_neg * f), round(k * f)) for f in factors]
     grown = [g for g in grown if min(g) >= 1 and g[2] <= g[1]]
+    half_width = partial(uniform, n_features=n_features, vc_dim=vc_dim, rho=rho)
     for form in FORMS:
-        by_k = [uniform(n_pos, n_neg, int(j), n_features, vc_dim, rho, form).raw for j in ks]
-        by_n = [uniform(*g, n_features, vc_dim, rho, form).raw for g in grown]
+        by_k = [half_width(n_pos, n_neg, int(j), form=form).raw for j in ks]
+        by_n = [half_width(*g, form=form).raw for g in grown]
         axes[0].plot(ks, np.where(np.array(by_k) < 1, by_k, np.nan), label=form)
         axes[1].plot([g[1] for g in grown], np.where(np.array(by_n) < 1, by_n, np.nan), label=form)
     axes[0].set(xscale="log", xlabel="k", ylabel="half-width", xlim=(1, n_neg))

@@ -168,11 +168,18 @@ def _uniform(sizes: Sizes, form: Form, plot: Path | None) -> _Answer:
     if sizes.n_pos is None or sizes.n_neg is None or sizes.k is None:
         raise InputError("give --n-pos, --n-neg and --k; or a data file; or --target")
     options.check_plot(plot)
-    given = (sizes.n_pos, sizes.n_neg, sizes.k, sizes.n_features, sizes.vc_dim, form.rho)
+    counts = (sizes.n_pos, sizes.n_neg, sizes.k)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", bounds.NotGuaranteedWarning)  # the note says it
         result = bounds.uniform(
-            *given, form.form, not form.one_sided, form.gamma, constant=form.constant
+            *counts,
+            n_features=sizes.n_features,
+            vc_dim=sizes.vc_dim,
+            rho=form.rho,
+            form=form.form,
+            two_sided=not form.one_sided,
+            gamma=form.gamma,
+            constant=form.constant,
         )
     content = {"kind": "uniform", **result.as_dict()}
     said = []
@@ -183,7 +190,7 @@ def _uniform(sizes: Sizes, form: Form, plot: Path | None) -> _Answer:
             f"{one['population']:.4g}, empirical {one['empirical']:.4g} ({one['why']})"
             for one in content["counterexamples"]
         ]
-    options.save_plot(plot, lambda: plot_uniform(*given))
+    options.save_plot(plot, lambda: plot_uniform(*counts, sizes.n_features, sizes.vc_dim, form.rho))
     rows = [
         ("half-width", _unless_vacuous(result, f"{result.half_width:.6g}")),
         ("form", result.form),

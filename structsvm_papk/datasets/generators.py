@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.errors import InputError, as_floats, check_choice, check_number
+from structsvm_papk.errors import (
+    InputError,
+    as_floats,
+    check_choice,
+    check_number,
+    options_by_keyword,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,11 +34,13 @@ class Lists(NamedTuple):
     w_true: np.ndarray
 
 
+@options_by_keyword(until="0.4")
 def linear_lists(
     n_users: int = 600,
     n_items: int = 70,
     n_features: int = 90,
     noise: float = 0.3,
+    *,
     relevant_share: float = 0.2,
     noise_law: str = "normal",
     df: float | None = None,
@@ -90,9 +98,11 @@ def linear_lists(
     return Lists(X, y.ravel(), groups, w_true)
 
 
+@options_by_keyword(until="0.4")
 def engagement_lists(
     n_users: int = 300,
     n_features: int = 20,
+    *,
     mean_items: float = 60.0,
     tail: float = 0.8,
     relevant_share: float = 0.15,

@@ -6,7 +6,7 @@ import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.datasets.generators import Lists, check_sizes, generator
-from structsvm_papk.errors import InputError, check_choice, check_number
+from structsvm_papk.errors import InputError, check_choice, check_number, options_by_keyword
 
 CONDITIONS = ("weak", "beta", "moderate", "strong")
 GRID = 2.0**-10  # feature grid of `margin_lists`: sums of products on it are exact in float64
@@ -28,6 +28,7 @@ def largest_negative(pos_scores: Array, beta: int, condition: str, delta: float)
     return limits[condition]
 
 
+@options_by_keyword(until="0.4")
 def margin_lists(
     condition: str,
     n_users: int = 1,
@@ -35,6 +36,7 @@ def margin_lists(
     n_neg: int = 20,
     n_features: int = 4,
     k: int = 3,
+    *,
     delta: float = 1.0,
     exclude: str | None = None,
     seed: int = 0,

@@ -10,7 +10,14 @@ import numpy as np
 from structsvm_papk import metrics
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.ranking_data import Exclusions, RankingData
-from structsvm_papk.errors import InputError, OracleFailure, as_names, check_callback, check_type
+from structsvm_papk.errors import (
+    InputError,
+    OracleFailure,
+    as_names,
+    check_callback,
+    check_type,
+    options_by_keyword,
+)
 from structsvm_papk.files.model import certificate_of
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.rankers.one_list import automatic_alpha_of
@@ -101,11 +108,13 @@ def solve(
     return Run(name, surrogate.name, surrogate.k, alpha, result, risk.exclusions, settings, gains)
 
 
+@options_by_keyword(until="0.4")
 def compare(
     data: RankingData,
     surrogates: Sequence[str],
     k: int,
     alpha: Any = ALPHA,
+    *,
     etas: Sequence[float] = ETAS,
     test: RankingData | None = None,
     watch: Callable[[str, str], Callback] | None = None,

@@ -182,7 +182,7 @@ def test_models_commands_and_comparisons_say_it(tmp_path):
     runs = rankers.compare(data, ["avg"], 3, etas=[0.1], depth=0.9)
     assert {run.alpha for run in runs} == {ranker.alpha_}
     assert runs[0].result.objective == pytest.approx(ranker.result_.objective, rel=1e-5)
-    as_they_are = rankers.compare(data, ["avg"], 3, 0.5, [0.1], depth=0.9, standardize=False)
+    as_they_are = rankers.compare(data, ["avg"], 3, 0.5, etas=[0.1], depth=0.9, standardize=False)
     risk = EmpiricalRisk(make_surrogate("avg", 3, 0.9), data)
     w = as_they_are[0].result.w
     assert as_they_are[0].result.objective == pytest.approx(0.25 * w @ w + risk(w)[0], rel=1e-9)
