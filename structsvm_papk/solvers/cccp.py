@@ -1,4 +1,4 @@
-"""The convex-concave procedure, for risks that have convex majorants.
+"""The convex-concave procedure, for risks that have convex majorants: settings, and the run.
 
     minimise over w    F(w) = alpha/2 ||w||^2 + R(w),    R not convex
     repeat             w_{t+1} = argmin_w alpha/2 ||w||^2 + M_t(w)
@@ -8,11 +8,12 @@ with ``M_t`` convex, ``M_t >= R`` everywhere and ``M_t(w_t) = R(w_t)``. Then F f
     F(w_{t+1}) <= alpha/2 ||w_{t+1}||^2 + M_t(w_{t+1}) <= F(w_t),
 
 at every point that is no worse than w_t on the majorant: the inner problem need not be solved
-exactly.
+exactly. Quasi-Newton steps on R itself come first; both phases are functions in `descent`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,14 @@ from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError, as_floats, check_number, check_type
 from structsvm_papk.solvers.cut_model import default_blocks
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
-from structsvm_papk.solvers.descent import SCOUT, Descent, StartReport
+from structsvm_papk.solvers.descent import (
+    Point,
+    Problem,
+    best_scale,
+    break_ties,
+    follow_majorants,
+    quasi_newton,
+)
 from structsvm_papk.solvers.oracle import BlockOracle, MajorisedOracle
 from structsvm_papk.solvers.result import Progress, SolverResult, Status
 from structsvm_papk.solvers.solver import Run, Solver, digest_of, finite_start
@@ -29,6 +37,29 @@ _INNER_ITERATIONS = 500
 _STEPS = (10.0,)  # the continuation where starts do not race
 _SMOOTH = 16  # blocks from which on a mean of them is nearly smooth
 _SAME = 1e-13  # objectives that differ by less, relatively
+_AT_ZERO = (
+    "The point is w = 0, from which no start led away: the risk may have no better one. Try other "
+    "starts, or another risk."
+)
+_TO_COMPARE = 3e-3  # criticality to which starts that do not race are followed
+
+
+@dataclass(frozen=True)
+class StartReport:
+    """One start of `CCCP`: where it ended.
+
+    `initial` is the objective at the start, after scaling it; `criticality` is as in `CCCPResult`,
+    inf for a start that lost the race; `n_iter` counts majorants and descents by quasi-Newton
+    steps. Only the best start is `polished`, followed to the tolerance.
+    """
+
+    name: str
+    initial: float
+    objective: float
+    criticality: float
+    n_iter: int
+    polished: bool
+    w: np.ndarray = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -67,7 +98,8 @@ class CCCP(Solver[CCCPResult]):
     tol : float
         Stop when `CCCPResult.criticality` is at most this.
     max_iter : int
-        Limit on majorants, for each start and each step of the continuation.
+        Limit on majorants: for each start, each step of the continuation, and each time that
+        breaking a tie has led on.
     starts : sequence of str, optional
         Names of the oracle's starts to use; by default all of them. With quasi-Newton steps over 16
         blocks or more they race: each goes down by such steps as long as these promise to come
@@ -147,10 +179,17 @@ class CCCP(Solver[CCCPResult]):
         }
         majorised = blocks if isinstance(blocks, MajorisedOracle) else oracle
         smooth = isinstance(majorised, BlockOracle) and majorised.n_blocks >= _SMOOTH
-        race = self.quasi_newton > 0 and not self.continuation and smooth
-        usual = () if given or race else _STEPS
-        ladder = usual if self.continuation is None else self.continuation
-        return _Run(self, oracle, majorised, starts, identity, race, ladder)
+        may_race = self.quasi_newton > 0 and not self.continuation and smooth
+        ladder = self.continuation
+        if ladder is None:
+            ladder = () if given or may_race else _STEPS
+        return _Run(
+            problem=Problem(config=self, risk=oracle, majorised=majorised),
+            given=starts,
+            identity=identity,
+            race=may_race and len(starts) > 1,
+            ladder=ladder,
+        )
 
     def inner(
         self, alpha: float, n_blocks: int | None = None, time_limit: float | None = None
@@ -185,134 +224,203 @@ def _starts(config, oracle, w_init, warm_start):
     return starts
 
 
-class _Run(Run[CCCPResult]):
-    """All starts of one solve: scout each, then polish the best.
+@dataclass
+class _Start:
+    """One start: the objective where it began, and where it has come to, at the run's alpha."""
 
-    `risk` has no blocks: it costs less then, to L-BFGS. `majorised` is the same risk with the
-    blocks that its majorants have. Where starts `race`, quasi-Newton steps alone compare them.
+    name: str
+    initial: float
+    point: Point
+    n_iter: int = 0  # majorants, and descents by quasi-Newton steps
+
+
+class _Run(Run[CCCPResult]):
+    """State of one solve: its starts, each with its point. It is the `Budget` of the phases.
+
+    Where starts `race`, quasi-Newton steps alone compare them. `ladder`: the multiples of alpha of
+    the continuation.
     """
 
-    def __init__(self, config, risk, majorised, starts, identity, race, ladder):
-        super().__init__(config, risk)
-        self.risk = risk
-        self.majorised = majorised
-        self.starts = starts
+    def __init__(self, problem, given, identity, race, ladder):
+        super().__init__(problem.config, problem.risk)
+        self.problem = problem
+        self.given = given
         self.identity = identity
         self.race = race
         self.ladder = ladder
-        self.descents: list[Descent] = []
-        self.polishing = False
-        self.lowest = np.inf  # objective
+        self.starts: list[_Start] = []
+        self.current: Any = None  # the start that is followed now
+        self.compared = False  # whether the starts were; the best one is followed then
         self.stop: Status | None = None
-        self.failure: tuple[str, ...] = ()
 
-    def note(self, objective, lower_bound, n_cuts):
-        """Note one majorant, and whether the search has to stop."""
-        self.lowest = min(self.lowest, objective)
-        self.best = self.lowest
-        self.lower_bound = lower_bound
-        self.stop = self.judge(np.inf, self.record(n_cuts), spent=False)
-
-    def show(self, objective, lower_bound):
-        """Show where quasi-Newton steps have come to; the caller may stop here."""
-        place = len(self.history) + 1, self.clock.seconds(), self.passes
-        progress = Progress(*place, min(self.lowest, objective), lower_bound, 0)
-        if self.callback is not None and self.callback(progress):
-            self.stop = Status.STOPPED
-
-    def has_point(self):
-        return bool(self.descents)
+    # --- begin, iterate, end --------------------------------------------------------------------
 
     def begin(self):
         """Go on from where an earlier run had come to; else each start is evaluated in its turn."""
         if self.saved is None:
             return
         extra = self.saved.extra
-        descents = []
-        for (name, given), w, n_iter in zip(
-            self.starts.items(), extra["points"], extra["n_iter"].tolist(), strict=False
-        ):
-            descents.append(Descent(self, name, finite_start(w, given.size, name)))
-            descents[-1].n_iter = n_iter
-            if n_iter:  # the continuation would lead away again
-                descents[-1].stage = len(self.ladder)
-        self.polishing = bool(extra["polishing"])
-        self.descents = descents
+        starts = []
+        for name, w, n_iter in zip(self.given, extra["points"], extra["n_iter"], strict=False):
+            start = self._begin_at(name, finite_start(w, self.oracle.n_features, name))
+            start.n_iter = int(n_iter)
+            starts.append(start)
+        self.compared = bool(extra["polishing"])
+        self.starts = starts
 
     def loop(self):
-        """Scout the starts, the most promising first, then polish the best."""
-        for name, w in list(self.starts.items())[len(self.descents) :]:
-            if self.descents and self.clock.late():
+        # 1. every start, at its best scale
+        for name in list(self.given)[len(self.starts) :]:
+            if self.starts and self.clock.late():
                 break
-            self.descents.append(Descent(self, name, w))
-        if len(self.starts) > 1 and not self.polishing:
-            for descent in sorted(self.descents, key=lambda descent: descent.initial):
-                self._scout(descent)
+            self.starts.append(self._begin_at(name, self.given[name]))
+        # 2. down from each, the most promising first, as far as it takes to compare them
+        if len(self.starts) > 1 and not self.compared:
+            for start in sorted(self.starts, key=lambda start: start.initial):
+                self._descend_to_compare(start)
                 if self.stop is not None:
                     return self.stop
                 if self.clock.late():
                     return Status.TIME_LIMIT
                 self.offer()
-            self.polishing = True
-            self._best().n_steps = 0
-        return self._polish(self._best())
-
-    def _scout(self, descent):
-        """Go down from a start as far as it takes to compare it with the others.
-
-        Over many blocks the risk is nearly smooth: L-BFGS comes close to where majorants would.
-        """
-        if self.race:
-            others = (other.objective for other in self.descents if other is not descent)
-            descent.slide(min(others, default=np.inf))
+            self.compared = True
+        # 3. the best one, to the tolerance
+        best = self._best()
+        if self.compared:  # the first phase has led there
+            self._follow_majorants(best)
         else:
-            descent.follow(max(SCOUT, self.config.tol))
-
-    def _polish(self, best):
-        """Follow to the tolerance; where breaking a tie otherwise leads on, go on."""
-        while True:
-            status = best.follow(self.config.tol)
-            exact = best.lower_bound > -np.inf  # its majorants are the risk itself
-            if status is not Status.CRITICAL or exact or not self.config.max_ties:
-                return status
-            if self.stop is not None or not best.goes_down_from_tie():
-                still = best.criticality <= self.config.tol
-                return self.stop or (status if still else Status.STALLED)
-
-    def _best(self):
-        """The lowest descent; the first of those that differ by rounding alone."""
-        lowest = min(descent.objective for descent in self.descents)
-        border = lowest + _SAME * max(1.0, abs(lowest))
-        return next(descent for descent in self.descents if descent.objective <= border)
-
-    def saved_fields(self):
-        """Where each start has come to, in how many majorants, and whether one was chosen."""
-        extra = {
-            "points": np.stack([descent.w for descent in self.descents]),
-            "n_iter": np.array([descent.n_iter for descent in self.descents]),
-            "polishing": np.array(self.polishing, dtype=np.int64),
-        }
-        return {"extra": extra}
+            self._descend(best, self.config.tol)
+        # 4. where scores tie, majorants that break the ties otherwise may lead on
+        while self._may_have_ties(best.point) and self.stop is None:
+            self.keep(break_ties(self.problem, best.point, self))
+            if best.point.status is not None:
+                break
+            self._follow_majorants(best)
+        return self.stop or best.point.status
 
     def result(self, status, notes):
         best = self._best()
-        if best.lower_bound > -np.inf and status is Status.CRITICAL:
+        if best.point.lower_bound > -np.inf and status is Status.CRITICAL:
             status = Status.CONVERGED  # the majorant was the risk: its bound certifies
-        self.best_w = best.w
-        self.best = best.objective
-        self.lower_bound = best.lower_bound
+        self.best_w = best.point.w
+        self.best = best.point.objective
+        self.lower_bound = best.point.lower_bound
+        for start in self.starts:
+            notes = (*notes, *start.point.notes)
+        if status is Status.CRITICAL and not best.point.w.any():
+            notes = (*notes, _AT_ZERO)
         return self.outcome(
             status,
             CCCPResult,
-            notes=(*notes, *self._notes(best, status)),
-            criticality=best.criticality,
-            starts=tuple(descent.report(descent is best) for descent in self.descents),
+            notes=notes,
+            criticality=best.point.criticality,
+            starts=tuple(_report(start, polished=start is best) for start in self.starts),
         )
 
-    def _notes(self, best, status):
-        yield from self.failure
-        if status is Status.CRITICAL and not best.w.any():
-            yield (
-                "The point is w = 0, from which no start led away: the risk may have no better "
-                "one. Try other starts, or another risk."
-            )
+    def has_point(self):
+        return bool(self.starts)
+
+    def saved_fields(self):
+        """Where each start has come to, in how many iterations, and whether one was chosen."""
+        extra = {
+            "points": np.stack([start.point.w for start in self.starts]),
+            "n_iter": np.array([start.n_iter for start in self.starts]),
+            "polishing": np.array(self.compared, dtype=np.int64),
+        }
+        return {"extra": extra}
+
+    # --- phases ---------------------------------------------------------------------------------
+
+    def _begin_at(self, name, w):
+        point = best_scale(self.problem, w, self)
+        return _Start(name=name, initial=point.objective, point=point)
+
+    def _descend_to_compare(self, start):
+        """Over many blocks the risk is nearly smooth: L-BFGS comes close to where majorants would.
+
+        Over fewer blocks majorants have to follow.
+        """
+        if self.race:
+            self.current = start
+            rival = min(other.point.objective for other in self.starts if other is not start)
+            self.keep(quasi_newton(self.problem, start.point, self, rival))
+        else:
+            self._descend(start, max(_TO_COMPARE, self.config.tol))
+
+    def _descend(self, start, tol):
+        """Both phases, at the alphas of the continuation first, to a criticality of `tol`."""
+        self.current = start
+        ladder = () if start.n_iter else self.ladder  # later it would lead away again
+        for factor in (*ladder, 1.0):
+            point = start.point.with_alpha(factor * self.config.alpha)
+            point = quasi_newton(self.problem, point, self)
+            if self.stop is None:
+                stage_tol = tol if factor == 1.0 else max(tol, _TO_COMPARE)
+                point = follow_majorants(self.problem, point, self, stage_tol, self.config.max_iter)
+            self.keep(point)
+            if self.stop is not None:
+                return
+
+    def _follow_majorants(self, start):
+        """The second phase alone, to the tolerance."""
+        self.current = start
+        config = self.config
+        self.keep(follow_majorants(self.problem, start.point, self, config.tol, config.max_iter))
+
+    def _may_have_ties(self, point):
+        """A critical point may; not where the majorant is the risk itself, which is convex then."""
+        exact = point.lower_bound > -np.inf
+        return point.status is Status.CRITICAL and not exact and self.config.max_ties > 0
+
+    def _best(self):
+        """The lowest start; the first of those that differ by rounding alone."""
+        lowest = min(start.point.objective for start in self.starts)
+        border = lowest + _SAME * max(1.0, abs(lowest))
+        return next(start for start in self.starts if start.point.objective <= border)
+
+    # --- what the phases are told and tell: `Budget` --------------------------------------------
+
+    def keep(self, point):
+        """Take a point as that of the start which is followed."""
+        self.current.point = point.with_alpha(self.config.alpha)
+        if point.status is Status.INCONSISTENT:
+            self.stop = point.status
+
+    def show(self, point):
+        """Show where quasi-Newton steps have come to; the caller may stop here."""
+        if self.callback is None:
+            return
+        of_this_alpha = point.alpha == self.config.alpha
+        progress = Progress(
+            iteration=len(self.history) + 1,
+            seconds=self.clock.seconds(),
+            data_passes=self.passes,
+            objective=min(self.best, point.objective) if of_this_alpha else self.best,
+            lower_bound=self.lower_bound,
+            n_cuts=0,
+        )
+        if self.callback(progress):
+            self.stop = Status.STOPPED
+
+    def note(self, point, lowered=None):
+        """Note an iteration, and whether the run has to stop."""
+        self.current.n_iter += 1
+        if point.alpha == self.config.alpha:
+            self.best = min(self.best, point.objective)
+            self.lower_bound = point.lower_bound
+        n_cuts = 0 if lowered is None or lowered.cuts is None else lowered.cuts[2].size
+        self.stop = self.judge(np.inf, self.record(n_cuts), spent=False)
+        if lowered is not None and lowered.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt  # which was meant for this run as well
+
+
+def _report(start, polished):
+    return StartReport(
+        name=start.name,
+        initial=start.initial,
+        objective=start.point.objective,
+        criticality=start.point.criticality,
+        n_iter=start.n_iter,
+        polished=polished,
+        w=start.point.w,
+    )

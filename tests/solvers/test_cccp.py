@@ -15,9 +15,9 @@ from structsvm_papk.errors import DegenerateOptimumWarning
 from structsvm_papk.oracles import empirical_risk
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk, Ties, logistic_regression
 from structsvm_papk.rankers.ranker import PAPKRanker
+from structsvm_papk.solvers import descent
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
-from structsvm_papk.solvers.descent import Descent
 from structsvm_papk.solvers.oracle import MajorisedOracle
 from structsvm_papk.solvers.result import Status
 from structsvm_papk.surrogates import make_surrogate
@@ -148,8 +148,8 @@ def test_over_many_lists_starts_race_and_one_is_polished(name, seed, monkeypatch
         ends = [report.objective for report in raced.starts if report.w.any()]
         (winner,) = (report for report in raced.starts if report.polished)
         assert sorted(ends)[1] < winner.initial
-    # slides that lead nowhere are given up, and nothing is lost
-    monkeypatch.setattr(Descent, "_leads_nowhere", lambda *_: False)
+    # descents that promise little are given up, and nothing is lost
+    monkeypatch.setattr(descent, "_promises_little", lambda *_: False)
     whole = solver.solve(risk)
     assert raced.objective <= 1.001 * whole.objective
     for one, other in zip(raced.starts, whole.starts, strict=True):
