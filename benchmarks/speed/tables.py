@@ -8,6 +8,7 @@ tables show what the targets are about; the files have every number.
 
 import argparse
 import re
+from statistics import geometric_mean
 
 from benchmarks.common.markdown import RESULTS, fill, grouped, span, table
 
@@ -156,6 +157,35 @@ def _ramp(row):
     return f"{share:.2f} ({higher:.4f}), {_met(share <= 0.25 and higher <= 1.001)}"
 
 
+def heuristics(found):
+    """Of each heuristic of CCCP: what leaving it out does to time and objective."""
+    usual = [row for row in found if row["quasi_newton"]]
+    few = [row for row in usual if row["users"] < 16]
+    many = [row for row in usual if row["users"] >= 16]
+    alone = [row for row in found if not row["quasi_newton"]]
+    columns = {
+        f"few lists, {len(few)} problems": few,
+        f"many lists, {len(many)}": many,
+        f"no quasi-Newton steps, {len(alone)}": alone,
+    }
+    labels = list(dict.fromkeys(label for row in found for label in row["runs"]))[1:]
+    yield from table(("without", *columns), [
+        [label, *(_without(label, rows) for rows in columns.values())] for label in labels
+    ])  # fmt: skip
+
+
+def _without(label, rows):
+    """Time as a multiple, and on how many problems the objective is lower or higher by 1e-4."""
+    pairs = [(row["runs"][label], row["runs"]["all"]) for row in rows if label in row["runs"]]
+    if not pairs:
+        return ""
+    times = geometric_mean(run["seconds"] / whole["seconds"] for run, whole in pairs)
+    changes = [run["objective"] / whole["objective"] - 1 for run, whole in pairs]
+    lower = sum(change < -1e-4 for change in changes)
+    higher = sum(change > 1e-4 for change in changes)
+    return f"{times:.2f}; {lower} lower, {higher} higher"
+
+
 def out_of_core(found):
     head = ("fit", "memory used / budget, MB", "passes", "fit, s", "times in memory",
             "of the computing thread", "a whole pass, s")  # fmt: skip
@@ -228,6 +258,7 @@ TABLES = {
     "rows": ("row_skipping.json", row_skipping),
     "dual_ascent": ("dual_ascent.json", dual_ascent),
     "ramps": ("ramps.json", ramps),
+    "heuristics": ("heuristics.json", heuristics),
 }
 TABLES_OF_SCALE = {
     "out-of-core": ("out_of_core.json", out_of_core),

@@ -34,8 +34,8 @@ from structsvm_papk.solvers.result import Progress, SolverResult, Status
 from structsvm_papk.solvers.solver import Run, Solver, digest_of, finite_start
 
 _INNER_ITERATIONS = 500
-_STEPS = (10.0,)  # the continuation where starts do not race
-_SMOOTH = 16  # blocks from which on a mean of them is nearly smooth
+_STEPS = (10.0,)  # the continuation where starts do not race: a third more time, 1% lower ends
+_SMOOTH = 16  # blocks from which on a mean of them is nearly smooth; to race saves a fifth
 _SAME = 1e-13  # objectives that differ by less, relatively
 _AT_ZERO = (
     "The point is w = 0, from which no start led away: the risk may have no better one. Try other "
@@ -291,7 +291,7 @@ class _Run(Run[CCCPResult]):
         else:
             self._descend(best, self.config.tol)
         # 4. where scores tie, majorants that break the ties otherwise may lead on
-        while self._may_have_ties(best.point) and self.stop is None:
+        while self._ties_may_lead_on(best.point):
             self.keep(break_ties(self.problem, best.point, self))
             if best.point.status is not None:
                 break
@@ -300,7 +300,7 @@ class _Run(Run[CCCPResult]):
 
     def result(self, status, notes):
         best = self._best()
-        if best.point.lower_bound > -np.inf and status is Status.CRITICAL:
+        if best.point.exact and status is Status.CRITICAL:
             status = Status.CONVERGED  # the majorant was the risk: its bound certifies
         self.best_w = best.point.w
         self.best = best.point.objective
@@ -367,10 +367,10 @@ class _Run(Run[CCCPResult]):
         config = self.config
         self.keep(follow_majorants(self.problem, start.point, self, config.tol, config.max_iter))
 
-    def _may_have_ties(self, point):
-        """A critical point may; not where the majorant is the risk itself, which is convex then."""
-        exact = point.lower_bound > -np.inf
-        return point.status is Status.CRITICAL and not exact and self.config.max_ties > 0
+    def _ties_may_lead_on(self, point):
+        """From a critical point; not where the risk is convex."""
+        tries = self.config.max_ties > 0 and self.stop is None
+        return tries and point.status is Status.CRITICAL and not point.exact
 
     def _best(self):
         """The lowest start; the first of those that differ by rounding alone."""
