@@ -25,7 +25,7 @@ from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.user_scaling import scaled_lists
 from structsvm_papk.errors import InputError, check_number
 from structsvm_papk.files.model import Model, load_model
-from structsvm_papk.oracles.list_risk import ListRisk
+from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.propositions.optimising import list_risks
 from structsvm_papk.rankers import PAPKRanker
 from structsvm_papk.solvers.result import SolverResult, Status
@@ -288,7 +288,7 @@ def _of_new_users(
     if model.scale_rule is not None:
         lists = lists.scaled_by(lists.variation().scale(ScaleRule(model.scale_rule)))
     surrogate = make_surrogate(model.surrogate, model.k, model.depth)
-    risk = ListRisk(surrogate, lists, policy)
+    risk = EmpiricalRisk(surrogate, lists, policy)
     answer = bounds.stability(risk, _result_of(model, risk.column_scale))
     users = risk.data
     sizes = int(users.n_pos.sum()), int(users.n_neg.sum()), model.k * users.n_users
@@ -342,7 +342,7 @@ def _searched(lists: RankingData, model: Model, policy: str) -> _Answer:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 result = ranker.fit_lists(lists).result_
-            risk = ListRisk(ranker.make_surrogate(), lists, policy)
+            risk = EmpiricalRisk(ranker.make_surrogate(), lists, policy)
             found.append((bounds.stability(risk, result), depth))
     found.sort(key=lambda pair: pair[0].bound)
     rows = [

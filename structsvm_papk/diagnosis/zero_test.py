@@ -48,7 +48,7 @@ from structsvm_papk.diagnosis.convex_test import (
 )
 from structsvm_papk.errors import InputError, check_number, check_type
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk, logistic_regression
-from structsvm_papk.oracles.list_risk import ListRisk
+from structsvm_papk.oracles.list_risk import ListRisk, runs_of_users
 from structsvm_papk.oracles.partitioned import PartitionedRisk
 from structsvm_papk.solvers.cut_model import default_blocks
 from structsvm_papk.surrogates import SURROGATES as ALL_SURROGATES
@@ -245,9 +245,8 @@ def _with_distance(risk: EmpiricalRisk, test: ZeroTest, direction: Array) -> Zer
 def _slopes_of_blocks(risk: EmpiricalRisk) -> Callable[[Array], Array]:
     """Support points as sums over blocks of users: few, for the least squares of `bundle_test`."""
     n_blocks = min(default_blocks(risk), 2 * risk.n_features + 32)
-    n_threads = risk.n_threads
-    blocks = ListRisk(risk.surrogate, risk.data, "cap", n_blocks, n_threads, skip_rows=False)
-    return Slopes(blocks).of_blocks
+    bounds = runs_of_users(risk.data.indptr, n_blocks)
+    return Slopes(ListRisk(risk.surrogate, risk.data, bounds, risk.n_threads)).of_blocks
 
 
 def falls_along(risk: EmpiricalRisk, w: Array) -> bool:

@@ -22,8 +22,10 @@ from structsvm_papk._version import __version__
 from structsvm_papk.data.partitions import ArrayPartition
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError, OracleFailure, as_names, check_number, whole_number
-from structsvm_papk.oracles.list_risk import ListRisk, Partition, sampled, users_needed
-from structsvm_papk.oracles.partitioned import PartitionedRisk, Summary, summarise
+from structsvm_papk.oracles.list_risk import Partition, users_needed
+from structsvm_papk.oracles.partitioned import PartitionedRisk
+from structsvm_papk.oracles.parts import Parts, Summary, summarise
+from structsvm_papk.oracles.thresholds import DEFAULTS, Thresholds
 from structsvm_papk.solvers.solver import seconds_left
 
 if TYPE_CHECKING:
@@ -55,6 +57,8 @@ class DaskRisk(PartitionedRisk):
         Seconds to wait for a worker.
     user_weight : {'equal', 'positives'}, optional
         Instead of the partitions' own weights.
+    thresholds : Thresholds
+        As for `EmpiricalRisk`.
 
     Attributes
     ----------
@@ -80,6 +84,8 @@ class DaskRisk(PartitionedRisk):
         retries: int = 5,
         patience: float = 60.0,
         user_weight: str | None = None,
+        *,
+        thresholds: Thresholds = DEFAULTS,
     ) -> None:
         partitions = as_names("partitions", partitions)
         check_number("patience", patience, above=0)
@@ -88,22 +94,10 @@ class DaskRisk(PartitionedRisk):
             raise TypeError(f"client must be a dask.distributed.Client, got {client!r}")
         if not len(partitions):
             raise InputError("there is no partition")
-        *needed, policy = users_needed(surrogate, policy)
-        parts = _DaskParts(partitions, client, (*needed, user_weight), retries, patience)
-        if surrogate.is_custom:
-            parts.check_sent(surrogate)
-        super().__init__(surrogate, parts, policy)
-
-    def _make_sample(self) -> ListRisk | None:
-        """As `ListRisk.sample`, in this process, for which many workers do not wait for long."""
-        n_bytes, parts = 8 * self.n_features * self._n_rows, self.parts
-        step = max(20, 10 * parts.n_threads, n_bytes // _SAMPLE_BYTES)
-        step = sampled(self.n_users, self._n_rows, self.n_features, step)
-        if not self.convex or step is None or n_bytes // step > 4 * _SAMPLE_BYTES:
-            return None
-        if parts.sample is None:
-            parts.sample = self._every_nth(step)
-        return ListRisk(self.surrogate, parts.sample.scaled_by(self.column_scale), "cap")
+        parts = _DaskParts(
+            surrogate, policy, partitions, client, user_weight, retries, patience, thresholds
+        )
+        super().__init__(surrogate, parts)
 
 
 def connect(address: str | None = None, **options: Any) -> Client:
@@ -187,27 +181,51 @@ class _Held:
         return self.loaded, self.summary.fingerprint, result
 
 
-class _DaskParts:
-    """Partitions on the workers, for `PartitionedRisk`."""
+class _DaskParts(Parts):
+    """Partitions on the workers."""
 
-    def __init__(self, partitions, client, users, retries, patience):
-        self.notes = []
-        self.client, self._partitions, self._users = client, partitions, users
+    def __init__(
+        self, surrogate, policy, partitions, client, user_weight, retries, patience, thresholds
+    ):
+        *needed, policy = users_needed(surrogate, policy)
+        self.notes: list[str] = []
+        self.client = client
+        self._partitions = partitions
+        self._how_used = (*needed, user_weight)
         self._address = client.scheduler.address
-        self._retries, self._patience = retries, patience
-        self._answered, self._loaded, self.sample = False, None, None
+        self._retries = retries
+        self._patience = patience
+        self._answered = False
+        self._loaded = None
+        self._sample = None
         self._check_packages()
-        self.n_threads = sum(self._patiently(client.nthreads).values())
+        self._n_worker_threads = sum(self._patiently(client.nthreads).values())
         self._name = f"load-partition-{uuid4().hex[:8]}"
         self._held = [self._place(p) for p in range(len(partitions))]
-        self.summaries = self._repeated(self._first_load)
-        self._used = [p for p, each in enumerate(self.summaries) if each.exclusions.n_used]
+        summaries = self._repeated(self._first_load)
+        self._with_users = [p for p, each in enumerate(summaries) if each.exclusions.n_used]
+        if surrogate.is_custom:
+            self.check_sent(surrogate)
+        super().__init__(summaries, surrogate, policy, thresholds)
+
+    def sample_lists(self, surrogate):
+        """The lists of few of the users, for which many workers do not wait for long."""
+        n_bytes = 8 * self.n_features * self.n_rows
+        n_users = self.exclusions.n_used
+        least = self.thresholds.sample_every
+        wanted = max(least, 10 * self._n_worker_threads, n_bytes // _SAMPLE_BYTES)
+        step = self.thresholds.sample_step(n_users, self.n_rows, self.n_features, wanted)
+        if step is None or n_bytes // step > 4 * _SAMPLE_BYTES:
+            return None
+        if self._sample is None:
+            self._sample = self.every_nth(step)
+        return self._sample
 
     def run(self, task, shares):
         """The task's result for each partition with users; notes which were loaded again."""
         answers = self._repeated(partial(self._ask, task, shares))
         self._answered = True
-        for p, (_, fingerprint, _) in zip(self._used, answers, strict=True):
+        for p, (_, fingerprint, _) in zip(self._with_users, answers, strict=True):
             if fingerprint != self.summaries[p].fingerprint:
                 raise OracleFailure(
                     f"partition {p} ({self._partitions[p]}) had to be loaded again and holds other "
@@ -258,10 +276,10 @@ class _DaskParts:
         """A future of a partition on some worker."""
         partition = self._partitions[p]
         if isinstance(partition, ArrayPartition):
-            held = _hold(partition, *self._users)
+            held = _hold(partition, *self._how_used)
             return self._patiently(self.client.scatter, held, hash=False)
         key = f"{self._name}-{p}"
-        return self.client.submit(_hold, partition, *self._users, key=key, pure=False)
+        return self.client.submit(_hold, partition, *self._how_used, key=key, pure=False)
 
     def _first_load(self):
         try:
@@ -320,10 +338,10 @@ class _DaskParts:
         """The futures of partitions with users, when all are loaded."""
         from distributed import wait as finished
 
-        held = [self._held[p] for p in self._used]
+        held = [self._held[p] for p in self._with_users]
         if any(future.status != "finished" for future in held):
             self._patiently(finished, held)
-        for p, future in zip(self._used, held, strict=True):
+        for p, future in zip(self._with_users, held, strict=True):
             if future.status == "error":
                 raise OracleFailure(f"partition {p} cannot be loaded again: {future.exception()}")
         return held

@@ -7,34 +7,26 @@ S is a surrogate, which sees the scores ``X_u w`` of user u only, and v_u the us
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data import features
 from structsvm_papk.data.features import Origins, rounding_bound
 from structsvm_papk.data.ranking_data import RankingData, check_policy, checked_weights
-from structsvm_papk.errors import InputError, check_type, whole_number
+from structsvm_papk.errors import InputError, check_type
 from structsvm_papk.files.fingerprint import fingerprint_of
-from structsvm_papk.oracles.short_lists import ShortLists
-from structsvm_papk.solvers.oracle import BlockOracle, Cuts, LineOracle
+from structsvm_papk.solvers.oracle import BlockOracle, Cuts, LineOracle, Oracle
 from structsvm_papk.solvers.rounding import EPS, Rounding, error_of_sum
 from structsvm_papk.surrogates._kernels import tangent_intercepts
 from structsvm_papk.surrogates.base import Surrogate, check_scores
 
 CHUNK_ROWS = 1 << 16
-_SAMPLED = 20  # one user of so many
-_USERS_PER_FEATURE = 5
-_WORTH = 16  # rows for each one that is wanted, below which a full pass is as good
-_FEW_FEATURES = 8  # a bound costs about as much memory traffic as two features
-_MANY_ROWS = 100_000  # below, a solve is too short for anything beside it
 
 
 class Tangents(NamedTuple):
@@ -65,92 +57,57 @@ class Partition(NamedTuple):
     cache: dict[str, Any] | None
 
 
-class ListRisk(BlockOracle):
-    """What a cutting plane asks for; `EmpiricalRisk` has the same parameters and attributes."""
+class ListRisk(LineOracle):
+    """The risk of users' lists in memory: what scores them and pulls subgradients back.
+
+    Blocks are runs of consecutive users. Each block's rows are added up in chunks that end at fixed
+    places, whatever the number of threads.
+
+    Parameters
+    ----------
+    surrogate : Surrogate
+    data : RankingData
+        Of users that all have a positive and a negative.
+    user_bounds : ndarray of int64, shape (n_blocks + 1,)
+        Bounds of the runs of users, see `runs_of_users`.
+    n_threads : int
+        Threads that share the work.
+    sample : Oracle, optional
+        A risk like this one of few of the users.
+    """
 
     def __init__(
         self,
         surrogate: Surrogate,
         data: RankingData,
-        policy: str = "cap",
-        n_blocks: int = 1,
+        user_bounds: Array,
         n_threads: int = 1,
-        skip_rows: bool = True,
+        sample: Oracle | None = None,
     ) -> None:
-        check_type("data", data, RankingData, "a RankingData")
-        n_blocks = whole_number("n_blocks", n_blocks)
-        n_threads = whole_number("n_threads", n_threads)
-        needed, setting, policy = users_needed(surrogate, policy)
         self.surrogate = surrogate
         self.convex = surrogate.convex
-        self.exclusions = data.exclusions(needed, setting)
-        self.data = data.usable(needed, policy, setting)
+        self.data = data
+        self.n_features = data.n_features
+        self.n_users = data.n_users
+        self.column_scale = data.column_scale
         self.n_threads = n_threads
-        self.skip_rows = skip_rows
-        self.n_features = self.data.n_features
-        self.n_users = self.data.n_users
-        self.column_scale = self.data.column_scale
-        weight = self.data.user_weight
-        self._total = self.n_users if weight is None else weight.sum()
-        self._split_at(_split_users(self.data.indptr, n_blocks))
-
-    def _split_at(self, user_bounds):
-        """Let the blocks be the runs of users between these bounds."""
-        self._rounding: Rounding | None = None
         self.user_bounds = user_bounds
         self.n_blocks = user_bounds.size - 1
         self.layout = f"users {user_bounds.tolist()}"
+        self.sample = sample
+        weight = data.user_weight
+        self._total = data.n_users if weight is None else weight.sum()
         self.edges, self._block_starts = _split_rows(
-            self.data.indptr[self.user_bounds], max(CHUNK_ROWS, 4 * self.n_features)
+            data.indptr[user_bounds], max(CHUNK_ROWS, 4 * data.n_features)
         )
-
-    def in_runs(self, user_bounds: Array) -> ListRisk:
-        """The same risk with other runs of users for its blocks; it counts its own rows."""
-        split = copy.copy(self)
-        split._split_at(user_bounds)
-        return split
 
     def __str__(self) -> str:
         return f"surrogate {self.surrogate.name!r}"
 
     def with_blocks(self, n_blocks: int) -> BlockOracle:
-        """Return an oracle of this risk for one solve, with `n_blocks` cuts an evaluation.
-
-        Blocks are runs of users, or parts of a single user's list where its terms are known. The
-        oracle may remember scores from one evaluation to the next (`short_lists`).
-        """
-        short = self._short_lists()
-        if self.n_users == 1 and n_blocks > 1:
-            one_list = self._blocks_of_one_list(n_blocks, short)
-            if one_list is not None:
-                return one_list
-        if short is not None:
-            return _OnShortLists(self, short, n_blocks)
-        return self.in_runs(_split_users(self.data.indptr, n_blocks))
-
-    def _short_lists(self) -> ShortLists | None:
-        """What leaves rows out that provably do not count, where that is allowed and pays."""
-        # a risk that is not convex is asked for majorants, which are made of all rows
-        if not (self.skip_rows and self.convex):
-            return None
-        X = self.data.X
-        values_per_row = X.nnz / X.shape[0] if sparse.issparse(X) else self.n_features
-        if not skipping_pays(self.surrogate, self.data.n_neg, values_per_row):
-            return None
-        return ShortLists(self.data, self.surrogate, self._map)
-
-    def _blocks_of_one_list(self, n_blocks: int, short: ShortLists | None) -> BlockOracle | None:
-        """A single user's list in blocks of its terms, or None."""
-        return None
-
-    @cached_property
-    def sample(self) -> ListRisk | None:  # type: ignore[override]
-        """The risk of few of the users, enough for the curvature, where there are many."""
-        data = self.data
-        step = sampled(data.n_users, data.rows.size, data.n_features)
-        if step is None:
-            return None
-        return ListRisk(self.surrogate, data.every_nth(step), "cap", 1, self.n_threads)
+        """The same risk in about `n_blocks` runs of users."""
+        bounds = runs_of_users(self.data.indptr, n_blocks)
+        return ListRisk(self.surrogate, self.data, bounds, self.n_threads, self.sample)
 
     def score_terms(self) -> Array:
         """How many scores of each user a sum of the surrogate may have."""
@@ -258,9 +215,11 @@ class ListRisk(BlockOracle):
 
     def rounding(self) -> Rounding:
         """What rounding of scores and slopes can do at any w, see `Rounding`."""
-        if self._rounding is None:
-            self._rounding = self.rounding_of(self._longest_sum())
         return self._rounding
+
+    @cached_property
+    def _rounding(self) -> Rounding:
+        return self.rounding_of(self._longest_sum())
 
     def rounding_of(self, longest_sum: int) -> Rounding:
         """`rounding`, if at most so many rows are added up one after the other in a slope."""
@@ -315,110 +274,16 @@ class ListRisk(BlockOracle):
         """``task(lo, hi)`` on consecutive ranges that end at bounds, a few for each thread."""
         n_ranges = min(bounds.size - 1, 1 if self.n_threads == 1 else 4 * self.n_threads)
         ends = bounds[np.linspace(0, bounds.size - 1, n_ranges + 1).astype(np.int64)]
-        self._map(task, list(pairwise(ends.tolist())))
+        self.map(task, list(pairwise(ends.tolist())))
 
-    def _map(self, task, arguments):
+    def map(self, task: Callback, arguments: Sequence[tuple[Any, ...]]) -> None:
+        """``task(*each)`` for each of the arguments, on the threads."""
         if self.n_threads == 1 or len(arguments) == 1:
-            for args in arguments:
-                task(*args)
+            for each in arguments:
+                task(*each)
             return
         with ThreadPoolExecutor(self.n_threads) as pool:
-            list(pool.map(lambda args: task(*args), arguments))
-
-
-class OtherCuts(BlockOracle):
-    """A risk of lists that one solve asks for other cuts than one for each run of users.
-
-    What it says of itself is what the risk says.
-    """
-
-    def __init__(self, risk: ListRisk) -> None:
-        self.risk = risk
-        self.n_features = risk.n_features
-        self.convex = risk.convex
-
-    def __str__(self) -> str:
-        return str(self.risk)
-
-    @property
-    def sample(self) -> ListRisk | None:  # type: ignore[override]
-        """The risk of few of the users."""
-        return self.risk.sample
-
-    def fingerprint(self) -> str:
-        """That of the risk: how it is cut does not count."""
-        return self.risk.fingerprint()
-
-    def column_text(self, f: int) -> str:
-        """A column with its mean and spread, for messages."""
-        return self.risk.column_text(f)
-
-    def rounding(self) -> Rounding:
-        """What rounding of scores and slopes can do at any w, see `Rounding`."""
-        return self.risk.rounding()
-
-
-class _OnShortLists(OtherCuts, LineOracle):
-    """A risk that is evaluated on the rows that decide it; line searches take them all."""
-
-    def __init__(self, risk: ListRisk, short: ShortLists, n_blocks: int) -> None:
-        surrogate = risk.surrogate.on_counted_lists()
-        self._short = short
-        self._on_short = ListRisk(surrogate, short.data, "cap", n_blocks, risk.n_threads)
-        super().__init__(risk.in_runs(self._on_short.user_bounds))
-        self.n_blocks = self._on_short.n_blocks
-        self.layout = self._on_short.layout
-
-    @property
-    def user_bounds(self) -> Array:
-        """Bounds of the runs of users that the blocks are."""
-        return self.risk.user_bounds
-
-    @property
-    def rows_scored(self) -> int:  # type: ignore[override]
-        """Rows scored so far, by evaluations and by line searches."""
-        return self.risk.rows_scored + self._short.n_visits
-
-    def scores(self, w: Array) -> Array:
-        """``X @ w`` at the list positions, all of them."""
-        return self.risk.scores(w)
-
-    def along(self, scores: Array, direction: Array) -> Callback:
-        """``t -> (R, dR/dt)`` at ``scores + t * direction``."""
-        return self.risk.along(scores, direction)
-
-    def cuts_from_scores(self, w: Array, scores: Array) -> Cuts:
-        """The cuts of the runs of users, for scores that are known already."""
-        return self.risk.cuts_from_scores(w, scores)
-
-    def slopes(self, coef: Array) -> Array:
-        """Weighted mean over the users of ``X_u' coef_u``, block by block."""
-        return self.risk.slopes(coef)
-
-    def blocks(self, w: Array) -> tuple[Array, Array]:
-        """Value and a subgradient of each block's share of the risk."""
-        cuts: Any = self.cuts(w)
-        return cuts.values, cuts.slopes
-
-    def cuts(self, w: Array) -> Cuts:
-        """The cuts of an evaluation at w, one for each block; see `Cuts`."""
-        return self._on_short.cuts_from_scores(w, self._short.at(w))
-
-
-def sampled(n_users: int, n_rows: int, n_features: int, step: float = _SAMPLED) -> int | None:
-    """Every how many users one is in `ListRisk.sample`, or None.
-
-    `step`, or less where features would be left with too few users.
-    """
-    most = n_users // (_USERS_PER_FEATURE * n_features)
-    return None if n_rows < _MANY_ROWS or most < _SAMPLED else int(min(step, most))
-
-
-def skipping_pays(surrogate: Surrogate, n_neg: Array, per_row: float) -> bool:
-    """Whether `ShortLists` are allowed, and can be faster; `per_row` are the values of a row."""
-    if not surrogate.top_negatives_only or per_row < _FEW_FEATURES:
-        return False
-    return bool(n_neg.sum() >= _WORTH * surrogate.negatives_counted(n_neg).sum())
+            list(pool.map(lambda each: task(*each), arguments))
 
 
 def users_needed(surrogate: Surrogate, policy: str) -> tuple[int, str, str]:
@@ -444,7 +309,7 @@ def refuse_deeper_than_all(surrogate: Surrogate, most: int) -> None:
         )
 
 
-def _split_users(indptr, n_blocks):
+def runs_of_users(indptr: Array, n_blocks: int) -> Array:
     """Bounds of `n_blocks` runs of users, or of one for each user, with about equally many rows."""
     n_users = indptr.size - 1
     count = np.arange(min(n_blocks, n_users) + 1)

@@ -3,150 +3,207 @@
     R(w) = sum_p v_p R_p(w) / sum_p v_p
 
 over partitions p whose users weigh v_p together (by default their number). Whoever holds the
-partitions evaluates them; the sums run in the order of the partitions, so that the result does not
-depend on who was faster.
+partitions evaluates them (`Parts`); the sums run in the order of the partitions, so that the result
+does not depend on who was faster.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
-from structsvm_papk._types import Array
+from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.column_scale import ScaleRule, Variation, check_standardize
-from structsvm_papk.data.features import Spread, rounding_bound
-from structsvm_papk.data.ranking_data import Exclusions, RankingData, checked_weights, refusal
+from structsvm_papk.data.features import rounding_bound
+from structsvm_papk.data.ranking_data import RankingData, checked_weights
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.fingerprint import fingerprint_of
 from structsvm_papk.metrics import evaluate
-from structsvm_papk.oracles.empirical_risk import (
-    Ties,
-    enough_for_starts,
-    warm_starts,
-    ways_to_break,
-)
-from structsvm_papk.oracles.list_risk import (
-    CHUNK_ROWS,
-    ListRisk,
-    Partition,
-    refuse_deeper_than_all,
-)
+from structsvm_papk.oracles.empirical_risk import EmpiricalRisk, warm_starts
+from structsvm_papk.oracles.list_risk import CHUNK_ROWS, ListRisk, Partition, runs_of_users
+from structsvm_papk.oracles.other_cuts import ShortListCuts, ShortListLines, short_lists_of
+from structsvm_papk.oracles.parts import Parts, divided
+from structsvm_papk.oracles.ties import Ties, ways_to_break
 from structsvm_papk.solvers.oracle import BlockOracle, Cuts, Majorant, MajorisedOracle
 from structsvm_papk.solvers.rounding import EPS, Rounding
 from structsvm_papk.surrogates import Surrogate
 
 
-@dataclass(frozen=True)
-class Summary:
-    """What the risk has to know of a partition without its rows."""
+class Frozen(NamedTuple):
+    """Where a majorant touches the risk, in the columns' own units, and how ties break there."""
 
-    most_negatives: int
-    exclusions: Exclusions
-    first_excluded: str  # what is wrong with that user
-    variation: Variation  # of the rows of all users
-    n_rows: int = 0  # from here on of those that can be used
-    n_pos: Any = ()  # numbers of positives that occur, and what the users with as many weigh
-    weights: Any = ()
-    fingerprint: str = ""
-    spread: Spread | None = None
-    total_positives: int = 0
-    weight: float = 0.0
-    squared_weight: float = 0.0  # sum of the squares
+    point: Array
+    direction: Array | None = None
+
+    def key(self) -> list[Array]:
+        """What tells one majorant from another."""
+        return [self.point] if self.direction is None else [self.point, self.direction]
 
 
-def summarise(
-    data: RankingData, needed: int, setting: str = "k", user_weight: str | None = None
-) -> tuple[RankingData | None, Summary]:
-    """The users of a partition that can be used, None for none, and the `Summary`."""
-    if user_weight is not None:
-        data = data.weighted(user_weight)
-    exclusions = data.exclusions(needed, setting)
-    of_all = Summary(
-        most_negatives=data.most_negatives,
-        exclusions=exclusions,
-        first_excluded=data.name_first(exclusions),
-        variation=data.variation(),
-    )
-    if not exclusions.n_used:
-        return None, of_all
-    used = data.usable(needed)
-    weight = np.ones(used.n_users) if used.user_weight is None else used.user_weight
-    n_pos, place = np.unique(used.n_pos, return_inverse=True)
-    return used, replace(
-        of_all, n_rows=used.rows.size, n_pos=n_pos, weights=np.bincount(place, weight),
-        fingerprint=used.fingerprint(), spread=used.spread(), weight=float(weight.sum()),
-        total_positives=used.total_positives, squared_weight=float(np.square(weight).sum()),
-    )  # fmt: skip
+class PartsRisk(BlockOracle):
+    """The risk of lists in parts, or a majorant of it: what asks for cuts and adds them up.
 
+    Blocks are of consecutive users; every part has a share of them in proportion to its rows.
 
-class PartitionedRisk(BlockOracle, MajorisedOracle):
-    """An oracle like `EmpiricalRisk`, over partitions that someone else holds.
-
-    `parts` has ``summaries``, one `Summary` each; ``notes`` on what went wrong and was put right;
-    and ``run(task, shares)``, which yields what the task gives of a `Partition` with its share, for
-    each partition with users, in order. Blocks are of consecutive users; every partition has a
-    share of them in proportion to its rows. `exclusions` numbers the users through the partitions.
+    Parameters
+    ----------
+    surrogate : Surrogate
+    parts : Parts
+    column_scale : ndarray of shape (n_features,), optional
+        What the columns are divided by; by default they are taken as they are.
+    n_blocks : int
+        About how many cuts an evaluation gives.
+    frozen : Frozen, optional
+        Where a majorant touches the risk; by default it is the risk itself.
     """
 
-    _most_sampled: float = np.inf  # rows that starts may be made of
-    _frozen: Frozen | None = None  # where a majorant touches the risk
-
-    def __init__(self, surrogate: Surrogate, parts: Any, policy: str = "cap") -> None:
+    def __init__(
+        self,
+        surrogate: Surrogate,
+        parts: Parts,
+        column_scale: Array | None = None,
+        n_blocks: int = 1,
+        frozen: Frozen | None = None,
+    ) -> None:
         self.surrogate = surrogate
-        self.convex = surrogate.convex
         self.parts = parts
-        self.exclusions = _joined([each.exclusions for each in parts.summaries])
-        self.n_users = self.exclusions.n_used  # in the mean
-        self.most_negatives = max(each.most_negatives for each in parts.summaries)  # of any user
-        if not self.n_users:
-            refuse_deeper_than_all(surrogate, self.most_negatives)
-            raise InputError(f"no user can be used: {self.exclusions}")
-        if policy == "raise" and self.exclusions.n_excluded:
-            first = next(each.first_excluded for each in parts.summaries if each.first_excluded)
-            raise InputError(refusal(first, self.exclusions))
-        widths = {each.variation.deviation.size for each in parts.summaries}
-        if len(widths) > 1:
-            raise InputError(f"partitions differ in their number of features: {sorted(widths)}")
-        self.n_features = widths.pop()
-        self._used = [each for each in parts.summaries if each.exclusions.n_used]
-        self._total = sum(each.weight for each in self._used)
-        self._n_rows = sum(each.n_rows for each in self._used)
-        self.column_scale: Array | None = None
-        self.scale_rule: ScaleRule | None = None
-        self._rounding: Rounding | None = None
-        self._has_sample = False
-        self._sample: ListRisk | None = None
-        self._split(1)
+        self.column_scale = column_scale
+        self.frozen = frozen
+        self.convex = surrogate.convex or frozen is not None
+        self.n_features = parts.n_features
+        self._division = divided(parts.used, n_blocks)
+        self.n_blocks = self._division.n_blocks
+        self.layout = self._division.layout
 
     def __str__(self) -> str:
         return f"surrogate {self.surrogate.name!r} over partitions"
+
+    @property
+    def notes(self) -> tuple[str, ...]:  # type: ignore[override]
+        """What went wrong on the way and was put right, for the solver's result."""
+        return tuple(self.parts.notes)
+
+    def with_blocks(self, n_blocks: int) -> BlockOracle:
+        """The same as an oracle of about `n_blocks` cuts an evaluation."""
+        return PartsRisk(self.surrogate, self.parts, self.column_scale, n_blocks, self.frozen)
+
+    def fingerprint(self) -> str:
+        """SHA-256 of surrogate, k, data and what is frozen. Blocks do not count."""
+        scale = () if self.column_scale is None else (self.column_scale,)
+        data = [each.fingerprint for each in self.parts.used]
+        risk = fingerprint_of(*self.surrogate.settings(), *data, *scale)
+        if self.frozen is None:
+            return risk
+        return fingerprint_of(risk, "majorant", *self.frozen.key())
+
+    def blocks(self, w: Array) -> tuple[Array, Array]:
+        """Value and a subgradient of each block's share of the risk."""
+        cuts: Any = self.cuts(w)
+        return cuts.values, cuts.slopes
+
+    def cuts(self, w: Array) -> Cuts:
+        """The cuts of an evaluation at w, one for each block; see `Cuts`."""
+        values = np.zeros(self.n_blocks)
+        intercepts = np.zeros(self.n_blocks)
+        errors = np.zeros(self.n_blocks)
+        slopes = np.zeros((self.n_blocks, self.n_features))
+        point = self.in_own_units(w)
+        task = partial(_cuts, surrogate=self.surrogate, w=point, frozen=self.frozen)
+        n_done = 0
+        steeper = 1.0
+        results = self.on_each_part(task)
+        for summary, (n_scored, part) in zip(self.parts.used, results, strict=True):
+            self.rows_scored += n_scored
+            weight = summary.weight / self.parts.weight
+            blocks = self._division.block_of[n_done : n_done + part.values.size]
+            values[blocks] += weight * part.values
+            slopes[blocks] += weight * part.slopes
+            intercepts[blocks] += weight * part.intercepts
+            errors[blocks] += weight * part.errors
+            n_done += part.values.size
+            steeper = max(steeper, part.steeper)
+        # what adding up the partitions may lose comes on top
+        errors += len(self.parts.used) * EPS * (np.abs(values) + np.abs(intercepts))
+        if self.column_scale is not None:
+            slopes /= self.column_scale
+        return Cuts(
+            value=float(values.sum()),
+            slopes=slopes,
+            intercepts=intercepts,
+            point=w,
+            errors=errors,
+            steeper=steeper,
+            values=values,
+        )
+
+    def on_each_part(self, task: Callback) -> Iterator[Any]:
+        """What a task gives of each `Partition`, in the columns' own units."""
+        yield from self.parts.run(task, self._division.shares)
+
+    def rounding(self) -> Rounding:
+        """What rounding of scores and slopes can do at any w, see `Rounding`."""
+        return self._rounding
+
+    @cached_property
+    def _rounding(self) -> Rounding:
+        scores = np.zeros(self.n_features)
+        slopes = np.zeros(self.n_features)
+        used = self.parts.used
+        for each in used:
+            l1_bound = self.surrogate.l1_bound(each.n_pos) @ each.weights / self.parts.weight
+            chain = min(each.n_rows, 2 * CHUNK_ROWS) + each.n_rows // CHUNK_ROWS + len(used)
+            shifted = self.surrogate.shift_invariant and each.spread.from_origins
+            bound = rounding_bound(each.spread, shifted, l1_bound, chain)
+            scores += bound.scores
+            slopes += bound.slopes
+        return Rounding(scores, slopes).scaled(self.column_scale)
+
+    def in_own_units(self, w: Array) -> Array:
+        """Checked weights in the units of X."""
+        w = checked_weights(w, self.n_features)
+        return w if self.column_scale is None else w / self.column_scale
+
+
+class PartitionedRisk(PartsRisk, MajorisedOracle):
+    """An oracle like `EmpiricalRisk`, over partitions that someone else holds, see `Parts`.
+
+    `exclusions` numbers the users through the partitions.
+    """
+
+    def __init__(
+        self,
+        surrogate: Surrogate,
+        parts: Parts,
+        column_scale: Array | None = None,
+        n_blocks: int = 1,
+        scale_rule: ScaleRule | None = None,
+    ) -> None:
+        super().__init__(surrogate, parts, column_scale, n_blocks)
+        self.scale_rule = scale_rule  # by which `column_scale` was chosen
+        self.exclusions = parts.exclusions
+        self.n_users = parts.exclusions.n_used  # in the mean
+        self.most_negatives = parts.most_negatives
 
     @property
     def data(self) -> RankingData:
         """Refused: what asks for it needs all rows in one place."""
         raise InputError("this needs all data in one place, and the data are in partitions")
 
-    @property
-    def sample(self) -> ListRisk | None:  # type: ignore[override]
-        """The risk of few of the users, where there are many: made once for each scale."""
-        if not self._has_sample:
-            self._sample = self._make_sample()
-            self._has_sample = True
-        return self._sample
-
-    def _make_sample(self) -> ListRisk | None:
-        return None
-
-    @property
-    def notes(self) -> tuple[str, ...]:  # type: ignore[override]
-        """What went wrong on the way and was put right, for the solver's result."""
-        return tuple(self.parts.notes)
+    @cached_property
+    def sample(self) -> EmpiricalRisk | None:  # type: ignore[override]
+        """The risk of few of the users, where there are many."""
+        lists = self.parts.sample_lists(self.surrogate) if self.convex else None
+        if lists is None:
+            return None
+        return EmpiricalRisk(
+            self.surrogate,
+            lists.scaled_by(self.column_scale),
+            n_threads=self.parts.n_threads,
+            thresholds=self.parts.thresholds,
+        )
 
     @property
     def is_sparse(self) -> bool:
@@ -156,12 +213,13 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
     @property
     def effective_users(self) -> float:
         """``(sum v)^2 / sum v^2`` of the weights of the users that are used."""
-        return float(self._total**2 / sum(each.squared_weight for each in self._used))
+        squares = sum(each.squared_weight for each in self.parts.used)
+        return float(self.parts.weight**2 / squares)
 
     @property
     def total_positives(self) -> int:
         """Positives of the users that are used."""
-        return sum(each.total_positives for each in self._used)
+        return sum(each.total_positives for each in self.parts.used)
 
     def deviation(self) -> Array:
         """The deviation of each column within users, known since the data were first read."""
@@ -177,176 +235,73 @@ class PartitionedRisk(BlockOracle, MajorisedOracle):
         if not how:
             return self
         variation = self.variation()
-        other = copy.copy(self)
-        other.scale_rule = variation.rule(how)
-        other.column_scale = variation.scale(other.scale_rule)
-        other._rounding = None
-        other._has_sample = False  # it was made for the other scale
-        return other
+        rule = variation.rule(how)
+        scale = variation.scale(rule)
+        return PartitionedRisk(self.surrogate, self.parts, scale, self.n_blocks, rule)
 
     def with_blocks(self, n_blocks: int) -> BlockOracle:
-        """Return the same risk as an oracle of about `n_blocks` cuts an evaluation."""
-        other = copy.copy(self)
-        other._split(n_blocks)
-        return other
+        """The same risk as an oracle of about `n_blocks` cuts, or of as many as there is room for.
 
-    def fingerprint(self) -> str:
-        """SHA-256 that tells this risk from others: surrogate, k and data. Blocks do not count."""
-        parts = (each.fingerprint for each in self._used)
-        scale = () if self.column_scale is None else (self.column_scale,)
-        return fingerprint_of(*self.surrogate.settings(), *parts, *scale)
-
-    def blocks(self, w: Array) -> tuple[Array, Array]:
-        """Value and a subgradient of each block's share of the risk."""
-        cuts: Any = self.cuts(w)
-        return cuts.values, cuts.slopes
-
-    def cuts(self, w: Array) -> Cuts:
-        """The cuts of an evaluation at w, one for each block; see `Cuts`."""
-        values = np.zeros(self.n_blocks)
-        intercepts = np.zeros(self.n_blocks)
-        errors = np.zeros(self.n_blocks)
-        slopes = np.zeros((self.n_blocks, self.n_features))
-        task = partial(
-            _cuts, surrogate=self.surrogate, w=self._in_own_units(w), frozen=self._frozen
-        )
-        results = self.parts.run(task, self._shares)
-        n_done = 0
-        steeper = 1.0
-        for summary, (n_scored, part) in zip(self._used, results, strict=True):
-            self.rows_scored += n_scored
-            weight = summary.weight / self._total
-            blocks = self._block_of[n_done : n_done + part.values.size]
-            values[blocks] += weight * part.values
-            slopes[blocks] += weight * part.slopes
-            intercepts[blocks] += weight * part.intercepts
-            errors[blocks] += weight * part.errors
-            n_done += part.values.size
-            steeper = max(steeper, part.steeper)
-        # what adding up the partitions may lose comes on top
-        errors += len(self._used) * EPS * (np.abs(values) + np.abs(intercepts))
-        if self.column_scale is not None:
-            slopes /= self.column_scale
-        return Cuts(
-            value=float(values.sum()),
-            slopes=slopes,
-            intercepts=intercepts,
-            point=w,
-            errors=errors,
-            steeper=steeper,
-            values=values,
+        Where all lists together have short lists that pay, it finds these anew at each w.
+        """
+        parts = self.parts
+        n_blocks = int(min(n_blocks, parts.most_blocks))
+        short = parts.short_lists(self.surrogate, self.column_scale) if self.convex else None
+        if short is None:
+            return PartitionedRisk(
+                self.surrogate, parts, self.column_scale, n_blocks, self.scale_rule
+            )
+        return ShortListCuts(
+            self, self.surrogate, short, n_blocks, parts.n_threads, reading=parts.readable
         )
 
-    def on_each_part(self, task: Any) -> Iterator[Any]:
-        """What a task gives of each `Partition`, in the columns' own units."""
-        yield from self.parts.run(task, self._shares)
-
-    def rounding(self) -> Rounding:
-        """What rounding of scores and slopes can do at any w, see `Rounding`."""
-        if self._rounding is not None:
-            return self._rounding
-        scores, slopes = np.zeros((2, self.n_features))
-        for each in self._used:
-            l1_bound = self.surrogate.l1_bound(each.n_pos) @ each.weights / self._total
-            chain = min(each.n_rows, 2 * CHUNK_ROWS) + each.n_rows // CHUNK_ROWS + len(self._used)
-            shifted = self.surrogate.shift_invariant and each.spread.from_origins
-            bound = rounding_bound(each.spread, shifted, l1_bound, chain)
-            scores += bound.scores
-            slopes += bound.slopes
-        self._rounding = Rounding(scores, slopes).scaled(self.column_scale)
-        return self._rounding
-
-    def majorant(self, w: Array) -> PartitionedRisk:
+    def majorant(self, w: Array) -> PartitionedMajorant:
         """A convex majorant of a Ramp or ClippedRamp risk, tight at w; see `majorants`.
 
-        Where nothing stays with the partitions, what is frozen at w is found anew in each of them
-        at every evaluation, at the price of a second product ``X @ w``.
+        Where nothing stays with the partitions, what is frozen at w is computed again in each of
+        them at every evaluation, at the price of a second product ``X @ w``.
         """
-        return _PartitionedMajorant(self, Frozen(self._in_own_units(w)))
+        return PartitionedMajorant(self, Frozen(self.in_own_units(w)))
 
-    def tied_majorants(self, w: Array, alpha: float, limit: int) -> Iterator[PartitionedRisk]:
+    def tied_majorants(self, w: Array, alpha: float, limit: int) -> Iterator[PartitionedMajorant]:
         """Majorants at w with ties broken otherwise, as an iterator; see `Ties`."""
-        point = self._in_own_units(w)
+        point = self.in_own_units(w)
         for v in ways_to_break(partial(self._look_at_ties, point), w, alpha, limit):
-            yield _PartitionedMajorant(self, Frozen(point, self._in_own_units(v)))
+            yield PartitionedMajorant(self, Frozen(point, self.in_own_units(v)))
 
     def _look_at_ties(self, w, directions):
-        directions = [self._in_own_units(v) for v in directions]
+        directions = [self.in_own_units(v) for v in directions]
         task = partial(_look_at_ties, surrogate=self.surrogate, w=w, directions=directions)
-        counts, slopes, keys = zip(*self.parts.run(task, self._shares), strict=True)
-        weighted = zip(self._used, slopes, strict=True)
-        slope = sum(each.weight / self._total * slope for each, slope in weighted)
+        counts, slopes, keys = zip(*self.on_each_part(task), strict=True)
+        weighted = zip(self.parts.used, slopes, strict=True)
+        slope = sum(each.weight / self.parts.weight * slope for each, slope in weighted)
         return sum(counts), slope, [b"".join(each) for each in zip(*keys, strict=True)]
 
     def starts(self, alpha: float, names: Sequence[str] | None = None) -> dict[str, Array]:
-        """Starting points by name, from the rows of some users; see `starts.warm_starts`."""
-        n_rows = self._n_rows
-        n = max(enough_for_starts(n_rows, self.n_features), -(-n_rows // self._most_sampled))
-        lists = self._every_nth(n).scaled_by(self.column_scale)
+        """Starting points by name, from the rows of some users; see `warm_starts`."""
+        parts = self.parts
+        enough = parts.thresholds.start_step(parts.n_rows, self.n_features)
+        in_room = int(np.ceil(parts.n_rows / parts.most_start_rows))
+        lists = parts.every_nth(max(enough, in_room)).scaled_by(self.column_scale)
         return warm_starts(self.surrogate, lists, alpha, names)
-
-    def _every_nth(self, n):
-        """The lists of every n-th user, in this process."""
-        first = np.cumsum([0, *(each.exclusions.n_used for each in self._used[:-1])]).tolist()
-        return _stacked(list(self.parts.run(partial(_every_nth, n=n), first)))
 
     def gain(self, w: Array) -> float:
         """Mean pAp@k gain over the users with k negatives, ties counting as errors."""
-        task = partial(_gains, k=self.surrogate.k, w=self._in_own_units(w))
-        gains = np.concatenate(list(self.parts.run(task, self._shares)))
+        task = partial(_gains, k=self.surrogate.k, w=self.in_own_units(w))
+        gains = np.concatenate(list(self.on_each_part(task)))
         return float(gains.mean()) if gains.size else np.nan
 
-    def _split(self, n_blocks):
-        """Give every partition its blocks; with fewer blocks than partitions they share them."""
-        rows = np.array([each.n_rows for each in self._used])
-        ends = np.cumsum(rows)
-        if n_blocks < rows.size:
-            shares = np.ones_like(rows)
-            middle = (ends - rows / 2) / ends[-1] * n_blocks
-            _, self._block_of = np.unique(middle.astype(np.int64), return_inverse=True)
-        else:
-            shares = np.diff(np.round(ends / ends[-1] * n_blocks).astype(np.int64), prepend=0)
-            shares = np.clip(shares, 1, [each.exclusions.n_used for each in self._used])
-            self._block_of = np.arange(shares.sum())
-        self._shares, self.n_blocks = shares.tolist(), int(self._block_of[-1]) + 1
-        self.layout = fingerprint_of("partitions", shares, self._block_of)
 
-    def _in_own_units(self, w):
-        """Checked weights in the units of X."""
-        w = checked_weights(w, self.n_features)
-        return w if self.column_scale is None else w / self.column_scale
-
-
-class _PartitionedMajorant(PartitionedRisk, Majorant):
-    """A convex risk that is nowhere below another one and tight at one point."""
+class PartitionedMajorant(PartsRisk, Majorant):
+    """A convex risk that is nowhere below another one, and tight where it is frozen."""
 
     def __init__(self, risk: PartitionedRisk, frozen: Frozen) -> None:
+        surrogate = risk.surrogate
         no_rows = np.empty(0, dtype=np.int64)
-        risk.surrogate.majorant(np.empty(0), np.zeros(1, dtype=np.int64), no_rows)  # or refuse
-        super().__init__(risk.surrogate, risk.parts)
-        self.convex = True
-        self.column_scale = risk.column_scale
-        self.scale_rule = risk.scale_rule
-        self._frozen = frozen
-        self._key = frozen.key()
-        self._split(risk.n_blocks)
-        n_pos = np.concatenate([each.n_pos for each in self._used])
-        self.exact = risk.surrogate.is_convex_on(n_pos)
-
-    def fingerprint(self) -> str:
-        """SHA-256 that tells this majorant from those at other points, and from the risk."""
-        return fingerprint_of(super().fingerprint(), "majorant", *self._key)
-
-
-class Frozen(NamedTuple):
-    """Where a majorant touches the risk, in the columns' own units, and how ties break there."""
-
-    point: Array
-    direction: Array | None = None
-
-    def key(self) -> list[Array]:
-        """What tells one majorant from another."""
-        return [self.point] if self.direction is None else [self.point, self.direction]
+        surrogate.majorant(np.empty(0), np.zeros(1, dtype=np.int64), no_rows)  # or refuse
+        super().__init__(surrogate, risk.parts, risk.column_scale, risk.n_blocks, frozen)
+        n_pos = np.concatenate([each.n_pos for each in risk.parts.used])
+        self.exact = surrogate.is_convex_on(n_pos)
 
 
 def _cuts(
@@ -369,43 +324,28 @@ def _cuts(
 
 
 def _oracle(partition: Partition, surrogate: Surrogate, frozen: Frozen | None) -> BlockOracle:
+    """What gives a partition's cuts, or those of its majorant."""
     data = partition.data
     n_threads = partition.n_threads
-    # short lists remember scores from one evaluation to the next, so they need a cache
-    skip_rows = partition.cache is not None
-    risk = ListRisk(surrogate, data, "cap", 1, n_threads, skip_rows)
+    bounds = runs_of_users(data.indptr, partition.share)
+    risk = ListRisk(surrogate, data, bounds, n_threads)
     if frozen is None:
-        return risk.with_blocks(partition.share)
+        # short lists remember scores from one evaluation to the next, so they need a cache
+        short = None if partition.cache is None else short_lists_of(risk)
+        return risk if short is None else ShortListLines(risk, short, partition.share)
     if frozen.direction is None:
         majorant = surrogate.majorant(risk.scores(frozen.point), data.indptr, data.n_pos)
     else:
         majorant = Ties(risk, frozen.point).majorant(frozen.direction)
-    return ListRisk(majorant, data, "cap", partition.share, n_threads)
+    return ListRisk(majorant, data, bounds, n_threads)
 
 
 def _look_at_ties(
     partition: Partition, *, surrogate: Surrogate, w: Array, directions: Any
 ) -> tuple[Array, Array, list[bytes]]:
-    risk = ListRisk(surrogate, partition.data, "cap", 1, partition.n_threads)
+    data = partition.data
+    risk = ListRisk(surrogate, data, runs_of_users(data.indptr, 1), partition.n_threads)
     return Ties(risk, w).look(directions)
-
-
-def _every_nth(partition: Partition, *, n: int) -> tuple[Any, Array, Array, Array | None]:
-    """Every n-th user, with rows of its own; the share is the number of the first user."""
-    some = partition.data.every_nth(n, partition.share)
-    return some.X[some.rows], some.indptr, some.n_pos, some.user_weight
-
-
-def _stacked(parts):
-    """The lists of all parts together; users are numbered."""
-    X, indptr, n_pos, weight = zip(*parts, strict=True)
-    sizes = np.concatenate([np.diff(each) for each in indptr])
-    stack = sparse.vstack if sparse.issparse(X[0]) else np.concatenate
-    return RankingData.from_parts(
-        stack(X), np.arange(sizes.sum()), np.concatenate([[0], np.cumsum(sizes)]),
-        np.concatenate(n_pos), np.arange(sizes.size),
-        None if weight[0] is None else np.concatenate(weight),
-    )  # fmt: skip
 
 
 def _gains(partition: Partition, *, k: int, w: Array) -> Array:
@@ -415,14 +355,3 @@ def _gains(partition: Partition, *, k: int, w: Array) -> Array:
     table = evaluate(name, data.scores(w), data.labels, indptr=data.indptr)
     gains = table.values[:, 0]
     return gains[~np.isnan(gains)]
-
-
-def _joined(exclusions):
-    """The exclusions of all partitions together, users numbered through."""
-    *before, n_users = np.cumsum([0, *(each.n_users for each in exclusions)]).tolist()
-    pairs = list(zip(exclusions, before, strict=True))
-    no_positive = np.concatenate([each.no_positive + lo for each, lo in pairs])
-    few_negatives = np.concatenate([each.few_negatives + lo for each, lo in pairs])
-    return Exclusions(
-        exclusions[0].needed, n_users, no_positive, few_negatives, pairs[0][0].setting
-    )

@@ -24,16 +24,12 @@ from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.rows import checked_weight, refuse_non_finite
 from structsvm_papk.data.sources import Source
 from structsvm_papk.errors import InputError, OracleFailure, check_number, whole_number
-from structsvm_papk.oracles.list_risk import (
-    ListRisk,
-    Partition,
-    sampled,
-    skipping_pays,
-    users_needed,
-)
-from structsvm_papk.oracles.partitioned import PartitionedRisk, summarise
+from structsvm_papk.oracles.list_risk import Partition, users_needed
+from structsvm_papk.oracles.other_cuts import skipping_pays
+from structsvm_papk.oracles.partitioned import PartitionedRisk
+from structsvm_papk.oracles.parts import Parts, summarise
 from structsvm_papk.oracles.short_lists import ShortLists
-from structsvm_papk.solvers.oracle import BlockOracle
+from structsvm_papk.oracles.thresholds import DEFAULTS, Thresholds
 from structsvm_papk.surrogates import Surrogate
 
 _PARTS_IN_BUDGET = 12
@@ -71,6 +67,8 @@ class StreamedRisk(PartitionedRisk):
         As for `RankingData`; numbers in the order of the users in the file.
     batch_bytes : int
         What is read at a time, where only the rows that are needed are read.
+    thresholds : Thresholds
+        As for `EmpiricalRisk`.
 
     Raises
     ------
@@ -92,77 +90,56 @@ class StreamedRisk(PartitionedRisk):
         scratch: PathLike | None = None,
         user_weight: str | ArrayLike = "equal",
         batch_bytes: int = BATCH_BYTES,
+        *,
+        thresholds: Thresholds = DEFAULTS,
     ) -> None:
         check_number("memory_budget", memory_budget, above=0)
-        n_threads = whole_number("n_threads", n_threads)
-        batch_bytes = whole_number("batch_bytes", batch_bytes)
-        *needed, policy = users_needed(surrogate, policy)
         parts = _StreamedParts(
-            source, needed, int(memory_budget), relevance_threshold,
-            n_threads, scratch, user_weight, batch_bytes,
-        )  # fmt: skip
-        most = _CUT_SHARE * memory_budget / (8 * source.n_features * _CUTS_A_BLOCK)
-        self._most_blocks = max(1, int(most))
-        self._most_sampled = max(1, int(_CUT_SHARE * memory_budget / source.row_bytes))
-        super().__init__(surrogate, parts, policy)
+            surrogate,
+            source,
+            budget=int(memory_budget),
+            policy=policy,
+            relevance_threshold=relevance_threshold,
+            n_threads=whole_number("n_threads", n_threads),
+            scratch=scratch,
+            user_weight=user_weight,
+            batch_bytes=whole_number("batch_bytes", batch_bytes),
+            thresholds=thresholds,
+        )
+        super().__init__(surrogate, parts)
+
+    parts: "_StreamedParts"
 
     @property
     def share_in_memory(self) -> float:
         """Share of the feature matrix that stays in memory."""
-        rows, parts = self.parts.rows, self.parts.kept.values()
-        kept = sum(len(data.X) for data in parts) if rows is None else len(rows.kept)
-        return kept / self.parts.n_rows
-
-    def _make_sample(self) -> ListRisk | None:
-        """As `ListRisk.sample`, where rows are skipped and the budget has room for it."""
-        if not (self.convex and self.parts.skips_rows(self.surrogate)) or self.parts.sample is None:
-            return None
-        sample = self.parts.sample.scaled_by(self.column_scale)
-        return ListRisk(self.surrogate, sample, "cap", 1, self.parts.n_threads)
-
-    def with_blocks(self, n_blocks: int) -> BlockOracle:
-        """The same risk as an oracle of `n_blocks` cuts, or of as many as the budget allows."""
-        n_blocks = min(n_blocks, self._most_blocks)
-        short = self.parts.short_lists(self.surrogate, self.column_scale) if self.convex else None
-        return super().with_blocks(n_blocks) if short is None else _OnFile(self, short, n_blocks)
+        return self.parts.share_in_memory()
 
 
-class _OnFile(ListRisk):
-    """A streamed risk for one solve: that of the short lists, which are found anew at each w."""
-
-    column_text = BlockOracle.column_text  # the columns of all rows are on file
-
-    def __init__(self, risk, short, n_blocks):
-        surrogate = risk.surrogate.on_counted_lists()
-        super().__init__(surrogate, short.data, "cap", n_blocks, risk.parts.n_threads)
-        self._risk = risk
-        self._short = short
-        self.sample = risk.sample
-
-    def __str__(self):
-        return str(self._risk)
-
-    def fingerprint(self):
-        return self._risk.fingerprint()
-
-    def scores(self, w):
-        with self._risk.parts.readable():
-            scores = self._short.at(w)
-        self.rows_scored = self._short.n_visits
-        return scores
-
-
-class _StreamedParts:
-    """Partitions of a file of features, for `PartitionedRisk`."""
-
-    notes = ()
+class _StreamedParts(Parts):
+    """Partitions of a file of features."""
 
     def __init__(
-        self, source, needed, budget, threshold, n_threads, scratch, user_weight, batch_bytes
+        self,
+        surrogate,
+        source,
+        *,
+        budget,
+        policy,
+        relevance_threshold,
+        n_threads,
+        scratch,
+        user_weight,
+        batch_bytes,
+        thresholds,
     ):
+        *needed, policy = users_needed(surrogate, policy)
         self.n_threads = n_threads
-        self._lists = scan_users(source, threshold)
-        self.n_rows = source.n_rows
+        room = _CUT_SHARE * budget
+        self.most_blocks = max(1, int(room / (8 * source.n_features * _CUTS_A_BLOCK)))
+        self.most_start_rows = max(1, int(room / source.row_bytes))
+        self._lists = scan_users(source, relevance_threshold)
+        self._n_rows_on_file = source.n_rows
         self._names = source.feature_names
         starts = self._lists.indptr[:-1]
         n_pos = np.add.reduceat(self._lists.positive, starts, dtype=np.int64)
@@ -171,17 +148,31 @@ class _StreamedParts:
         self._free = free
         self._batch_bytes = batch_bytes
         self.rows = None  # those that short lists ask for, instead of whole partitions
-        self.sample = None
+        self._sample = None
         self._file = _FeatureFile(source, scratch)
         self._largest = int(np.diff(self._lists.indptr[self._bounds]).max())
         self._buffers = [self._file.buffer(self._largest) for _ in range(2)]
-        self.summaries = []
         # of the partitions with users
         self.kept = {}
         self._users = []
         self._spreads = []
+        summaries = []
         for p in range(self._bounds.size - 1):
-            free = self._survey(p, needed, free)
+            summary, free = self._survey(p, needed, free)
+            summaries.append(summary)
+        super().__init__(summaries, surrogate, policy, thresholds)
+
+    def share_in_memory(self):
+        """Share of the rows on file that stay in memory."""
+        if self.rows is None:
+            n_kept = sum(len(data.X) for data in self.kept.values())
+        else:
+            n_kept = len(self.rows.kept)
+        return n_kept / self._n_rows_on_file
+
+    def sample_lists(self, surrogate):
+        """The lists of few of the users, where rows are skipped and the budget has room for it."""
+        return self._sample if self.skips_rows(surrogate) else None
 
     def short_lists(self, surrogate, column_scale):
         """Short lists of all users with their rows on file, where they pay and have room."""
@@ -213,7 +204,7 @@ class _StreamedParts:
         """Keep rows instead of partitions, and a sample of the users, if the budget has room."""
         npy = self._file.npy
         lent = 2 * self._largest
-        used = _SKIPPING_BYTES * self.n_rows + _SHORT_BYTES * n_short
+        used = _SKIPPING_BYTES * self._n_rows_on_file + _SHORT_BYTES * n_short
         free = self._free + lent * npy.row_bytes - used
         wanted = max(_ROOM * n_short, lent)
         room = partial(FileRows.room, npy.shape, npy.dtype, batch_bytes=self._batch_bytes)
@@ -222,12 +213,12 @@ class _StreamedParts:
         self.kept.clear()
         self._buffers.clear()
         sizes = np.diff(self._lists.indptr)[users]
-        step = sampled(users.size, sizes.sum(), npy.shape[1])
+        step = self.thresholds.sample_step(users.size, sizes.sum(), npy.shape[1])
         if step is not None:
             cost = sizes[::step].sum() * (npy.row_bytes + _ROW_BYTES)
             if room(free - cost) >= wanted:
                 free -= cost
-                self.sample = self._copied(users[::step])
+                self._sample = self._copied(users[::step])
         self.rows = FileRows(self._file.read, npy.shape, npy.dtype, room(free), self._batch_bytes)
 
     def _copied(self, users):
@@ -288,7 +279,7 @@ class _StreamedParts:
         return bounds, free - needed
 
     def _survey(self, p, needed, free):
-        """Read and check a partition, keep it if there is room; the bytes that are still free."""
+        """Read and check a partition, keep it if there is room; summary, bytes still free."""
         first, last = self._bounds[p : p + 2]
         start, stop = self._lists.indptr[[first, last]]
         cost = (stop - start) * (self._file.npy.row_bytes + 8)
@@ -301,9 +292,8 @@ class _StreamedParts:
             raise InputError(
                 f"{self._file.npy.path}, rows {start} to {stop - 1}: {error}"
             ) from None
-        self.summaries.append(summary)
         if data is None:
-            return free
+            return summary, free
         excluded = summary.exclusions
         users = np.delete(
             np.arange(first, last), np.append(excluded.no_positive, excluded.few_negatives)
@@ -311,9 +301,9 @@ class _StreamedParts:
         self._users.append(users)
         self._spreads.append(summary.spread)
         if cost > free:
-            return free
+            return summary, free
         self.kept[len(self._users) - 1] = data
-        return free - cost
+        return summary, free - cost
 
     def _load(self, i):
         """The i-th partition with users; two of them may be in use at a time."""

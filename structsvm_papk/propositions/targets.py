@@ -21,7 +21,7 @@ from structsvm_papk import metrics
 from structsvm_papk._types import Array
 from structsvm_papk.bounds.planning import sampled_target
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.oracles.list_risk import ListRisk
+from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.propositions.search import Claim, Drawn, Effort
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.surrogates import make_surrogate
@@ -109,7 +109,7 @@ class Law:
             np.tile(np.eye(n), (len(self.labels), 1)), self.labels.ravel(),
             np.arange(0, self.labels.size + 1, n), user_weight=self.chances,
         )  # fmt: skip
-        risk = ListRisk(make_surrogate(name, self.k, depth), data, "cap")
+        risk = EmpiricalRisk(make_surrogate(name, self.k, depth), data, "cap")
         result = CuttingPlane(alpha=1e-5, tol=1e-9).solve(risk)
         scores = np.round(result.w, 3)
         excess = self.surrogate(name, scores[None], depth)[0] - result.lower_bound

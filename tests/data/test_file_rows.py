@@ -10,10 +10,9 @@ from helpers.problems import walk
 from helpers.sources import N_USERS, D, npy_source, parquet_source, tall_lists
 from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.data.file_rows import FileRows
-from structsvm_papk.oracles import list_risk
-from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.oracles.partitioned import PartitionedRisk
 from structsvm_papk.oracles.streamed import StreamedRisk
+from structsvm_papk.oracles.thresholds import Thresholds
 from structsvm_papk.solvers.result import Status
 
 BATCH = 100 * D * 8  # bytes of a few rows, so that there are many batches
@@ -93,27 +92,30 @@ def test_a_fit_is_that_in_memory_and_ends_without_reading(tmp_path, source):
 
 
 @pytest.mark.parametrize("weight", ["positives", slow("equal")])
-def test_a_sample_of_the_users_is_that_of_a_fit_in_memory(tmp_path, monkeypatch, weight):
-    monkeypatch.setattr(list_risk, "_MANY_ROWS", 1000)
-    monkeypatch.setattr(list_risk, "_USERS_PER_FEATURE", 1)
+def test_a_sample_of_the_users_is_that_of_a_fit_in_memory(tmp_path, weight):
+    low = Thresholds(sample_rows=1000, sample_users_per_feature=1)
     rng, n_users, n_items = np.random.default_rng(0), 420, 60
     X = rng.normal(size=(n_users * n_items, 16))
     groups = np.repeat(rng.permutation(n_users), n_items)
     y = (X.sum(axis=1) + rng.normal(size=groups.size) > 5.0) & (groups % 10 > 0)  # some have none
     surrogate, source = make_surrogate("ts", 3), npy_source(tmp_path, X, y, groups)
-    risk = StreamedRisk(surrogate, source, X.nbytes, user_weight=weight, batch_bytes=BATCH)
+    small = {"user_weight": weight, "batch_bytes": BATCH, "thresholds": low}
+    risk = StreamedRisk(surrogate, source, X.nbytes, **small)
     data = RankingData.from_groups(X, y, groups, user_weight=weight)
     assert risk.n_users < n_users and risk.sample.n_users == -(-risk.n_users // 20)
     solver, w = CuttingPlane(1e-3, tol=1e-8), rng.normal(size=16)
-    own = ListRisk(surrogate, risk.sample.data)
+    own = EmpiricalRisk(surrogate, risk.sample.data)
     for u, user in enumerate(own.data.users):
         rows = own.data.X[own.data.rows[own.data.indptr[u] : own.data.indptr[u + 1]]]
         assert sorted(map(tuple, rows)) == sorted(map(tuple, X[groups == user]))
-    found, expected = solver.solve(risk), solver.solve(EmpiricalRisk(surrogate, data))
+    found, expected = (
+        solver.solve(risk),
+        solver.solve(EmpiricalRisk(surrogate, data, thresholds=low)),
+    )
     assert found.status is expected.status is Status.CONVERGED
     assert found.objective == pytest.approx(expected.objective, rel=2e-8)
     assert risk.sample(w)[0] == own(w)[0]
-    little = StreamedRisk(surrogate, source, X.nbytes // 3, user_weight=weight, batch_bytes=BATCH)
+    little = StreamedRisk(surrogate, source, X.nbytes // 3, **small)
     assert little.sample is None
     assert solver.solve(little).objective == pytest.approx(expected.objective, rel=2e-8)
 

@@ -8,7 +8,9 @@ from structsvm_papk.data.partitions import array_partitions
 from structsvm_papk.datasets import two_gaussians
 from structsvm_papk.datasets.generators import Lists
 from structsvm_papk.oracles.list_risk import Partition, users_needed
-from structsvm_papk.oracles.partitioned import PartitionedRisk, summarise
+from structsvm_papk.oracles.partitioned import PartitionedRisk
+from structsvm_papk.oracles.parts import Parts, summarise
+from structsvm_papk.oracles.thresholds import DEFAULTS
 
 
 def ranking_data(n_users=12, n_items=14, n_features=4):
@@ -90,25 +92,23 @@ def full_optimum(oracle, alpha):
     return problem.value
 
 
-class InProcess:
+class InProcess(Parts):
     """Partitions in this process."""
 
-    notes = ()
-
-    def __init__(self, surrogate, data, n):
+    def __init__(self, surrogate, data, n, thresholds=DEFAULTS):
         *needed, _ = users_needed(surrogate, "exclude")
         loaded = [summarise(each.load(), *needed) for each in array_partitions(data, n)]
-        self.summaries = [summary for _, summary in loaded]
         self.data = [data for data, _ in loaded if data is not None]
+        super().__init__([summary for _, summary in loaded], surrogate, thresholds=thresholds)
 
     def run(self, task, shares):
         for data, share in zip(self.data, shares, strict=True):
             yield task(Partition(data, share, n_threads=1, cache=None))
 
 
-def partitioned(surrogate, data, n):
+def partitioned(surrogate, data, n, thresholds=DEFAULTS):
     """The risk of data cut into at most n partitions."""
-    return PartitionedRisk(surrogate, InProcess(surrogate, data, n))
+    return PartitionedRisk(surrogate, InProcess(surrogate, data, n, thresholds))
 
 
 def walk(d, steps=40, seed=1):

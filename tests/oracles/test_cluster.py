@@ -18,8 +18,8 @@ from helpers.sources import N_FEATURES, in_memory, lists, npy_source, tall_lists
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.data.partitions import array_partitions, file_partitions
 from structsvm_papk.errors import InputError, OracleFailure
-from structsvm_papk.oracles import list_risk
 from structsvm_papk.oracles.dask_risk import DaskRisk, _DaskParts, connect
+from structsvm_papk.oracles.thresholds import Thresholds
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.result import Status
@@ -261,15 +261,15 @@ def test_what_a_partition_remembers_belongs_to_one_risk(client):
 
 @pytest.mark.scale
 def test_a_sample_of_the_users_is_that_in_memory_and_not_too_large(threads, monkeypatch):
-    monkeypatch.setattr(list_risk, "_MANY_ROWS", 1000)
+    many = Thresholds(sample_rows=1000)
     data = ranking_data(n_users=400, n_items=12, n_features=3)
     parts, users, w = array_partitions(data, 2), {}, np.array([1.0, -2.0, 0.5])
     surrogate = make_surrogate("ts", 3)
-    found = DaskRisk(surrogate, parts, threads).standardized().sample
-    expected = EmpiricalRisk(surrogate, data.standardized()).sample
+    found = DaskRisk(surrogate, parts, threads, thresholds=many).standardized().sample
+    expected = EmpiricalRisk(surrogate, data.standardized(), thresholds=many).sample
     assert found(w)[0] == pytest.approx(expected(w)[0], rel=1e-12)
     for n_bytes in (4800, 2400, 1200, 600):
         monkeypatch.setattr("structsvm_papk.oracles.dask_risk._SAMPLE_BYTES", n_bytes)
-        sample = DaskRisk(make_surrogate("ts", 3), parts, threads).sample
+        sample = DaskRisk(surrogate, parts, threads, thresholds=many).sample
         users[n_bytes] = None if sample is None else sample.n_users
     assert users == {4800: 17, 2400: 16, 1200: 16, 600: None}

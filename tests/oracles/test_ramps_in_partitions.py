@@ -9,6 +9,7 @@ from helpers.sources import npy_source
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.datasets import linear_lists
 from structsvm_papk.oracles import StreamedRisk
+from structsvm_papk.oracles.thresholds import Thresholds
 from structsvm_papk.solvers.cccp import CCCP
 
 ALPHA = 1e-2
@@ -33,13 +34,12 @@ def test_the_optimum_on_files_is_that_in_memory(number, tmp_path):
 
 
 @pytest.mark.parametrize("weight", [None, "positives"])
-def test_starts_are_made_of_the_same_users(monkeypatch, weight):
-    monkeypatch.setattr("structsvm_papk.oracles.empirical_risk._ROWS", 300)
-    monkeypatch.setattr("structsvm_papk.oracles.empirical_risk._ROWS_PER_FEATURE", 10)
+def test_starts_are_made_of_the_same_users(weight):
+    few = Thresholds(start_rows=300, start_rows_per_feature=10)
     data = RankingData.from_groups(*some_lists(2), user_weight=weight)  # 3600 rows
     surrogate = make_surrogate("clipped_ramp", 3, 8)
-    expected = EmpiricalRisk(surrogate, data).starts(ALPHA)
-    found = partitioned(surrogate, data, 7).starts(ALPHA)
+    expected = EmpiricalRisk(surrogate, data, thresholds=few).starts(ALPHA)
+    found = partitioned(surrogate, data, 7, few).starts(ALPHA)
     assert list(found) == list(expected)
     for name, w in expected.items():
         np.testing.assert_allclose(found[name], w, rtol=0, atol=1e-9)

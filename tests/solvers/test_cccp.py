@@ -12,8 +12,9 @@ from helpers.problems import degenerate_lists, draw_scores, objective
 from structsvm_papk.data import RankingData
 from structsvm_papk.datasets import linear_lists
 from structsvm_papk.errors import DegenerateOptimumWarning
-from structsvm_papk.oracles import empirical_risk
-from structsvm_papk.oracles.empirical_risk import EmpiricalRisk, Ties, logistic_regression
+from structsvm_papk.oracles.empirical_risk import EmpiricalRisk, logistic_regression
+from structsvm_papk.oracles.thresholds import Thresholds
+from structsvm_papk.oracles.ties import Ties
 from structsvm_papk.rankers.ranker import PAPKRanker
 from structsvm_papk.solvers import descent
 from structsvm_papk.solvers.cccp import CCCP
@@ -163,10 +164,10 @@ def test_without_quasi_newton_steps_or_with_few_blocks_every_start_is_followed(o
     assert all(report.criticality <= 3e-3 for report in result.starts)
 
 
-def test_starts_of_large_data_are_made_of_every_nth_user(monkeypatch):
-    monkeypatch.setattr(empirical_risk, "_ROWS", 300)
-    monkeypatch.setattr(empirical_risk, "_ROWS_PER_FEATURE", 10)
-    risk = small_risk("clipped_ramp")
+def test_starts_of_large_data_are_made_of_every_nth_user():
+    few = Thresholds(start_rows=300, start_rows_per_feature=10)
+    whole = small_risk("clipped_ramp")
+    risk = EmpiricalRisk(whole.surrogate, whole.data, thresholds=few)
     part = risk.data.subset(np.arange(40) % 4 == 0)  # 1200 rows
     sampled = risk.starts(1e-2, ("logistic", "deep_avg"))
     expected = EmpiricalRisk(risk.surrogate, part).starts(1e-2, ("logistic", "deep_avg"))

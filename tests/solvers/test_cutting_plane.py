@@ -22,7 +22,8 @@ from structsvm_papk import (
     make_surrogate,
 )
 from structsvm_papk.errors import InputError
-from structsvm_papk.oracles import list_risk
+from structsvm_papk.oracles.list_risk import ListRisk
+from structsvm_papk.oracles.thresholds import Thresholds
 from structsvm_papk.solvers.cut_model import CutModel
 from structsvm_papk.solvers.qp import PaddedProblem
 from structsvm_papk.solvers.sampled_steps import Tilted
@@ -289,24 +290,25 @@ def test_the_slope_in_s_may_cancel_too():
 
 
 @pytest.fixture
-def many(monkeypatch):
-    """Makes small data count as large; returns a risk of 400 users with 3 features."""
-    monkeypatch.setattr(list_risk, "_MANY_ROWS", 1000)
+def many():
+    """Makes a risk of 400 users with 3 features, which count as large."""
     data = problems.ranking_data(n_users=400, n_items=12, n_features=3)
-    return lambda name, **options: EmpiricalRisk(make_surrogate(name, 3), data, **options)
+
+    def make(name, sample_rows=1000, **options):
+        thresholds = Thresholds(sample_rows=sample_rows)
+        return EmpiricalRisk(make_surrogate(name, 3), data, thresholds=thresholds, **options)
+
+    return make
 
 
 @pytest.mark.parametrize("alpha", [1e-1, 1e-3])
 @pytest.mark.parametrize("name", CONVEX)
-def test_same_optimum_with_a_bound_that_holds_and_one_percent_in_fewer_passes(
-    name, alpha, many, monkeypatch
-):
+def test_same_optimum_with_a_bound_that_holds_and_one_percent_in_fewer_passes(name, alpha, many):
     """A sample knows where the optimum is; how many cuts prove it to 1e-8 is up to rounding."""
     risk, rng = many(name), np.random.default_rng(0)
     assert risk.sample is not None and risk.sample.n_users == 20
     result = CuttingPlane(alpha, tol=1e-8).solve(risk)
-    monkeypatch.setattr(list_risk, "_MANY_ROWS", 10**9)
-    plain = many(name)
+    plain = many(name, sample_rows=10**9)
     assert plain.sample is None
     other = CuttingPlane(alpha, tol=1e-8).solve(plain)
     assert result.status is other.status is Status.CONVERGED
@@ -325,7 +327,7 @@ def passes_to(gap, result):
 def test_what_is_in_the_sample(many):
     risk = many("avg")
     weight = np.where(np.arange(400) % 20 == 0, 3.0, 1.0)
-    weighted = EmpiricalRisk(risk.surrogate, risk.data.weighted(weight))
+    weighted = EmpiricalRisk(risk.surrogate, risk.data.weighted(weight), thresholds=risk.thresholds)
     np.testing.assert_array_equal(weighted.sample.data.user_weight, np.full(20, 3.0))
     assert many("ramp").majorant(np.ones(3)).sample is None
     assert problems.risk("ts").sample is None
@@ -347,11 +349,15 @@ def test_a_tilted_risk_is_the_risk_and_a_line(many):
 
 
 def test_an_interrupt_in_the_sample_ends_the_solve(many, monkeypatch):
-    def interrupted(scores):
-        raise KeyboardInterrupt
-
     risk = many("ts")
-    monkeypatch.setattr(risk.sample, "tangents", interrupted)
+    tangents = ListRisk.tangents
+
+    def interrupted(self, scores):
+        if self.n_users == risk.sample.n_users:
+            raise KeyboardInterrupt
+        return tangents(self, scores)
+
+    monkeypatch.setattr(ListRisk, "tangents", interrupted)
     with pytest.raises(KeyboardInterrupt):  # as in a first evaluation: there is no point yet
         CuttingPlane(1e-2).solve(risk)
     result = CuttingPlane(1e-2).solve(risk, np.ones(3))

@@ -26,7 +26,7 @@ from structsvm_papk import (
 )
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files.model import load_model
-from structsvm_papk.oracles import list_risk
+from structsvm_papk.oracles.thresholds import Thresholds
 from structsvm_papk.solvers.cut_model import CutModel
 from structsvm_papk.surrogates import CONVEX
 
@@ -214,7 +214,7 @@ def test_starts_warm_starts_and_paths_stay_there():
         assert result.objective == pytest.approx(fresh.objective, rel=2e-6)
 
 
-def test_a_sample_of_the_users_takes_steps_there_too(monkeypatch):
+def test_a_sample_of_the_users_takes_steps_there_too():
     data = problems.ranking_data(n_users=400, n_items=12, n_features=3)
     w = CuttingPlane(0.01).solve(EmpiricalRisk(make_surrogate("avg", 3), data)).w
     weakest = np.abs(w) == np.abs(w).min()
@@ -223,8 +223,7 @@ def test_a_sample_of_the_users_takes_steps_there_too(monkeypatch):
     plain = EmpiricalRisk(make_surrogate("avg", 3), data)
     expected = CuttingPlane(0.01, tol=1e-8, positive=True).solve(plain)
     assert 0 < (expected.w == 0).sum() < 3
-    monkeypatch.setattr(list_risk, "_MANY_ROWS", 1000)
-    risk = EmpiricalRisk(make_surrogate("avg", 3), data)
+    risk = EmpiricalRisk(make_surrogate("avg", 3), data, thresholds=Thresholds(sample_rows=1000))
     assert risk.sample is not None
     result = CuttingPlane(0.01, tol=1e-8, positive=True).solve(risk)
     assert result.converged and (result.w >= 0).all()

@@ -1,0 +1,228 @@
+"""Partitions of whole users that someone holds: what a risk has to know of them, and may ask."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from structsvm_papk._types import Array, Callback
+from structsvm_papk.data.column_scale import Variation
+from structsvm_papk.data.ranking_data import Exclusions, RankingData, refusal
+from structsvm_papk.errors import InputError
+from structsvm_papk.files.fingerprint import fingerprint_of
+from structsvm_papk.oracles.list_risk import Partition, refuse_deeper_than_all
+from structsvm_papk.oracles.short_lists import ShortLists
+from structsvm_papk.oracles.thresholds import DEFAULTS, Thresholds
+from structsvm_papk.surrogates import Surrogate
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What the risk has to know of a partition without its rows."""
+
+    most_negatives: int
+    exclusions: Exclusions
+    first_excluded: str  # what is wrong with that user
+    variation: Variation  # of the rows of all users
+    n_rows: int = 0  # from here on of those that can be used
+    n_pos: Any = ()  # numbers of positives that occur, and what the users with as many weigh
+    weights: Any = ()
+    fingerprint: str = ""
+    spread: Any = None  # `Spread`
+    total_positives: int = 0
+    weight: float = 0.0
+    squared_weight: float = 0.0  # sum of the squares
+
+
+def summarise(
+    data: RankingData, needed: int, setting: str = "k", user_weight: str | None = None
+) -> tuple[RankingData | None, Summary]:
+    """The users of a partition that can be used, None for none, and the `Summary`."""
+    if user_weight is not None:
+        data = data.weighted(user_weight)
+    exclusions = data.exclusions(needed, setting)
+    of_all = Summary(
+        most_negatives=data.most_negatives,
+        exclusions=exclusions,
+        first_excluded=data.name_first(exclusions),
+        variation=data.variation(),
+    )
+    if not exclusions.n_used:
+        return None, of_all
+    used = data.usable(needed)
+    weight = np.ones(used.n_users) if used.user_weight is None else used.user_weight
+    n_pos, place = np.unique(used.n_pos, return_inverse=True)
+    return used, replace(
+        of_all,
+        n_rows=used.rows.size,
+        n_pos=n_pos,
+        weights=np.bincount(place, weight),
+        fingerprint=used.fingerprint(),
+        spread=used.spread(),
+        total_positives=used.total_positives,
+        weight=float(weight.sum()),
+        squared_weight=float(np.square(weight).sum()),
+    )
+
+
+class Parts(ABC):
+    """The partitions of a risk, for `PartitionedRisk`; a subclass holds and evaluates them.
+
+    Parameters
+    ----------
+    summaries : sequence of Summary
+        One of each partition, in order.
+    surrogate : Surrogate
+        Whose k or depth is refused where no user can be used because of it.
+    policy : {'exclude', 'raise', 'cap'}
+        'raise' refuses users who cannot be used.
+    thresholds : Thresholds
+
+    Attributes
+    ----------
+    used : list of Summary
+        Of the partitions with users.
+    exclusions : Exclusions
+        Of all partitions together; users are numbered through them.
+    weight : float
+        What the users that are used weigh together.
+    n_rows, n_features : int
+        Rows that are used; columns.
+    most_negatives : int
+        Of any user, used or not.
+    notes : sequence of str
+        What went wrong on the way and was put right.
+    n_threads : int
+        Threads of this process that share the work on lists that are in it.
+    most_blocks, most_start_rows : float
+        Cuts of an evaluation, and rows for starting points, that there is room for.
+
+    Raises
+    ------
+    InputError
+        No user can be used, or some cannot and the policy is 'raise'; partitions that differ in
+        their columns.
+    """
+
+    notes: Sequence[str] = ()
+    n_threads: int = 1
+    most_blocks: float = np.inf
+    most_start_rows: float = np.inf
+
+    def __init__(
+        self,
+        summaries: Sequence[Summary],
+        surrogate: Surrogate,
+        policy: str = "cap",
+        thresholds: Thresholds = DEFAULTS,
+    ) -> None:
+        self.summaries = summaries
+        self.thresholds = thresholds
+        self.exclusions = _joined([each.exclusions for each in summaries])
+        self.most_negatives = max(each.most_negatives for each in summaries)
+        if not self.exclusions.n_used:
+            refuse_deeper_than_all(surrogate, self.most_negatives)
+            raise InputError(f"no user can be used: {self.exclusions}")
+        if policy == "raise" and self.exclusions.n_excluded:
+            first = next(each.first_excluded for each in summaries if each.first_excluded)
+            raise InputError(refusal(first, self.exclusions))
+        widths = {each.variation.deviation.size for each in summaries}
+        if len(widths) > 1:
+            raise InputError(f"partitions differ in their number of features: {sorted(widths)}")
+        self.n_features = widths.pop()
+        self.used = [each for each in summaries if each.exclusions.n_used]
+        self.weight = sum(each.weight for each in self.used)
+        self.n_rows = sum(each.n_rows for each in self.used)
+
+    @abstractmethod
+    def run(self, task: Callback, shares: Sequence[int]) -> Iterable[Any]:
+        """What the task gives of a `Partition` with its share, for each of the `used`, in order."""
+
+    def short_lists(self, surrogate: Surrogate, column_scale: Array | None) -> ShortLists | None:
+        """Short lists of all users together, where they pay and there is room for them."""
+        return None
+
+    def readable(self) -> AbstractContextManager[Any]:
+        """A context in which the rows of short lists are read."""
+        return nullcontext()
+
+    def sample_lists(self, surrogate: Surrogate) -> RankingData | None:
+        """The lists of few of the users in memory, for steps from a sample; None without need."""
+        return None
+
+    def every_nth(self, n: int) -> RankingData:
+        """The lists of every n-th user, in this process; users are numbered."""
+        sizes = [each.exclusions.n_used for each in self.used]
+        first = np.cumsum([0, *sizes[:-1]]).tolist()
+        return _stacked(list(self.run(partial(_every_nth, n=n), first)))
+
+
+@dataclass(frozen=True)
+class Division:
+    """How users are divided into blocks: every partition has a share of these.
+
+    `shares` are the blocks of each partition, and `block_of` the block that each of theirs is in:
+    with fewer blocks than partitions they share one.
+    """
+
+    shares: list[int]
+    block_of: Array
+
+    @property
+    def n_blocks(self) -> int:
+        """Blocks of all partitions together."""
+        return int(self.block_of[-1]) + 1
+
+    @property
+    def layout(self) -> str:
+        """What tells this division from others."""
+        return fingerprint_of("partitions", np.array(self.shares), self.block_of)
+
+
+def divided(used: Sequence[Summary], n_blocks: int) -> Division:
+    """About `n_blocks` blocks, for each partition in proportion to its rows."""
+    rows = np.array([each.n_rows for each in used])
+    ends = np.cumsum(rows)
+    if n_blocks < rows.size:
+        middle = (ends - rows / 2) / ends[-1] * n_blocks
+        _, block_of = np.unique(middle.astype(np.int64), return_inverse=True)
+        return Division([1] * rows.size, block_of)
+    shares = np.diff(np.round(ends / ends[-1] * n_blocks).astype(np.int64), prepend=0)
+    shares = np.clip(shares, 1, [each.exclusions.n_used for each in used])
+    return Division(shares.tolist(), np.arange(shares.sum()))
+
+
+def _every_nth(partition: Partition, *, n: int) -> tuple[Any, Array, Array, Array | None]:
+    """Every n-th user, with rows of its own; the share is the number of the first user."""
+    some = partition.data.every_nth(n, partition.share)
+    return some.X[some.rows], some.indptr, some.n_pos, some.user_weight
+
+
+def _stacked(parts):
+    """The lists of all parts together; users are numbered."""
+    X, indptr, n_pos, weight = zip(*parts, strict=True)
+    sizes = np.concatenate([np.diff(each) for each in indptr])
+    stack = sparse.vstack if sparse.issparse(X[0]) else np.concatenate
+    return RankingData.from_parts(
+        stack(X), np.arange(sizes.sum()), np.concatenate([[0], np.cumsum(sizes)]),
+        np.concatenate(n_pos), np.arange(sizes.size),
+        None if weight[0] is None else np.concatenate(weight),
+    )  # fmt: skip
+
+
+def _joined(exclusions):
+    """The exclusions of all partitions together, users numbered through."""
+    *before, n_users = np.cumsum([0, *(each.n_users for each in exclusions)]).tolist()
+    pairs = list(zip(exclusions, before, strict=True))
+    no_positive = np.concatenate([each.no_positive + lo for each, lo in pairs])
+    few_negatives = np.concatenate([each.few_negatives + lo for each, lo in pairs])
+    return Exclusions(
+        exclusions[0].needed, n_users, no_positive, few_negatives, pairs[0][0].setting
+    )
