@@ -67,7 +67,8 @@ def grid(
     InputError
         Names, depths or strengths that cannot be, or nothing to try.
     """
-    surrogates, weights = as_names("surrogates", surrogates), as_names("user_weights", user_weights)
+    surrogates = as_names("surrogates", surrogates)
+    weights = as_names("user_weights", user_weights)
     most = int(data.n_neg.max())
     if k > most:
         raise InputError(
@@ -77,7 +78,8 @@ def grid(
     for weight in weights:
         check_choice("user_weights", weight, USER_WEIGHTS)
     weights = ("equal",) if data.user_weight is not None else weights
-    auto, (depths, few_depths) = _is_auto(depths), _depths(depths, missing)
+    auto = _is_auto(depths)
+    depths, few_depths = _depths(depths, missing)
     lists = {"surrogates": surrogates, "depths": depths, "user_weights": weights}
     for name, values in lists.items():
         _refuse_empty(name, values)
@@ -238,7 +240,8 @@ class HeldOut:
         known = np.isfinite(values)
         if not known.any():
             return np.nan, np.nan
-        values, users = values[known], self.users[known]
+        values = values[known]
+        users = self.users[known]
         mean = float(values.mean())
         by_user = np.bincount(users, values - mean)  # summed over the splits of each
         n = np.unique(users).size
@@ -254,7 +257,8 @@ class HeldOut:
         setting that is as good as the best on these folds' models is dropped with a probability of
         at most 0.001.
         """
-        n_settings, out = len(self.values), np.zeros(alive.size, dtype=bool)
+        n_settings = len(self.values)
+        out = np.zeros(alive.size, dtype=bool)
         leader = int(np.argmax(np.where(alive, self.means(), -np.inf)))
         n = np.unique(self.users[np.isfinite(self.values[leader])]).size
         if n < _FEWEST:

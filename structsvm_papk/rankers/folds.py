@@ -91,7 +91,8 @@ def _of_splitter(cv: Any, data: RankingData) -> Iterator[Fold]:
     for number, parts in enumerate(cv.split(user[:, None], labels, groups)):
         train, test = np.zeros((2, data.rows.size), dtype=bool)
         try:
-            train[parts[0]], test[parts[1]] = True, True
+            train[parts[0]] = True
+            test[parts[1]] = True
         except (IndexError, TypeError, ValueError) as error:
             raise InputError(
                 f"fold {number} of the splitter {name} names no rows: {error}"
@@ -107,7 +108,8 @@ def _refuse_leak(name: str, data: RankingData, user: Array, train: Array, test: 
     """Rows of one list are shared out; of several lists each is on one side, whole or in part."""
     if data.n_users == 1:
         both = np.flatnonzero(train & test)
-        what, advice = f"row {both[0]}" if both.size else "", "StratifiedKFold"
+        what = f"row {both[0]}" if both.size else ""
+        advice = "StratifiedKFold"
     else:
         both = np.intersect1d(user[train], user[test])
         what = f"rows of user {data.users[both[:1]].tolist()[0]!r}" if both.size else ""
@@ -161,7 +163,8 @@ class ByScorer:
     def on(self, test: RankingData) -> Scores:
         """The function that scores weights on the rows of these lists, in their own order."""
         order = np.argsort(test.rows)
-        X, y = test.X[test.rows[order]], self.classes[test.labels[order].astype(int)]
+        X = test.X[test.rows[order]]
+        y = self.classes[test.labels[order].astype(int)]
         users = test.users[test.user_of_position[order]]
         more = {"groups": users} if _takes_groups(self.scorer) else {}
 

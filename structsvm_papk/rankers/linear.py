@@ -148,7 +148,8 @@ class LinearRanker(BaseEstimator):
         InputError
             As for `fit`.
         """
-        self.n_features_in_, self.classes_ = lists.n_features, np.array([False, True])
+        self.n_features_in_ = lists.n_features
+        self.classes_ = np.array([False, True])
         if lists.feature_names is not None:
             self.feature_names_in_ = np.asarray(lists.feature_names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
@@ -255,7 +256,8 @@ class LinearRanker(BaseEstimator):
         InputError
             No groups, no user that can be used, or labels that were not there in training.
         """
-        groups, k = self._groups(groups, qid), self.n_shown
+        groups = self._groups(groups, qid)
+        k = self.n_shown
         scores = self.decision_function(X, ONE_LIST if groups is None else groups)
         y = validation.check_grades(y, scores.size, name="labels y")
         rule = "raise" if self.policy == "raise" else "exclude"

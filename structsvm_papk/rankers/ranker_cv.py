@@ -367,7 +367,9 @@ class PAPKRankerCV(LinearRanker):
 
     def _on_fold(self, coef: Array) -> PAPKRanker:
         ranker = _OnFold(self.n_shown, policy=self.policy, one_list=self.one_list)
-        ranker.classes_, ranker.coef_, ranker.n_features_in_ = self.classes_, coef, coef.size
+        ranker.classes_ = self.classes_
+        ranker.coef_ = coef
+        ranker.n_features_in_ = coef.size
         return ranker
 
     def plot(self) -> Figure:
@@ -387,7 +389,8 @@ class PAPKRankerCV(LinearRanker):
             matplotlib (the extra `plot`) is missing.
         """
         check_is_fitted(self)
-        results, best = self.cv_results_, {}
+        results = self.cv_results_
+        best = {}
         for i in results["rank_test_score"].argsort(kind="stable")[::-1]:
             params = results["params"][i]
             best[name_of(params["surrogate"]), params["depth"]] = i

@@ -66,7 +66,8 @@ class Training:
 
     def identity(self) -> tuple[Any, ...]:
         """What of it determines a fit on a fold."""
-        ranker, options = self.ranker, sorted(self.solver_options.items())
+        ranker = self.ranker
+        options = sorted(self.solver_options.items())
         own = repr((ranker.n_shown, ranker.policy, ranker.max_iter, ranker.positive, options))
         return own, ranker.cv_tol
 
@@ -124,7 +125,8 @@ class Search:
         self.training = training
         self.callback = callback
         lists = next(iter(self.data.values()))
-        user, one_list = lists.user_of_position, lists.n_users == 1
+        user = lists.user_of_position
+        one_list = lists.n_users == 1
         whose = [
             np.unique(user[fold.test]) if scoring.by_user and not one_list else np.array([number])
             for number, fold in enumerate(folds)
@@ -132,7 +134,8 @@ class Search:
         self.scores = HeldOut(len(self.settings), whose)
         self.usual = candidates.default
         self.default = nearest_default(self.settings, self.rule, self.usual)
-        self.lines, self.started = lines, time.perf_counter()
+        self.lines = lines
+        self.started = time.perf_counter()
         self.seconds = np.full((len(self.settings), len(folds)), np.nan)
         self.alive = np.ones(len(self.settings), dtype=bool)
         self.weights: dict[int, list[Array]] = {}  # of columns as they are, on each fold
@@ -153,8 +156,10 @@ class Search:
 
         Surrogates that are not convex come last and start from the optima of those that are.
         """
-        stop, fold = False, self.folds[number]
-        lists, scores = self._training_lists(fold), {}
+        stop = False
+        fold = self.folds[number]
+        lists = self._training_lists(fold)
+        scores = {}
         for scaling in {of.user_scaling for of in lists}:
             scores[scaling] = self.scoring.on(self.data[scaling].at_positions(fold.test))
         starts: dict[OfLists, dict[float, Array]] = {}
@@ -243,7 +248,9 @@ class Search:
     def results(self) -> dict[str, Any]:
         """`cv_results_` as scikit-learn has it."""
         params = [setting.as_dict() for setting in self.settings]
-        folds, mean, seen = self.scores.fold_means(), self.scores.means(), self.n_seen()
+        folds = self.scores.fold_means()
+        mean = self.scores.means()
+        seen = self.n_seen()
         order = np.lexsort([-mean, -seen])
         rank = np.empty(order.size, dtype=np.int32)
         rank[order] = np.arange(1, order.size + 1)
@@ -342,7 +349,8 @@ class _Chain:
                 )
                 if result.status in (Status.INTERRUPTED, Status.STOPPED):
                     raise KeyboardInterrupt
-                w, last[setting.depth] = result.w, result
+                w = result.w
+                last[setting.depth] = result
                 if result.status is Status.DEGENERATE:
                     zero.append(setting)
             if w.any():
@@ -381,7 +389,8 @@ def _not_deeper(setting: Setting, other: Setting) -> bool:
         return False
     if not setting.kind.above_slope_at_zero:
         return False  # what its depth does is not known
-    shallow, deep = setting.depth, other.depth
+    shallow = setting.depth
+    deep = other.depth
     if shallow is None or deep is None:
         return shallow is None
     return (shallow < 1) == (deep < 1) and shallow <= deep

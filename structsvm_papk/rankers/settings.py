@@ -165,7 +165,8 @@ class Setting:
         if not isinstance(surrogate, Surrogate):
             return cls(surrogate, as_depth(depth, missing), *others)
         check_surrogate(surrogate)
-        name, own = surrogate.name, surrogate.depth
+        name = surrogate.name
+        own = surrogate.depth
         if name in SURROGATES and surrogate.is_custom:
             raise InputError(
                 f"{type(surrogate).__name__} is called {name!r}, as a surrogate of the package "
