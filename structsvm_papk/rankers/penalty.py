@@ -6,8 +6,8 @@ over the columns f that vary within lists, by their variances var_f there as the
 p is the number of positives of the lists that train. Where each column is divided by its deviation
 m = 1 and d is their number: columns against labels that say something. A list of eighty positives
 says more than one of three, so lists do not count. Where the columns are not of one size, as those
-of a sparse X, d is their effective number (the participation ratio), and with m their unit does not
-matter.
+of a sparse X and rare indicators beside numbers, d is their effective number (the participation
+ratio), and with m their unit does not matter.
 
 Power and factor are measured (`docs/howto/tune.md`, `docs/howto/sparse.md`): loss to the best alpha
 in hindsight on seven sets, 2 to 1,000 lists. The default C of SVM^light (Joachims, Making
