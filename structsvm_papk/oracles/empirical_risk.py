@@ -228,7 +228,7 @@ class MajorantRisk(DualListRisk, Majorant):
         if type(self.surrogate) is not type(previous.surrogate):
             return None
         slopes, intercepts, blocks = cuts
-        changed_rows = (self.surrogate.held != previous.surrogate.held).any(axis=0)
+        changed_rows = (self.surrogate.frozen != previous.surrogate.frozen).any(axis=0)
         block_starts = self.data.indptr[self.user_bounds[:-1]]
         changed = np.logical_or.reduceat(changed_rows, block_starts)
         keep = ~changed[blocks]

@@ -97,15 +97,17 @@ class OneListCuts(OtherCuts):
         check_scores(at.scores)
         n_pos = at.data.n_pos
         terms = self._terms.blocks(at.scores, int(n_pos[0]), at.bounds)
-        intercepts, sizes, steep = tangent_intercepts(at.scores, terms.own, at.bounds, terms.values)
+        intercepts, sizes, steep = tangent_intercepts(
+            at.scores, terms.slopes, at.bounds, terms.values
+        )
         partner_scores = at.scores[terms.partners]
-        weights = np.abs(terms.shared)
-        intercepts -= terms.shared @ partner_scores
+        weights = np.abs(terms.partner_slopes)
+        intercepts -= terms.partner_slopes @ partner_scores
         sizes += weights @ (1.0 + np.abs(partner_scores))
         steepest = (steep.sum() + weights.sum()) / self._lists.surrogate.l1_bound(n_pos).mean()
         slopes = self._slopes_of(terms, at.data, at.bounds)
         point = w
-        counted = terms.counted
+        counted = terms.n_used
         if counted.sum() < self._terms.n_terms:  # some terms are dropped: s decides which
             slope_in_s = -counted / counted.sum()
             slope_in_s[0] += 1.0
@@ -136,8 +138,8 @@ class OneListCuts(OtherCuts):
         origins = None if self._lists.origins() is None else data.origins()
         partners_origins = None if origins is None else origins.at(terms.partners)
         rows = features.shifted_rows(data.X, data.rows[terms.partners], partners_origins)
-        slopes = np.asarray(terms.shared @ rows, dtype=np.float64)
-        features.add_weighted_rows(data.X, data.rows, terms.own, bounds, slopes, origins)
+        slopes = np.asarray(terms.partner_slopes @ rows, dtype=np.float64)
+        features.add_weighted_rows(data.X, data.rows, terms.slopes, bounds, slopes, origins)
         return data.divided(slopes)
 
 

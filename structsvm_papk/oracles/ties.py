@@ -62,7 +62,7 @@ class Ties:
                 rise = sign * self.risk.scores(v)
                 _, coef = self.risk.user_values(self._ahead(rise))
                 slopes.append(self.risk.mean_slope(coef, rise))
-                kept = self._frozen(rise).held[:, self._near]
+                kept = self._frozen(rise).frozen[:, self._near]
                 keys.append(hashlib.blake2b(kept.tobytes()).digest())
         return self._counts, np.array(slopes), keys
 

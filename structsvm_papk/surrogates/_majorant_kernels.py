@@ -93,26 +93,26 @@ def hinges_of_prefix(thresholds, values, prefix):
                     counts[j] += 1
                     hinges[j] += values[j] - thresholds[i]
         return counts, hinges
-    # entry `at` of a tree stands for the places from at - (at & -at) to at - 1: what enters at a
-    # place is added to the entries that hold it, a prefix is the sum of those that make it up
+    # a node of a tree stands for the places from node - (node & -node) to node - 1: what enters at
+    # a place is added to the entries that hold it, a prefix is the sum of those that make it up
     tree_counts = np.zeros(thresholds.size + 1, dtype=np.int64)
     tree_sums = np.zeros(thresholds.size + 1)
     entering = increasing_order(thresholds)
     n = 0
     for j in increasing_order(values):
         while n < entering.size and thresholds[entering[n]] < values[j]:
-            at = entering[n] + 1
-            while at < tree_counts.size:
-                tree_counts[at] += 1
-                tree_sums[at] += thresholds[entering[n]]
-                at += at & -at
+            node = entering[n] + 1
+            while node < tree_counts.size:
+                tree_counts[node] += 1
+                tree_sums[node] += thresholds[entering[n]]
+                node += node & -node
             n += 1
-        at = prefix[j]
+        node = prefix[j]
         total = 0.0
-        while at > 0:
-            counts[j] += tree_counts[at]
-            total += tree_sums[at]
-            at -= at & -at
+        while node > 0:
+            counts[j] += tree_counts[node]
+            total += tree_sums[node]
+            node -= node & -node
         hinges[j] = counts[j] * values[j] - total
     return counts, hinges
 
@@ -133,13 +133,13 @@ def active_of_prefix(thresholds, values, prefix):
     n = 0
     for i in increasing_order(-thresholds):
         while n < entering.size and values[entering[n]] > thresholds[i]:
-            at = prefix[entering[n]]
-            while at > 0:
-                tree[at] += 1
-                at -= at & -at
+            node = prefix[entering[n]]
+            while node > 0:
+                tree[node] += 1
+                node -= node & -node
             n += 1
-        at = i + 1
-        while at < tree.size:
-            counts[i] += tree[at]
-            at += at & -at
+        node = i + 1
+        while node < tree.size:
+            counts[i] += tree[node]
+            node += node & -node
     return counts

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.errors import InputError, whole_number
+from structsvm_papk.errors import InputError, warn, whole_number
 from structsvm_papk.surrogates import _kernels
 from structsvm_papk.surrogates.own_code import code_digest
 
@@ -90,21 +90,27 @@ class Surrogate(ABC):
         object.__setattr__(self, "depth", _checked_depth(self.depth, self.k))
 
     @property
-    def counted(self) -> float:
+    def kernel_depth(self) -> float:
         """Depth as the kernels take it: a number of negatives from 1 on, a share below."""
         return float(self.k if self.depth is None else self.depth)
+
+    @property
+    def counted(self) -> float:
+        """The old name of `kernel_depth`, until 0.4."""
+        warn("`counted` is called `kernel_depth`; the old name goes with 0.4", DeprecationWarning)
+        return self.kernel_depth
 
     def negatives_counted(self, n_neg: Array) -> Array:
         """Negatives that count, m, for users with `n_neg` of them each."""
         n_neg = np.asarray(n_neg)
-        if self.counted >= 1.0:
-            return np.minimum(n_neg, self.counted).astype(np.int64)
-        share = np.ceil(self.counted * n_neg * (1.0 - 1e-12))
+        if self.kernel_depth >= 1.0:
+            return np.minimum(n_neg, self.kernel_depth).astype(np.int64)
+        share = np.ceil(self.kernel_depth * n_neg * (1.0 - 1e-12))
         return np.maximum(share, np.minimum(self.k, n_neg)).astype(np.int64)
 
     def negatives_needed(self) -> int:
         """Negatives a user needs so that the depth is not capped; k for a share, or for all."""
-        return int(self.counted) if 1 <= self.counted < _ALL else self.k
+        return int(self.kernel_depth) if 1 <= self.kernel_depth < _ALL else self.k
 
     def depth_of_list(self, n_neg: int) -> int:
         """Negatives that count in a single list."""
@@ -149,8 +155,8 @@ class Surrogate(ABC):
     @property
     def label(self) -> str:
         """The name, with the settings beside k and depth: ``name(exponent=1.5)``."""
-        own = [f"{f.name}={getattr(self, f.name)!r}" for f in fields(self)[2:]]
-        return f"{self.name}({', '.join(own)})" if own else self.name
+        others = [f"{f.name}={getattr(self, f.name)!r}" for f in fields(self)[2:]]
+        return f"{self.name}({', '.join(others)})" if others else self.name
 
     @property
     def is_custom(self) -> bool:
@@ -164,7 +170,7 @@ class Surrogate(ABC):
         on two lists for what compiled modules do.
         """
         if not self.is_custom:
-            settings = {one.name: getattr(self, one.name) for one in fields(self)}
+            settings = {f.name: getattr(self, f.name) for f in fields(self)}
             return self.name, *(part for item in sorted(settings.items()) for part in item)
         values, coef = self.value_and_subgradient(*_EXAMPLE)
         return self.name, code_digest(self), *(f"{x:.6g}" for x in (*values, *coef))
@@ -292,7 +298,7 @@ class Hinges(PairMean):
         return share, self.negatives_counted(n_neg) / n_neg
 
     def run_kernel(self, *lists: Array) -> None:  # noqa: D102
-        added = _kernels.HingeSum(k=self.k, depth=self.counted, pairs=self.pairs)
+        added = _kernels.HingeSum(k=self.k, depth=self.kernel_depth, pairs=self.pairs)
         _kernels.hinges(added, _kernels.NO_CHOICE, *lists)
 
 
@@ -300,19 +306,19 @@ class Hinges(PairMean):
 class MajorantSurrogate(PairMean):
     """A convex surrogate that holds what was frozen at a point, for these lists only.
 
-    `held` has a row for each kind of what is frozen, by position.
+    `frozen` has a row for each kind of what is frozen, by position.
     """
 
-    held: Array
+    frozen: Array
     above_slope_at_zero = False
     __eq__ = object.__eq__  # arrays are not compared
     __hash__ = object.__hash__
 
     def settings(self) -> tuple[Any, ...]:  # noqa: D102
-        return self.name, self.k, self.depth, self.held
+        return self.name, self.k, self.depth, self.frozen
 
     def restricted(self, positions: Array, m: int) -> Surrogate:  # noqa: D102
-        return replace(self, depth=max(m, self.k), held=self.held.take(positions, axis=1))
+        return replace(self, depth=max(m, self.k), frozen=self.frozen.take(positions, axis=1))
 
 
 def _checked_depth(given: Any, k: int) -> int | float | None:
@@ -334,16 +340,16 @@ def _checked_depth(given: Any, k: int) -> int | float | None:
 class TermBlocks(NamedTuple):
     """Blocks of terms at some scores, at the best s, which is `lowest`.
 
-    The subgradient of block b in the scores is ``own`` at the positions of its terms, and
-    ``shared[b]`` at the positions ``partners``. ``counted[b]`` of its terms are among the c
+    The subgradient of block b in the scores is ``slopes`` at the positions of its terms, and
+    ``partner_slopes[b]`` at the positions ``partners``. ``n_used[b]`` of its terms are among the c
     largest.
     """
 
     values: Array
-    own: Array
-    shared: Array
+    slopes: Array
+    partner_slopes: Array
     partners: Array
-    counted: Array
+    n_used: Array
     lowest: float
 
 

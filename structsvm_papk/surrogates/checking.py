@@ -51,21 +51,21 @@ def _try(surrogate, code="", seed=0):
     # of other `code` it is tried again, though the object may be the same
     rng = np.random.default_rng(seed)
     short = [replace(surrogate, k=k, depth=depth) for k, depth in _SETTINGS]
-    drawn = [_Lists(each, rng, _N_LISTS, _SHORT) for each in short]
-    counted = min(max(surrogate.k, surrogate.counted), _LONGEST)  # of its own k and depth
-    longest = int(np.clip(1.5 * counted, 3 * _SHORT, _LONGEST))
+    drawn = [_Lists(variant, rng, _N_LISTS, _SHORT) for variant in short]
+    usual = min(max(surrogate.k, surrogate.kernel_depth), _LONGEST)  # of its own k and depth
+    longest = int(np.clip(1.5 * usual, 3 * _SHORT, _LONGEST))
     deep = replace(surrogate, depth=0.9)
-    drawn += [_Lists(each, rng, _N_LONG, longest) for each in (surrogate, deep)]
+    drawn += [_Lists(variant, rng, _N_LONG, longest) for variant in (surrogate, deep)]
     for lists in drawn:
         for check in (_evaluation, _slopes, _what_counts, _at_zero, _bounds, _majorant, _terms):
             check(lists, lists.draw())
 
 
 def _check_settings(surrogate):
-    own = type(surrogate).__name__
+    kind = type(surrogate).__name__
     name = getattr(surrogate, "name", None)
     if not isinstance(name, str):
-        raise InputError(f"{own} needs a `name`, by which messages and files call it")
+        raise InputError(f"{kind} needs a `name`, by which messages and files call it")
     try:
         known = set(vars(surrogate)) == {field.name for field in fields(surrogate)}
         fine = known and replace(surrogate) == surrogate and hash(surrogate) is not None
@@ -73,7 +73,7 @@ def _check_settings(surrogate):
         fine = False
     if not fine:
         raise InputError(
-            f"the settings of {own} must be fields, of values that can be compared and hashed: "
+            f"the settings of {kind} must be fields, of values that can be compared and hashed: "
             "decorate the class with @dataclass(frozen=True) and write `exponent: float = 2.0`"
         )
 
@@ -106,7 +106,7 @@ class _Lists:
         """Each user's positives in decreasing order, and negatives."""
         return scores[np.lexsort((-scores, self.negative, self.user))]
 
-    def at(
+    def evaluate(
         self, scores: Array, surrogate: Any = None, first: int = 0, last: int | None = None
     ) -> tuple[Array, Array]:
         """Values and subgradients of some users; NaN where nothing was written."""
@@ -124,7 +124,7 @@ class _Lists:
         return values, coef
 
     def turned(self, scores: Array) -> tuple[Array, Array]:
-        """`at` of all users but the first, in reverse order; NaN for that one."""
+        """`evaluate` of all users but the first, in reverse order; NaN for that one."""
         users = np.arange(self.n_lists - 1, 0, -1)
         sizes = np.diff(self.indptr)[users]
         rows = np.argsort(-self.user, kind="stable")[: sizes.sum()]
@@ -143,47 +143,47 @@ class _Lists:
         """Sums over each list."""
         return np.add.reduceat(coef * where, self.indptr[:-1])
 
-    def refuse(self, claim: str, wrong: Array, scores: Array, one: Array, other: Array) -> None:
+    def refuse(self, claim: str, wrong: Array, scores: Array, left: Array, right: Array) -> None:
         """Raise with the first list on which a claim is wrong."""
         for u in np.flatnonzero(wrong)[:1]:
-            own = np.round(scores[self.indptr[u] : self.indptr[u + 1]], 6) + 0.0  # not -0.0
-            p, q = (part.tolist() for part in np.split(own, self.n_pos[u : u + 1]))
+            user = np.round(scores[self.indptr[u] : self.indptr[u + 1]], 6) + 0.0  # not -0.0
+            p, q = (part.tolist() for part in np.split(user, self.n_pos[u : u + 1]))
             where = f"k={self.surrogate.k}, depth={self.surrogate.depth}, positives {p}, "
             raise InputError(
                 f"{type(self.surrogate).__name__} declares what it is not: {claim}. At {where}"
-                f"negatives {q} these are {one[u]:.8g} and {other[u]:.8g}"
+                f"negatives {q} these are {left[u]:.8g} and {right[u]:.8g}"
             )
 
-    def at_least(self, claim: str, scores: Array, one: Array, other: Array, size: Any = 0) -> None:
-        """Expect ``one >= other``, to the rounding of numbers of a size."""
-        near = _ROUNDING * (1 + np.abs(one) + np.abs(other) + size)
-        self.refuse(claim, ~(one >= other - near), scores, one, other)
+    def at_least(self, claim: str, scores: Array, left: Array, right: Array, size: Any = 0) -> None:
+        """Expect ``left >= right``, to the rounding of numbers of a size."""
+        near = _ROUNDING * (1 + np.abs(left) + np.abs(right) + size)
+        self.refuse(claim, ~(left >= right - near), scores, left, right)
 
-    def same(self, claim: str, scores: Array, one: Array, other: Array, size: Any = 0) -> None:
-        """Expect ``one == other``, to the rounding of numbers of a size."""
-        near = _ROUNDING * (1 + np.abs(one) + np.abs(other) + size)
-        self.refuse(claim, ~(np.abs(one - other) <= near), scores, one, other)
+    def same(self, claim: str, scores: Array, left: Array, right: Array, size: Any = 0) -> None:
+        """Expect ``left == right``, to the rounding of numbers of a size."""
+        near = _ROUNDING * (1 + np.abs(left) + np.abs(right) + size)
+        self.refuse(claim, ~(np.abs(left - right) <= near), scores, left, right)
 
 
 def _evaluation(lists, scores):
-    values, coef = lists.at(scores)
+    values, coef = lists.evaluate(scores)
     wrong = ~np.isfinite(values + lists.sums(coef))
     lists.refuse("value and sum of slopes are finite", wrong, scores, values, lists.sums(coef))
     order = np.lexsort((lists.rng.random(scores.size), lists.negative, lists.user))
     claim = "values do not depend on the order of positives, and of negatives"
-    lists.same(claim, scores, values, lists.at(scores[order])[0])
+    lists.same(claim, scores, values, lists.evaluate(scores[order])[0])
     claim = "evaluate(first, last) writes users first <= u < last, whoever else there is"
     first = lists.n_lists // 4
     last = lists.n_lists // 2
     asked = (first <= np.arange(lists.n_lists)) & (np.arange(lists.n_lists) < last)
-    _written(lists, claim, scores, lists.at(scores, first=first, last=last), asked)
+    _written(lists, claim, scores, lists.evaluate(scores, first=first, last=last), asked)
     claim = "a user's value and slope do not depend on the user's place or on other users"
     _written(lists, claim, scores, lists.turned(scores), np.arange(lists.n_lists) > 0)
 
 
 def _written(lists, claim, scores, answer, asked):
     """Values, and slopes where they are unique, of the users that were asked for, and no others."""
-    (values, coef) = lists.at(scores)
+    (values, coef) = lists.evaluate(scores)
     (some, slopes) = answer
     elsewhere = np.isnan(np.where(asked, 0.0, some)) == ~asked
     untouched = np.isnan(slopes) | asked[lists.user]
@@ -195,8 +195,8 @@ def _written(lists, claim, scores, answer, asked):
     lists.at_least(claim, scores, np.zeros(lists.n_lists), sums, size)
 
 
-def _near(one, other):
-    return np.abs(one - other) <= _ROUNDING * (1 + np.abs(one) + np.abs(other))
+def _near(left, right):
+    return np.abs(left - right) <= _ROUNDING * (1 + np.abs(left) + np.abs(right))
 
 
 def _slopes(lists, scores):
@@ -204,8 +204,8 @@ def _slopes(lists, scores):
         _cuts(lists, "convex: a value is at least the cut from other scores", lists.surrogate)
     way, noise = lists.rng.normal(size=(2, scores.size))
     scores = scores + 0.01 * noise  # ties have several slopes
-    values, coef = lists.at(scores)
-    ahead, behind = ((lists.at(scores + s * way)[0] - values) / s for s in (1e-6, -1e-6))
+    values, coef = lists.evaluate(scores)
+    ahead, behind = ((lists.evaluate(scores + s * way)[0] - values) / s for s in (1e-6, -1e-6))
     near = _CURVED * (1 + np.abs(ahead))
     slope = lists.sums(coef, way)
     wrong = (np.abs(ahead - behind) <= near) & (np.abs(slope - ahead) > 2 * near)
@@ -214,11 +214,11 @@ def _slopes(lists, scores):
 
 def _cuts(lists, claim, surrogate):
     start = lists.draw()
-    values, coef = lists.at(start, surrogate)
+    values, coef = lists.evaluate(start, surrogate)
     for other in (lists.draw(), start + 0.1 * lists.draw(), -start):
         size = lists.sums(np.abs(coef), np.abs(other) + np.abs(start))
         cut = values + lists.sums(coef, other - start)
-        lists.at_least(claim, other, lists.at(other, surrogate)[0], cut, size)
+        lists.at_least(claim, other, lists.evaluate(other, surrogate)[0], cut, size)
 
 
 def _what_counts(lists, scores):
@@ -226,7 +226,7 @@ def _what_counts(lists, scores):
     scores = lists.sorted(scores)
     m = surrogate.negatives_counted(lists.n_neg)
     beta = np.minimum(lists.n_pos, surrogate.k)
-    values = lists.at(scores)[0]
+    values = lists.evaluate(scores)[0]
     move = lists.rng.exponential(size=scores.size)
     low = lists.negative & (lists.rank >= m[lists.user])
     high = ~lists.negative & (lists.rank < (lists.n_pos - beta)[lists.user])
@@ -237,34 +237,34 @@ def _what_counts(lists, scores):
     ):
         if getattr(surrogate, declared.partition(":")[0]):
             size = np.maximum.reduceat(np.abs(scores), lists.indptr[:-1])
-            lists.same(declared, scores, values, lists.at(moved)[0], size)
+            lists.same(declared, scores, values, lists.evaluate(moved)[0], size)
 
 
 def _at_zero(lists, scores):
     if not lists.surrogate.above_slope_at_zero:
         return
-    values = lists.at(scores)[0]
+    values = lists.evaluate(scores)[0]
     largest = np.maximum.reduceat(np.abs(scores), lists.indptr[:-1])
     scale = 0.1 / (lists.n_pos * np.maximum(largest, 0.01))
     near = scale[lists.user] * scores
-    full = lists.at(near)[0]
-    half = lists.at(near / 2)[0]
+    full = lists.evaluate(near)[0]
+    half = lists.evaluate(near / 2)[0]
     claim = "above_slope_at_zero: 1 at 0, linear near it (half way, the mean of both ends)"
     lists.same(claim, near, half, (1 + full) / 2)
     line = 1 + (full - 1) / scale
     lists.at_least("above_slope_at_zero: at least that line", scores, values, line, 1 / scale)
     all_negatives = max(int(lists.n_neg.max()), lists.surrogate.k)
-    deeper = lists.at(scores, replace(lists.surrogate, depth=all_negatives))[0]
+    deeper = lists.evaluate(scores, replace(lists.surrogate, depth=all_negatives))[0]
     lists.at_least("above_slope_at_zero: no larger at more depth", scores, values, deeper)
 
 
 def _bounds(lists, scores):
     surrogate = lists.surrogate
-    (values, coef) = lists.at(scores)
+    (values, coef) = lists.evaluate(scores)
     largest = np.maximum.reduceat(np.abs(scores), lists.indptr[:-1])[lists.user]
     close = scores / np.maximum(2 * largest, 1)  # at most 1 apart
     bound = surrogate.l1_bound(lists.n_pos)
-    steep = lists.sums(np.abs(lists.at(close)[1]))
+    steep = lists.sums(np.abs(lists.evaluate(close)[1]))
     lists.at_least("l1_bound, of scores at most 1 apart, and the slopes' sum", close, bound, steep)
     shares = surrogate.weight_shares(lists.n_pos, lists.n_neg) or ()
     for side, share in zip((~lists.negative, lists.negative), shares, strict=False):
@@ -275,8 +275,8 @@ def _bounds(lists, scores):
         lists.at_least("clipped: at most 1", scores, np.ones(lists.n_lists), values)
     if surrogate.boxed:
         ramp = (ClippedRamp if surrogate.clipped else Ramp)(surrogate.k, depth=surrogate.depth)
-        own = lists.at(scores, ramp)[0]
-        lists.same("boxed: the value is that of Ramp or ClippedRamp", scores, values, own)
+        of_ramp = lists.evaluate(scores, ramp)[0]
+        lists.same("boxed: the value is that of Ramp or ClippedRamp", scores, values, of_ramp)
 
 
 def _majorant(lists, scores):
@@ -285,24 +285,26 @@ def _majorant(lists, scores):
         return
     majorant = surrogate.majorant(scores, lists.indptr, lists.n_pos)
     other = lists.draw()
-    here = lists.at(scores)[0]
-    there = lists.at(other)[0]
+    here = lists.evaluate(scores)[0]
+    there = lists.evaluate(other)[0]
     lists.at_least("majorised: nowhere negative", scores, here, np.zeros(lists.n_lists))
-    lists.same("majorant: tight where it is made", scores, lists.at(scores, majorant)[0], here)
-    lists.at_least("majorant: nowhere below", other, lists.at(other, majorant)[0], there)
+    lists.same(
+        "majorant: tight where it is made", scores, lists.evaluate(scores, majorant)[0], here
+    )
+    lists.at_least("majorant: nowhere below", other, lists.evaluate(other, majorant)[0], there)
     _cuts(lists, "majorant: convex", majorant)
     exact = np.array([surrogate.is_convex_on(lists.n_pos[u : u + 1]) for u in range(lists.n_lists)])
-    above = np.where(exact, lists.at(other, majorant)[0], there)
+    above = np.where(exact, lists.evaluate(other, majorant)[0], there)
     lists.same("is_convex_on: the majorant is the surrogate", other, there, above)
 
 
 def _terms(lists, scores):
-    values = lists.at(scores)[0].copy()
-    sums = lists.at(scores)[0]
+    values = lists.evaluate(scores)[0].copy()
+    sums = lists.evaluate(scores)[0]
     for u, (n_pos, n_neg) in enumerate(zip(lists.n_pos, lists.n_neg, strict=True)):
         terms = lists.surrogate.list_terms(n_pos, n_neg)
         if terms is not None:
             ends = n_pos * terms.over_negatives + np.array([0, terms.n_terms])
-            own = scores[lists.indptr[u] : lists.indptr[u + 1]]
-            sums[u] = terms.blocks(own, n_pos, ends).values.sum()
+            user = scores[lists.indptr[u] : lists.indptr[u + 1]]
+            sums[u] = terms.blocks(user, n_pos, ends).values.sum()
     lists.same("list_terms: their mean is the value", scores, values, sums)

@@ -42,7 +42,7 @@ class Avg(PairMean):
     top_negatives_only = True
 
     def run_kernel(self, *lists: Array) -> None:  # noqa: D102
-        _kernels.average(self.k, self.counted, *lists)
+        _kernels.average(self.k, self.kernel_depth, *lists)
 
     def weight_shares(self, n_pos: Array, n_neg: Array) -> tuple[Array, Array]:  # noqa: D102
         return np.full(n_pos.shape, np.inf), self.negatives_counted(n_neg) / n_neg
@@ -105,9 +105,9 @@ def frozen_at(surrogate: Surrogate, scores: Array, indptr: Array, n_pos: Array) 
     is k at negatives. Of each negative `n_free` counts the pairs with the best positives that are
     not clipped.
     """
-    held = np.zeros((3, scores.size), dtype=np.int64)
-    _majorant_kernels.freeze(scores, indptr, n_pos, surrogate.k, held)
-    return held
+    frozen = np.zeros((3, scores.size), dtype=np.int64)
+    _majorant_kernels.freeze(scores, indptr, n_pos, surrogate.k, frozen)
+    return frozen
 
 
 class FrozenPositives(MajorantSurrogate):
@@ -120,8 +120,8 @@ class FrozenPositives(MajorantSurrogate):
     name = "frozen_positives"
 
     def run_kernel(self, *lists: Array) -> None:  # noqa: D102
-        (best,) = self.held
-        added = _kernels.HingeSum(k=self.k, depth=self.counted, pairs=Pairs(EVERY))
+        (best,) = self.frozen
+        added = _kernels.HingeSum(k=self.k, depth=self.kernel_depth, pairs=Pairs(EVERY))
         _kernels.hinges(added, best, *lists)
 
 
@@ -136,7 +136,7 @@ class FrozenPairs(MajorantSurrogate):
     name = "frozen_pairs"
 
     def run_kernel(self, *lists: Array) -> None:  # noqa: D102
-        _majorant_kernels.frozen_pairs(self.k, self.counted, self.held, *lists)
+        _majorant_kernels.frozen_pairs(self.k, self.kernel_depth, self.frozen, *lists)
 
 
 class TSAlg2(Hinges):
@@ -169,7 +169,7 @@ class Ramp(Hinges):
 
     def majorant(self, scores: Array, indptr: Array, n_pos: Array) -> FrozenPositives:  # noqa: D102
         _, rank, _ = frozen_at(self, scores, indptr, n_pos)
-        return FrozenPositives(self.k, depth=self.depth, held=(rank < self.k)[None])
+        return FrozenPositives(self.k, depth=self.depth, frozen=(rank < self.k)[None])
 
     def is_convex_on(self, n_pos: Array) -> bool:
         """Where every user has ``n_pos <= k``: there Ramp is convex."""
@@ -189,10 +189,11 @@ class ClippedRamp(PairMean):
     top_negatives_only = True
 
     def run_kernel(self, *lists: Array) -> None:  # noqa: D102
-        _kernels.clipped_pairs(self.k, self.counted, *lists)
+        _kernels.clipped_pairs(self.k, self.kernel_depth, *lists)
 
     def majorant(self, scores: Array, indptr: Array, n_pos: Array) -> FrozenPairs:  # noqa: D102
-        return FrozenPairs(self.k, depth=self.depth, held=frozen_at(self, scores, indptr, n_pos))
+        frozen = frozen_at(self, scores, indptr, n_pos)
+        return FrozenPairs(self.k, depth=self.depth, frozen=frozen)
 
 
 SURROGATES = {cls.name: cls for cls in (Avg, Max, TS, TSAlg2, PAUC, Ramp, ClippedRamp)}
@@ -228,10 +229,10 @@ def make_surrogate(name: str, k: int, depth: int | float | None = None) -> Surro
 # --- terms of a single list, for `list_terms` ---------------------------------------------------
 
 
-def _parts(counted, bounds):
-    """The counted positions, which increase, between each two of the bounds."""
-    edges = np.searchsorted(counted, bounds)
-    return [counted[start:stop] for start, stop in pairwise(edges)]
+def _parts(positions, bounds):
+    """The positions, which increase, between each two of the bounds."""
+    edges = np.searchsorted(positions, bounds)
+    return [positions[start:stop] for start, stop in pairwise(edges)]
 
 
 @dataclass(frozen=True)
@@ -246,18 +247,24 @@ class PositiveTerms(ListTerms):
         negatives = scores[partners]
         parts = _parts(top_k(-scores[:n_pos], self.n_counted), bounds)
         values = np.empty(len(parts))
-        own = np.zeros(scores.size, dtype=np.int64)
-        shared = np.empty((len(parts), self.depth), dtype=np.int64)
+        rows = np.zeros(scores.size, dtype=np.int64)  # active pairs of each positive
+        columns = np.empty((len(parts), self.depth), dtype=np.int64)  # and of each negative
         for b, part in enumerate(parts):
             part = part[np.argsort(-scores[part], kind="stable")]
-            rows = np.empty(part.size, dtype=np.int64)
-            values[b] = _kernels.hinge_sweep(scores[part] - 1.0, negatives, rows, shared[b])
-            own[part] = rows
+            of_part = np.empty(part.size, dtype=np.int64)
+            values[b] = _kernels.hinge_sweep(scores[part] - 1.0, negatives, of_part, columns[b])
+            rows[part] = of_part
         ceiling = scores[np.concatenate(parts)].max()
         lowest = np.maximum(1.0 - ceiling + negatives, 0.0).sum() / self.depth
         scale = 1.0 / (self.n_counted * self.depth)
-        counted = np.array([part.size for part in parts])
-        return TermBlocks(scale * values, -scale * own, scale * shared, partners, counted, lowest)
+        return TermBlocks(
+            values=scale * values,
+            slopes=-scale * rows,
+            partner_slopes=scale * columns,
+            partners=partners,
+            n_used=np.array([part.size for part in parts]),
+            lowest=lowest,
+        )
 
 
 @dataclass(frozen=True)
@@ -275,19 +282,23 @@ class NegativeTerms(ListTerms):
         thresholds, onto_positives = self._thresholds(scores[:n_pos])
         parts = _parts(n_pos + top_k(scores[n_pos:], self.depth), bounds)
         values = np.empty(len(parts))
-        own = np.zeros(scores.size, dtype=np.int64)
         rows = np.empty((len(parts), thresholds.size), dtype=np.int64)
+        columns = np.zeros(scores.size, dtype=np.int64)
         for b, part in enumerate(parts):
-            columns = np.empty(part.size, dtype=np.int64)
-            values[b] = _kernels.hinge_sweep(thresholds, scores[part], rows[b], columns)
-            own[part] = columns
+            of_part = np.empty(part.size, dtype=np.int64)
+            values[b] = _kernels.hinge_sweep(thresholds, scores[part], rows[b], of_part)
+            columns[part] = of_part
         floor = scores[np.concatenate(parts)].min()
         lowest = np.maximum(floor - thresholds, 0.0).sum() / self.n_rows
         scale = 1.0 / (self.n_rows * self.depth)
-        counted = np.array([part.size for part in parts])
-        shared = -scale * onto_positives(rows)
-        partners = np.arange(n_pos)
-        return TermBlocks(scale * values, scale * own, shared, partners, counted, lowest)
+        return TermBlocks(
+            values=scale * values,
+            slopes=scale * columns,
+            partner_slopes=-scale * onto_positives(rows),
+            partners=np.arange(n_pos),
+            n_used=np.array([part.size for part in parts]),
+            lowest=lowest,
+        )
 
     def _thresholds(self, positives):
         """Thresholds, and how to hand their counts on to the positives behind them."""

@@ -37,7 +37,9 @@ _Read = tuple[str, list[Any]]  # what something is, and its parts, which are rea
 def code_digest(surrogate: Any) -> str:
     """SHA-256 over the fields of an object and all code of a user's that its class runs."""
     kinds = takewhile(lambda kind: not _is_known(kind.__module__), type(surrogate).__mro__)
-    own = {_package(kind.__module__) for kind in kinds}  # a user's, though it may be installed
+    packages = {
+        _package(kind.__module__) for kind in kinds
+    }  # of the user, though they may be installed
     digest = hashlib.sha256()
     todo: deque[Any] = deque([type(surrogate), vars(surrogate)])
     seen: dict[int, tuple[int, Any]] = {}  # by id; the object is held, so that its id stays its own
@@ -50,21 +52,21 @@ def code_digest(surrogate: Any) -> str:
             text = f"number {seen[id(part)][0]}"
         else:
             seen[id(part)] = len(seen), part
-            text, parts = _read(part, own)
+            text, parts = _read(part, packages)
         digest.update(f"{len(text)} {text} {len(parts)};".encode(errors="surrogatepass"))
         todo.extend(parts)
     return digest.hexdigest()
 
 
-def _read(part: Any, own: set[str]) -> _Read:
+def _read(part: Any, packages: set[str]) -> _Read:
     if isinstance(part, ModuleType):
         return f"module {part.__name__}", []
     if isinstance(part, CodeType):
         return _code(part)
     if isinstance(part, FunctionType):
-        return _function(part, own)
+        return _function(part, packages)
     if isinstance(part, type):
-        return _class(part, own)
+        return _class(part, packages)
     if isinstance(part, list | tuple):
         return type(part).__name__, list(part)
     if isinstance(part, dict):
@@ -80,7 +82,7 @@ def _read(part: Any, own: set[str]) -> _Read:
     for name in ("py_func", "__wrapped__"):  # a kernel of numba; a decorated function
         if isinstance(getattr(part, name, None), FunctionType):
             return type(part).__name__, [getattr(part, name)]
-    return _instance(part, own)
+    return _instance(part, packages)
 
 
 _HOLDERS: tuple[tuple[type, tuple[str, ...]], ...] = (
@@ -101,14 +103,14 @@ def _code(code: CodeType) -> _Read:
     return text, list(code.co_consts)
 
 
-def _function(function: FunctionType, own: set[str]) -> _Read:
+def _function(function: FunctionType, packages: set[str]) -> _Read:
     closure = [_content(cell) for cell in function.__closure__ or ()]
-    if _is_installed(function.__module__, own):
+    if _is_installed(function.__module__, packages):
         return f"{function.__module__}.{function.__qualname__}", closure
     code = function.__code__
     if code.co_consts[:1] == (function.__doc__,):
         code = code.replace(co_consts=(None, *code.co_consts[1:]))
-    named = list(_named(_names(code), function.__globals__, own))
+    named = list(_named(_names(code), function.__globals__, packages))
     defaults = [function.__defaults__, function.__kwdefaults__]
     return "function", [code, *defaults, function.__dict__, *closure, *named]
 
@@ -129,7 +131,7 @@ def _names(code: CodeType) -> list[str]:
     return names
 
 
-def _named(names: list[str], known: dict[str, Any], own: set[str]) -> Iterator[Any]:
+def _named(names: list[str], known: dict[str, Any], packages: set[str]) -> Iterator[Any]:
     """What names stand for: in the module, as modules that the function itself imports."""
     modules = []
     for name in names:
@@ -142,7 +144,7 @@ def _named(names: list[str], known: dict[str, Any], own: set[str]) -> Iterator[A
     looked_at = set()
     while modules:  # module.name: one of the other names
         module = modules.pop()
-        if module.__name__ in looked_at or _is_installed(module.__name__, own):
+        if module.__name__ in looked_at or _is_installed(module.__name__, packages):
             continue
         looked_at.add(module.__name__)
         members = vars(module)
@@ -154,20 +156,20 @@ def _named(names: list[str], known: dict[str, Any], own: set[str]) -> Iterator[A
                 yield value
 
 
-def _class(kind: type, own: set[str]) -> _Read:
-    if _is_installed(kind.__module__, own):
+def _class(kind: type, packages: set[str]) -> _Read:
+    if _is_installed(kind.__module__, packages):
         return f"{kind.__module__}.{kind.__qualname__}", []
     members = {name: value for name, value in vars(kind).items() if name not in _NOT_CODE}
     parts = [half for item in sorted(members.items(), key=lambda item: item[0]) for half in item]
     return "class", [*parts, *kind.__mro__[1:]]
 
 
-def _instance(value: Any, own: set[str]) -> _Read:
+def _instance(value: Any, packages: set[str]) -> _Read:
     """What `pickle` would make it of; of what is installed and has a name, the name."""
     module = getattr(value, "__module__", None)
     name = getattr(value, "__qualname__", getattr(value, "__name__", None))
     if callable(value) and isinstance(name, str):
-        is_named = _is_installed(module or "builtins", own)
+        is_named = _is_installed(module or "builtins", packages)
         return (f"{module}.{name}", []) if is_named else _unknown(value)
     try:
         made = value.__reduce_ex__(4)
@@ -186,9 +188,9 @@ def _package(module: str) -> str:
     return module.partition(".")[0]
 
 
-def _is_installed(module: str | None, own: set[str]) -> bool:
+def _is_installed(module: str | None, packages: set[str]) -> bool:
     """Whether a module is not a user's: nobody edits it without another version."""
-    if module is None or _package(module) in own:  # None: of code that was run from a text
+    if module is None or _package(module) in packages:  # None: of code that was run from a text
         return False
     return _is_known(module) or any(folder in _file(module).parts for folder in _PACKAGES)
 

@@ -378,7 +378,7 @@ def test_ties_cost_nothing_where_there_are_none_and_no_more_than_was_allowed():
     scores = np.array([5.0, 4.0, 3.0, 2.0, 1.5, 1.2, 0.8, 0.5, 0.2])
     assert list(risk.tied_majorants(scores, 0.1, 8)) == []
     tied = np.array([5.0, 3.0, 3.0, 3.0, 1.5, 1.2, 0.8, 0.5, 0.2])
-    kept = {bytes(each.surrogate.held) for each in risk.tied_majorants(tied, 0.1, 8)}
+    kept = {bytes(each.surrogate.frozen) for each in risk.tied_majorants(tied, 0.1, 8)}
     assert len(kept) == 3  # each of the three tied positives may be the second best
     assert len(list(risk.tied_majorants(tied, 0.1, 2))) == 2
 

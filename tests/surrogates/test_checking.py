@@ -73,7 +73,7 @@ class Deeper(PAUC):
     def evaluate(self, scores, indptr, n_pos, first, last, values, coef):
         super().evaluate(scores, indptr, n_pos, first, last, values, coef)
         for u in range(first, last):
-            own, scale = slice(indptr[u], indptr[u + 1]), 1 + self.counted
+            own, scale = slice(indptr[u], indptr[u + 1]), 1 + self.kernel_depth
             values[u] = 1 + np.maximum(values[u] - 1, scale * (values[u] - 1))
             coef[own] *= scale if values[u] > 1 else 1
 

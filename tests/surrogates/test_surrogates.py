@@ -46,7 +46,7 @@ def test_negatives_that_count():
             share = max(min(5, n_neg), -(-percent * n_neg // 100)) if percent < 100 else n_neg
             expected = min(share, depth) if depth > 1 else share
             assert surrogate.negatives_counted([n_neg])[0] == expected, (percent, n_neg)
-            assert _kernels.counted_negatives(surrogate.counted, 5, n_neg) == expected
+            assert _kernels.counted_negatives(surrogate.kernel_depth, 5, n_neg) == expected
 
 
 @pytest.mark.parametrize("depth", [4, 0, -1, 1.0, math.nan, 7.5, "deep", True])
