@@ -68,7 +68,7 @@ def all_pairs(setting: Setting) -> tuple[Any, ...]:
     return _kernels.WHOLE_LIST, _kernels.WHOLE_LIST, True
 
 
-def one(setting: Setting, n_pos: Array, n_neg: Array) -> Array:
+def nothing(setting: Setting, n_pos: Array, n_neg: Array) -> Array:
     """The sum is the value."""
     return np.ones(n_pos.size)
 
@@ -142,7 +142,7 @@ class Metric:
     meaning: str
     kernel: Callable[..., None]
     arguments: Arguments = no_argument
-    largest: Largest = one
+    largest: Largest = nothing
     needs_negatives: bool = False
     needs_whole_list: bool = False
     graded: bool = False

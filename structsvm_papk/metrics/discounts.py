@@ -216,8 +216,8 @@ class _Relevance:
 
     def ideal(self, gained: Callable[[float], float]) -> float:
         """``sum_j y_j (gained(R_j) - gained(R_{j-1}))``."""
-        each = [type(self)(np.ones(1), (f,)).integral(0.0, 1.0) for f in self.functions]
-        steps = np.diff([gained(share) for share in np.cumsum([0.0, *each])])
+        gains = [type(self)(np.ones(1), (f,)).integral(0.0, 1.0) for f in self.functions]
+        steps = np.diff([gained(share) for share in np.cumsum([0.0, *gains])])
         return float(self.levels @ steps)
 
     def expected(self, discount: str, share: float | int | None, n: int) -> float:

@@ -149,7 +149,7 @@ def _named_so(frame: Any, name: str, usual: Sequence[str]) -> str:
     names = lists.column_names(frame)
     if not isinstance(name, str) or name in names:
         return name
-    return usual_column(usual, [str(one) for one in names]) or name
+    return usual_column(usual, [str(known) for known in names]) or name
 
 
 def codes_of(name: str, *frames: Any) -> tuple[Array, Array]:

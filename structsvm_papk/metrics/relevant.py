@@ -145,12 +145,12 @@ def match(users: Array, items: Array, pairs: Pairs) -> Matched:
     refuse_pairs_twice(known_users, whose[:n], known_items, which[:n])
     refuse_pairs_twice(known_users, whose[n:], known_items, which[n:], " of the relevant pairs")
     codes = whose * known_items.size + which
-    at = pd.Index(codes[n:]).get_indexer(codes[:n])
-    held = at >= 0
+    pair_of_row = pd.Index(codes[n:]).get_indexer(codes[:n])
+    is_judged = pair_of_row >= 0
     missed = np.ones(pairs.users.size, dtype=bool)
-    missed[at[held]] = False
+    missed[pair_of_row[is_judged]] = False
     grades = np.zeros(n)
-    grades[held] = pairs.grades[at[held]]
+    grades[is_judged] = pairs.grades[pair_of_row[is_judged]]
     return Matched(
         users=known_users,
         items=known_items,
@@ -214,9 +214,9 @@ def build(
     if rules.ties == "trec_eval":
         ordered = in_trec_eval_order(values, np.asarray(items))
     # the lists of users that count, and below each what it misses, as rows that nothing is under
-    counted, relevance = _who_counts(matched, pairs.grades, rules)
-    rows = counted[matched.listed_user]
-    extra = _missed_rows(matched, pairs.grades, counted)
+    included, relevance = _who_counts(matched, pairs.grades, rules)
+    rows = included[matched.listed_user]
+    extra = _missed_rows(matched, pairs.grades, included)
     user = np.concatenate([matched.listed_user[rows], matched.pair_user[extra]])
     if not user.size:
         codes = np.arange(matched.users.size)
@@ -264,30 +264,30 @@ def _who_counts(matched: Matched, grades: Array, rules: Conventions) -> tuple[Ar
             "but no list; population='either' counts them as 0, population='listed' leaves them "
             "out (--population)"
         )
-    counted = {
+    included = {
         "raise": listed,
         "listed": listed,
         "judged": judged,
         "both": listed & judged,
         "either": listed | judged,
     }[rules.population]
-    of_counted = counted[matched.pair_user] & (grades > 0)
-    return counted, Relevance(
-        n_pairs=int(of_counted.sum()),
-        n_missed=int((of_counted & matched.missed).sum()),
+    of_included = included[matched.pair_user] & (grades > 0)
+    return included, Relevance(
+        n_pairs=int(of_included.sum()),
+        n_missed=int((of_included & matched.missed).sum()),
         n_without_list=int(lost.sum()),
         n_unjudged=int((listed & ~judged).sum()),
         population=rules.population,
     )
 
 
-def _missed_rows(matched: Matched, grades: Array, counted: Array) -> Array:
+def _missed_rows(matched: Matched, grades: Array, included: Array) -> Array:
     """Pairs that become rows below the lists: the missed relevant ones of users that count.
 
     Of a user without a list and without a relevant item, one pair that was judged stands for the
     list, which has to have a row.
     """
-    wanted = matched.missed & counted[matched.pair_user]
+    wanted = matched.missed & included[matched.pair_user]
     extra = np.flatnonzero(wanted & (grades > 0))
     has_row = np.zeros(matched.users.size, dtype=bool)
     has_row[matched.listed_user] = True

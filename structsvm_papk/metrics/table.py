@@ -339,7 +339,7 @@ def evaluate(
         "relevance_threshold": relevance_threshold,
         "gains": gains,
         "n_threads": n_threads,
-        "need_binary": not all(one.metric.graded for one in parsed),
+        "need_binary": not all(request.metric.graded for request in parsed),
     }
     relevance = None
     if relevant is not None:

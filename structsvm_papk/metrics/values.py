@@ -46,8 +46,9 @@ def values_of(
 ) -> Values:
     """Every metric of every user by the rules; see `metrics.evaluate`."""
     table = _discounts(asked, rows, rules, discount)
-    settings = [_setting(one, rules, table) for one in asked]
-    graded = [m for m, one in enumerate(asked) if rows.gains is not None and one.metric.graded]
+    settings = [_setting(request, rules, table) for request in asked]
+    has_gains = rows.gains is not None
+    graded = [m for m in range(len(asked)) if has_gains and asked[m].metric.graded]
     binary = [m for m in range(len(asked)) if m not in graded]
     counts = np.zeros((rows.n_users, _kernels.N_COUNTS), dtype=np.int64)
     values = np.empty((rows.n_users, len(asked)))
@@ -70,10 +71,10 @@ def values_of(
     # 4. the rules say which value a user has, and whether it enters the mean
     left_out = np.zeros(values.shape, dtype=bool)
     by_rule = {}
-    for m, one in enumerate(asked):
-        masks = _by_rule(one, values[:, m], rows, counts)
-        left_out[:, m] = _apply_rules(one, values[:, m], masks, rows, rules)
-        by_rule[one.name] = masks
+    for m, request in enumerate(asked):
+        masks = _by_rule(request, values[:, m], rows, counts)
+        left_out[:, m] = _apply_rules(request, values[:, m], masks, rows, rules)
+        by_rule[request.name] = masks
     return Values(values=values, left_out=left_out, by_rule=by_rule, counts=counts)
 
 
@@ -81,7 +82,7 @@ def _discounts(
     asked: Sequence[Asked], rows: RankedLists, rules: Conventions, discount: Discount
 ) -> Array:
     """Discounts of as many places as NDCG looks at; a single 1 where nobody asked for it."""
-    ks = [one.kernel_k for one in asked if one.metric.graded]
+    ks = [request.kernel_k for request in asked if request.metric.graded]
     if not ks:
         return np.ones(1)
     if discounts.exponent(discount) > 1:
@@ -181,7 +182,7 @@ def _refuse_undecided(
 ) -> None:
     if not rows.lengths.size:
         return
-    whole = [one.metric.name for one in asked if one.metric.needs_whole_list]
+    whole = [request.metric.name for request in asked if request.metric.needs_whole_list]
     if whole:
         raise InputError(
             f"{whole[0]} needs complete lists, but list_length or relevant pairs were given; use "

@@ -107,8 +107,9 @@ def grid(
     kinds = {setting.surrogate: setting.name for setting in unique}
     for kind, name in kinds.items():
         if list(kinds.values()).count(name) > 1:
-            own = type(kind).__name__
-            raise InputError(f"surrogates of two classes are called {name!r}: rename {own}")
+            raise InputError(
+                f"surrogates of two classes are called {name!r}: rename {type(kind).__name__}"
+            )
     return unique
 
 
@@ -144,8 +145,8 @@ def _may_share_a_unit(data: RankingData) -> bool:
 
 def scalings(user_scaling: Any) -> list[str | None]:
     """The scalings to try, each once: those of a sequence, or the one that is given."""
-    one = isinstance(user_scaling, str) or not isinstance(user_scaling, Iterable)
-    names = (user_scaling,) if one else as_names("user_scaling", user_scaling)
+    is_name = isinstance(user_scaling, str) or not isinstance(user_scaling, Iterable)
+    names = (user_scaling,) if is_name else as_names("user_scaling", user_scaling)
     _refuse_empty("user_scaling", names)
     return list(dict.fromkeys(check_user_scaling(name) for name in names))
 
@@ -160,8 +161,8 @@ def users_without_use(
 ) -> Exclusions:
     """Users whom no setting can use; refused where some setting is left without users."""
     needs = {users_needed(setting.make(k), policy) for setting in settings}
-    found = [data.checked_exclusions(needed, how, name) for needed, name, how in sorted(needs)]
-    return min(found, key=lambda exclusions: exclusions.n_excluded)
+    exclusions = [data.checked_exclusions(needed, how, name) for needed, name, how in sorted(needs)]
+    return min(exclusions, key=lambda of_setting: of_setting.n_excluded)
 
 
 def _is_auto(value: Any) -> bool:
@@ -361,6 +362,6 @@ def choose(
 
 def n_differing(setting: Setting, rule: Mapping[OfLists, float], default: Setting = DEFAULT) -> int:
     """In how many parts a setting differs from the default, whose alpha is that of the rule."""
-    own = setting.as_dict()
+    parts = setting.as_dict()
     usual = default.as_dict() | {"alpha": rule[setting.of_lists]}
-    return sum(own[name] != usual[name] for name in own)
+    return sum(parts[name] != usual[name] for name in parts)

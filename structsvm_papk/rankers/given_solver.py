@@ -65,9 +65,11 @@ def ready(solver: Any, alpha: float, given: Mapping[str, Any]) -> Any:
     """
     check_solver(solver)
     name = name_of(solver)
-    own = alpha_of(solver)
-    if own is not None and not math.isclose(own, alpha, rel_tol=1e-12):
-        raise InputError(f"alpha is {alpha:g}, that of solver {name} {own:g}: give one of them")
+    its_alpha = alpha_of(solver)
+    if its_alpha is not None and not math.isclose(its_alpha, alpha, rel_tol=1e-12):
+        raise InputError(
+            f"alpha is {alpha:g}, that of solver {name} {its_alpha:g}: give one of them"
+        )
     for setting, value in given.items():
         if not hasattr(solver, setting):
             raise InputError(f"solver {name} has no {setting}: leave out {setting}={value!r}")

@@ -445,8 +445,8 @@ class PAPKRanker(LinearRanker):
         """The alpha that was given, here or in a solver object; 'auto' where none was."""
         if not penalty.is_auto(self.alpha) or isinstance(self.solver, str):
             return self.alpha
-        own = given_solver.alpha_of(self.solver)
-        return self.alpha if own is None else own
+        alpha = given_solver.alpha_of(self.solver)
+        return self.alpha if alpha is None else alpha
 
     def _make_solver(self, surrogate: Surrogate, alpha: Any) -> Any:
         if not isinstance(self.solver, str):

@@ -68,8 +68,8 @@ class Training:
         """What of it determines a fit on a fold."""
         ranker = self.ranker
         options = sorted(self.solver_options.items())
-        own = repr((ranker.n_shown, ranker.policy, ranker.max_iter, ranker.positive, options))
-        return own, ranker.cv_tol
+        settings = ranker.n_shown, ranker.policy, ranker.max_iter, ranker.positive, options
+        return repr(settings), ranker.cv_tol
 
     def risk(self, setting: Setting, lists: RankingData) -> EmpiricalRisk:
         """What a setting minimises on lists, beside the penalty."""
@@ -312,9 +312,8 @@ class _Chain:
             yield from self._fresh()
             return
         starts = chain.from_iterable(self.starts.items())
-        tried = (
-            part for one in self.settings for part in one.identity(self.training.ranker.n_shown)
-        )
+        k = self.training.ranker.n_shown
+        tried = chain.from_iterable(setting.identity(k) for setting in self.settings)
         key = kept.key(*self.training.identity(), *tried, *self.of_data, *starts)
         old = kept.read(key, (len(self.settings), self.lists.n_features))
         if old is not None:
@@ -364,15 +363,15 @@ def _solved(
     """The fits of all chains in order; in this thread, or on several."""
     n_threads = min(effective_n_jobs(n_jobs), len(chains))
     if n_threads <= 1:
-        for one in chains:
-            yield from one.solve()
+        for fits in chains:
+            yield from fits.solve()
         return
     stop = threading.Event()
     with ThreadPoolExecutor(n_threads) as pool:
-        for one in chains:
-            one.stop = stop
+        for fits in chains:
+            fits.stop = stop
         try:
-            for future in [pool.submit(list, one.solve()) for one in chains]:
+            for future in [pool.submit(list, fits.solve()) for fits in chains]:
                 yield from future.result()
         except BaseException:
             stop.set()

@@ -111,12 +111,12 @@ def as_depth(depth: int | float | str | None, missing: str | None = None) -> int
 def k_of(k: Any, surrogates: Iterable[Any]) -> int:
     """k as given, or that of the surrogates that are objects, or 1; they must not disagree."""
     known = {} if k is None else {whole_number("k", k): "the k that was given"}
-    objects = [one for one in surrogates if isinstance(one, Surrogate)]
-    for one in objects:
-        known.setdefault(one.k, f"that of surrogate {one.label}")
+    objects = [surrogate for surrogate in surrogates if isinstance(surrogate, Surrogate)]
+    for surrogate in objects:
+        known.setdefault(surrogate.k, f"that of surrogate {surrogate.label}")
     if len(known) > 1:
-        told = ", ".join(f"{number} ({what})" for number, what in known.items())
-        raise InputError(f"k is {told}: give one of them, k or {type(objects[0]).__name__}(k=..)")
+        values = ", ".join(f"{number} ({what})" for number, what in known.items())
+        raise InputError(f"k is {values}: give one of them, k or {type(objects[0]).__name__}(k=..)")
     return next(iter(known), 1)
 
 
@@ -166,20 +166,20 @@ class Setting:
             return cls(surrogate, as_depth(depth, missing), *others)
         check_surrogate(surrogate)
         name = surrogate.name
-        own = surrogate.depth
+        its_depth = surrogate.depth
         if name in SURROGATES and surrogate.is_custom:
             raise InputError(
                 f"{type(surrogate).__name__} is called {name!r}, as a surrogate of the package "
                 "is: give the class a `name` of its own"
             )
-        if own is None or isinstance(depth, str):
-            own = as_depth(depth, missing) if own is None else own
-        elif as_depth(depth) != own:
+        if its_depth is None:
+            its_depth = as_depth(depth, missing)
+        elif not isinstance(depth, str) and as_depth(depth) != its_depth:
             raise InputError(
-                f"depth={depth!r}, but surrogate {surrogate.label} has depth={own!r}: give one of "
-                "them"
+                f"depth={depth!r}, but surrogate {surrogate.label} has depth={its_depth!r}: give "
+                "one of them"
             )
-        return cls(replace(surrogate, depth=None), own, *others)
+        return cls(replace(surrogate, depth=None), its_depth, *others)
 
     @property
     def strength(self) -> float:

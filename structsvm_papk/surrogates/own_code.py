@@ -37,9 +37,8 @@ _Read = tuple[str, list[Any]]  # what something is, and its parts, which are rea
 def code_digest(surrogate: Any) -> str:
     """SHA-256 over the fields of an object and all code of a user's that its class runs."""
     kinds = takewhile(lambda kind: not _is_known(kind.__module__), type(surrogate).__mro__)
-    packages = {
-        _package(kind.__module__) for kind in kinds
-    }  # of the user, though they may be installed
+    # of the user, though they may be installed
+    packages = {_package(kind.__module__) for kind in kinds}
     digest = hashlib.sha256()
     todo: deque[Any] = deque([type(surrogate), vars(surrogate)])
     seen: dict[int, tuple[int, Any]] = {}  # by id; the object is held, so that its id stays its own
