@@ -211,7 +211,8 @@ def sampled_target(n_neg: int, n_sampled: int, k: int) -> SampledTarget:
 
     The samples are uniform, without replacement. The j-th best negative has the weight
     ``n_sampled / (k n_neg) P(H < k)``, H the number of the j - 1 better ones among the n_sampled -
-    1 others that are drawn (hypergeometric). Proofs: `docs/math/sampled.md`.
+    1 others that are drawn (hypergeometric). Proofs: paper/proofs.md,
+    "Small lists and sampled negatives".
 
     Raises
     ------

@@ -7,7 +7,8 @@ positive diagonal D,
     |(x - mu) . r| <= ||(x - mu) / D|| ||D r||,
 
 so a row whose upper bound lies below the scores of m others is not among the m highest. The
-rounding of both sides is added: the lists are those of a full pass (docs/math/short-lists.md).
+rounding of both sides is added: the lists are those of a full pass (paper/proofs.md,
+"Rows that need no score").
 """
 
 from itertools import pairwise

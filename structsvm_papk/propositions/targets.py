@@ -2,7 +2,7 @@
 
 A law of the labels gives each way to label a few items a probability; labels are independent where
 it is a product, conditioned on the number of relevant items. Scores are unrestricted, so that all
-orders with ties of the items can be compared. Proofs: `docs/math/targets.md`.
+orders with ties of the items can be compared. Proofs: paper/proofs.md, "Targets".
 """
 
 from __future__ import annotations
