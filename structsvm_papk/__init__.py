@@ -43,13 +43,13 @@ __all__ = [
     "show_versions",
 ]
 
-_ROOM_OF = {
+_SUBPACKAGE_OF = {
     **dict.fromkeys(("PAPKRanker", "PAPKRankerCV"), "rankers"),
     "EmpiricalRisk": "oracles",
     "RankingData": "data",
     "make_surrogate": "surrogates",
 }
-_ROOMS = (
+_SUBPACKAGES = (
     *("bounds", "cli", "data", "datasets", "diagnosis", "errors", "files", "fusion"),
     *("integrations", "margins", "metrics", "oracles", "plots", "propositions", "rankers"),
     *("solvers", "surrogates"),
@@ -68,14 +68,16 @@ def show_versions() -> None:
 
 
 def __getattr__(name: str) -> object:
-    if name in _ROOMS:
+    if name in _SUBPACKAGES:
         return import_module(f"{__name__}.{name}")
     if name in __all__:
-        value: object = getattr(import_module(f"{__name__}.{_ROOM_OF.get(name, 'solvers')}"), name)
+        value: object = getattr(
+            import_module(f"{__name__}.{_SUBPACKAGE_OF.get(name, 'solvers')}"), name
+        )
         globals()[name] = value
         return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_ROOMS})
+    return sorted({*globals(), *__all__, *_SUBPACKAGES})

@@ -89,6 +89,13 @@ class Oracle(ABC):
         """What tells this risk from others; None where nothing does."""
         return None
 
+    def is_same(self, other: Oracle) -> bool:
+        """Whether cuts of another risk are cuts of this one: itself, or its fingerprint."""
+        if other is self:
+            return True
+        known = self.fingerprint()
+        return known is not None and known == other.fingerprint()
+
     def with_blocks(self, n_blocks: int) -> BlockOracle:
         """The same risk with about `n_blocks` cuts an evaluation; by default a single block."""
         return _OneBlock(self, self)
@@ -243,6 +250,10 @@ class _OneBlock(BlockOracle):
 
     def fingerprint(self) -> str | None:
         return None if self._risk is None else self._risk.fingerprint()
+
+    def is_same(self, other: Oracle) -> bool:
+        known = isinstance(other, _OneBlock) and other._function is self._function
+        return known or super().is_same(other)
 
     def blocks(self, w: Array) -> tuple[Array, Array]:
         value, slope = evaluated(self._function, w)

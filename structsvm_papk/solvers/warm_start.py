@@ -10,8 +10,6 @@ from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
 from structsvm_papk.solvers.oracle import BlockOracle, Cuts, Oracle
 
-_SAME = 1e-9  # subgradients at zero that differ by less are of one risk
-
 
 def refuse_other(problem: tuple[Any, ...] | None, oracle: BlockOracle, given: Oracle) -> None:
     """Refuse cuts of another risk, or of other blocks, or of nobody knows which.
@@ -25,25 +23,14 @@ def refuse_other(problem: tuple[Any, ...] | None, oracle: BlockOracle, given: Or
             "w_init=result.w"
         )
     n_blocks, layout, risk = problem
-    same_blocks = (n_blocks, layout) == (oracle.n_blocks, oracle.layout)
-    if not same_blocks or not (risk is given or _is_same(risk, oracle, given)):
-        raise InputError(
-            "the warm start's cuts are of another problem: the risk or its blocks differ"
-        )
-
-
-def _is_same(risk, oracle, given):
-    """By the fingerprints; oracles without one show at zero what they can: their slopes there."""
-    now = oracle.fingerprint()
-    before = risk.fingerprint()
-    if now is not None or before is not None:
-        return now == before
-    zero = np.zeros(oracle.n_features)
-    slope_now = given(zero)[1]
-    slope_before = risk(zero)[1]
-    near = _SAME * np.abs(slope_before).max(initial=0.0)
-    same_shape = slope_now.shape == slope_before.shape
-    return same_shape and np.allclose(slope_now, slope_before, rtol=_SAME, atol=near)
+    if (n_blocks, layout) == (oracle.n_blocks, oracle.layout) and given.is_same(risk):
+        return
+    advice = ""
+    if given.fingerprint() is None:
+        advice = "; without a fingerprint() it is known by its object only: give w_init=result.w"
+    raise InputError(
+        f"the warm start's cuts are of another problem: the risk or its blocks differ{advice}"
+    )
 
 
 def refuse_too_high(cuts: tuple[Array, Array, Array], here: Cuts) -> None:

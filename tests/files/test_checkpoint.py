@@ -296,7 +296,7 @@ def test_as_many_blocks_of_other_users_are_refused(tmp_path):
         solver.solve(risks[1], checkpoint=Checkpoint(tmp_path))
 
 
-def test_an_oracle_without_a_fingerprint_is_told_by_its_subgradient_at_zero():
+def test_an_oracle_without_a_fingerprint_is_known_by_its_object():
     class Plain:
         n_features = 5
 
@@ -309,11 +309,14 @@ def test_an_oracle_without_a_fingerprint_is_told_by_its_subgradient_at_zero():
     first = CuttingPlane(1e-2).solve(make_risk("avg", k=7))
     with pytest.raises(InputError, match="cuts are of another problem"):  # the same one at zero
         CuttingPlane(1e-2).solve(make_risk("pauc", k=7), warm_start=first)
-    result = CuttingPlane(1e-2).solve(Plain(make_risk("avg")))
-    again = CuttingPlane(1e-3).solve(Plain(make_risk("avg")), warm_start=result)
+    plain = Plain(make_risk("avg"))
+    result = CuttingPlane(1e-2).solve(plain)
+    again = CuttingPlane(1e-3).solve(plain, warm_start=result)
     assert again.status is Status.CONVERGED
-    for other in (Plain(make_risk("max")), make_risk("avg")):
-        with pytest.raises(InputError, match="cuts are of another problem"):
-            CuttingPlane(1e-2, n_blocks=1).solve(other, warm_start=result)
+    for other in (Plain(make_risk("max")), Plain(make_risk("avg"))):
+        with pytest.raises(InputError, match=r"another problem.*known by its object only"):
+            CuttingPlane(1e-2).solve(other, warm_start=result)
+    with pytest.raises(InputError, match=r"another problem: the risk or its blocks differ$"):
+        CuttingPlane(1e-2, n_blocks=1).solve(make_risk("avg"), warm_start=result)
     with pytest.raises(InputError, match="fingerprint"):
         CuttingPlane(1e-2).solve(Plain(make_risk("avg")), checkpoint=Checkpoint("somewhere"))

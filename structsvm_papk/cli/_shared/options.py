@@ -54,7 +54,7 @@ ALPHA = (
     "Regularisation strength, alpha/2 ||w||^2 + risk: a number, or auto, 12 (d/p)^1.5 for d "
     "columns and p positives."
 )
-_FILES = "svmlight (qid: in the rows, or FILE.query beside it), CSV, TSV or Parquet; .gz too."
+_FORMATS = "svmlight (qid: in the rows, or FILE.query beside it), CSV, TSV or Parquet; .gz too."
 _USERS = (
     "Column of users or queries, one list each; by default the first of "
     f"{', '.join(USER_COLUMNS)} (or userId, ..)."
@@ -131,7 +131,7 @@ POSITIVE = PROBLEM(
     False, "Weights >= 0 only, with a certificate of that problem.", flags="--positive"
 )
 MODEL_FLAGS = "--model --output -o"  # of a model that is written; the first is the name
-DATA = argument(..., _FILES)
+DATA = argument(..., _FORMATS)
 K = PROBLEM(..., "Number of items of a list (user or query) that are shown.", flags="--k")
 ONE_LIST = READING(False, "All rows are one ranked list.", flags="--one-list")
 _STANDARDIZE: dict[str, bool | str] = {"auto": "auto", "yes": True, "no": False}
