@@ -10,7 +10,6 @@ Each takes a problem, a point and a budget, and returns the point that it has co
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -201,8 +200,6 @@ def quasi_newton(problem: Problem, point: Point, budget: Budget, rival: float = 
     A mean over many lists is nearly smooth, and a majorant then allows short steps only: without
     this phase a solve takes 1.3 to 1.9 times as long, and ends higher half of the time. A descent
     that is not about to come below `rival`, the objective of another start, is given up.
-
-    SciPy ends at a `StopIteration` of the callback; one of the objective comes through.
     """
     config = problem.config
     alpha = point.alpha
@@ -213,12 +210,14 @@ def quasi_newton(problem: Problem, point: Point, budget: Budget, rival: float = 
 
     def objective_and_slope(w):
         nonlocal best, lowest
+        # L-BFGS ends where it is flat: so does a line search that is late, without an evaluation
+        flat = np.zeros_like(w)
         if budget.clock.late():
-            raise StopIteration
+            return lowest, flat
         budget.passes += 1
         value, slope = problem.risk(w)
         if slope is None:  # a risk may give values alone
-            raise StopIteration
+            return lowest, flat
         objective = float(alpha / 2 * (w @ w) + value)
         # the risk has kinks: a line search may have been lower than where it ends
         if objective < lowest:
@@ -233,18 +232,17 @@ def quasi_newton(problem: Problem, point: Point, budget: Budget, rival: float = 
         objectives.append(lowest)
         budget.show(best)
         if budget.stop is not None or _promises_little(objectives, config.tol, rival):
-            raise StopIteration
+            raise StopIteration  # which tells SciPy to end
 
-    with suppress(StopIteration):
-        minimize(
-            objective_and_slope,
-            point.w,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=[(0.0, None)] * point.w.size if config.positive else None,
-            callback=after_step,
-            options={"maxfun": config.quasi_newton, "maxcor": _MEMORY},
-        )
+    minimize(
+        objective_and_slope,
+        point.w,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(0.0, None)] * point.w.size if config.positive else None,
+        callback=after_step,
+        options={"maxfun": config.quasi_newton, "maxcor": _MEMORY},
+    )
     if best is not point and budget.stop is None:
         budget.note(best)
     return best

@@ -193,6 +193,56 @@ def test_quasi_newton_steps_can_be_stopped_and_are_limited():
     assert many.objective < few.objective
 
 
+class Allowance:
+    """What `quasi_newton` asks of a run: here so many evaluations until it is late."""
+
+    def __init__(self, most=np.inf):
+        self.clock = self
+        self.most = most
+        self.passes = 0
+        self.stop = None
+        self.kept = []  # objectives
+        self.noted = []
+
+    def late(self):
+        return self.passes >= self.most
+
+    def keep(self, point):
+        self.kept.append(point.objective)
+
+    def show(self, point):
+        pass
+
+    def note(self, point):
+        self.noted.append(point)
+
+
+def test_quasi_newton_steps_end_in_the_middle_of_a_line_search_when_it_is_late():
+    problem = descent.Problem(CCCP(1e-2), *[small_risk("clipped_ramp")] * 2)
+    start = problem.evaluate(np.arange(6.0), 1e-2, Allowance())
+    free = Allowance()
+    end = descent.quasi_newton(problem, start, free)
+    assert end.objective == min(free.kept) < start.objective and free.noted == [end]
+    for most in range(1, free.passes, 3):
+        limited = Allowance(most)
+        point = descent.quasi_newton(problem, start, limited)
+        assert limited.passes == most
+        assert limited.kept == free.kept[: len(limited.kept)]
+        assert point.objective == min(limited.kept, default=start.objective)
+        assert point.objective == objective(problem.risk, 1e-2, point.w)
+
+
+def test_what_a_risk_raises_among_quasi_newton_steps_comes_through():
+    class Broken(TwoValleys):
+        def __call__(self, w):
+            if w[0] != 0.5:
+                raise StopIteration("of its own")
+            return 1.0, np.ones(1)
+
+    with pytest.raises(StopIteration, match="of its own"):
+        CCCP(0.1, rescale=False).solve(Broken(), np.array([0.5]))
+
+
 def test_the_number_of_blas_threads_changes_no_bit():
     lists = linear_lists(n_users=150, n_items=40, n_features=17, noise=1.0, seed=0)
     risk = EmpiricalRisk(make_surrogate("clipped_ramp", 5), RankingData.from_groups(*lists[:3]))
