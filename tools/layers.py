@@ -26,8 +26,10 @@ _ROW = re.compile(r"^\| (\w+) \|((?: `[\w/]+`,?)+) \|", re.MULTILINE)
 
 def layers(root: Path) -> dict[str, list[str]]:
     """Subpackages and single modules of each layer, from the top down."""
-    rows = _ROW.findall((root / PAGE).read_text())
-    return {layer: re.findall(r"`(\w+)/?`", names) for layer, names in rows}
+    rooms: dict[str, list[str]] = {}
+    for layer, names in _ROW.findall((root / PAGE).read_text()):
+        rooms.setdefault(layer, []).extend(re.findall(r"`(\w+)/?`", names))
+    return rooms
 
 
 def modules(root: Path) -> dict[str, Path]:
