@@ -59,7 +59,7 @@ def test_a_worker_that_is_retired_hands_its_partitions_on_and_cancelled_ones_com
         assert oracle.notes == ()
         client.cancel(oracle.parts._held, force=True)  # as a restart does
         assert oracle(W)[0] == expected
-        n = len(oracle.parts._used)
+        n = len(oracle.parts._with_users)
         (note,) = oracle.notes
         assert note.startswith(f"A worker was lost: {n} of {n} partitions were loaded again")
 
