@@ -46,18 +46,18 @@ class Lists(NamedTuple):
     rows: Array
     bounds: Array
     n_pos: Array
-    counted: Array
+    n_counted: Array
     steps: Array
 
 
 class Active(NamedTuple):
-    """The negatives that are active: `used` of the `room` slots from `at` on hold positions.
+    """The negatives that are active: `used` of the `room` slots from `first` on hold positions.
 
     ``slot[p]`` is the slot of a position within its user, or -1; `wanted` counts slots that were
     missing.
     """
 
-    at: Array
+    first: Array
     room: Array
     used: Array
     positions: Array
@@ -288,12 +288,12 @@ def average_sweep(matrix, point, lists, active, atoms, visit, gaps, gains):
         first = lists.bounds[u]
         last = lists.bounds[u + 1]
         middle = first + lists.n_pos[u]
-        m = lists.counted[u]
+        m = lists.n_counted[u]
         step = lists.steps[u]
         room = active.room[u]
         n = active.used[u]
-        own = active.positions[active.at[u] : active.at[u] + room]
-        theta = atoms.theta[active.at[u] : active.at[u] + room]
+        positions = active.positions[active.first[u] : active.first[u] + room]
+        theta = atoms.theta[active.first[u] : active.first[u] + room]
         gram = atoms.gram[atoms.square[u] : atoms.square[u] + room * room].reshape(room, room)
         mean = 0.0
         for p in range(first, middle):
@@ -301,7 +301,7 @@ def average_sweep(matrix, point, lists, active, atoms, visit, gaps, gains):
         mean /= middle - first
         heights = np.empty(room)
         for i in range(n):
-            heights[i] = 1.0 - mean + row_dot(matrix, rows[own[i]], w)
+            heights[i] = 1.0 - mean + row_dot(matrix, rows[positions[i]], w)
         visited += middle - first + n
         # 2. the gap, of a loss that is the mean of the m highest, at least 0 each; new negatives
         if visit.full:
@@ -318,12 +318,12 @@ def average_sweep(matrix, point, lists, active, atoms, visit, gaps, gains):
             best = middle + top_k(scores, min(visit.n_candidates * m, scores.size))
             best = best[(scores[best - middle] > 0.0) & (active.slot[best] < 0)]
             if n + best.size > room:  # the rest at a later visit, which has more room
-                n = drop_idle(own, theta, heights, gram, n, active.slot)
+                n = drop_idle(positions, theta, heights, gram, n, active.slot)
                 active.wanted[u] = max(0, n + best.size - room)
                 best = best[: room - n]
-            extend_gram(matrix, point, rows[first:middle], rows[own[:n]], rows[best], gram)
+            extend_gram(matrix, point, rows[first:middle], rows[positions[:n]], rows[best], gram)
             for p in best:
-                own[n] = p
+                positions[n] = p
                 theta[n] = 0.0
                 heights[n] = scores[p - middle]
                 active.slot[p] = n
@@ -339,7 +339,7 @@ def average_sweep(matrix, point, lists, active, atoms, visit, gaps, gains):
         for i in range(n):
             change = theta[i] - before[i]
             if change != 0.0:
-                add_row(matrix, point.metric, rows[own[i]], -step * change, w)
+                add_row(matrix, point.metric, rows[positions[i]], -step * change, w)
                 moved += change
         if moved != 0.0:
             for p in range(first, middle):
@@ -348,22 +348,22 @@ def average_sweep(matrix, point, lists, active, atoms, visit, gaps, gains):
 
 
 @kernel
-def drop_idle(own, theta, heights, gram, n, slot):
+def drop_idle(positions, theta, heights, gram, n, slot):
     """Keep the atoms with weight only; return their number."""
-    kept = 0
+    n_kept = 0
     for i in range(n):
         if theta[i] == 0.0:
-            slot[own[i]] = -1
+            slot[positions[i]] = -1
             continue
-        if kept < i:
-            own[kept] = own[i]
-            theta[kept] = theta[i]
-            heights[kept] = heights[i]
-            gram[kept, :n] = gram[i, :n]
-            gram[:n, kept] = gram[:n, i]
-        slot[own[kept]] = kept
-        kept += 1
-    return kept
+        if n_kept < i:
+            positions[n_kept] = positions[i]
+            theta[n_kept] = theta[i]
+            heights[n_kept] = heights[i]
+            gram[n_kept, :n] = gram[i, :n]
+            gram[:n, n_kept] = gram[:n, i]
+        slot[positions[n_kept]] = n_kept
+        n_kept += 1
+    return n_kept
 
 
 @kernel
@@ -406,21 +406,21 @@ def move_blocks(old, old_at, old_width, new, new_at, new_width, n_rows, n_column
 @kernel
 def load_average(matrix, point, lists, active, atoms, negative, coef, counts):
     """Give the `negative` positions, `counts` of each user, the weights that `coef` has there."""
-    at = 0
+    n_done = 0
     for u in range(counts.size):
         first = lists.bounds[u]
         room = active.room[u]
         n = counts[u]
-        new = negative[at : at + n]
-        at += n
+        new = negative[n_done : n_done + n]
+        n_done += n
         gram = atoms.gram[atoms.square[u] : atoms.square[u] + room * room].reshape(room, room)
-        own = active.positions[active.at[u] : active.at[u] + room]
+        positions = active.positions[active.first[u] : active.first[u] + room]
         positives = lists.rows[first : first + lists.n_pos[u]]
         extend_gram(matrix, point, positives, lists.rows[:0], lists.rows[new], gram)
-        own[:n] = new
+        positions[:n] = new
         for i in range(n):
             active.slot[new[i]] = i
-            atoms.theta[active.at[u] + i] = min(coef[new[i]], 1.0 / lists.counted[u])
+            atoms.theta[active.first[u] + i] = min(coef[new[i]], 1.0 / lists.n_counted[u])
         active.used[u] = n
 
 
@@ -429,9 +429,9 @@ def average_duals(lists, active, atoms, coef, sums):
     """Write c of every user, and b into `sums`, inside the polytope; the most atoms of a user."""
     for u in range(sums.size):
         n = active.used[u]
-        at = active.at[u]
-        theta = inside(atoms.theta[at : at + n], 1.0 / lists.counted[u])
-        coef[active.positions[at : at + n]] = theta
+        slots = slice(active.first[u], active.first[u] + n)
+        theta = inside(atoms.theta[slots], 1.0 / lists.n_counted[u])
+        coef[active.positions[slots]] = theta
         sums[u] = theta.sum()
         first = lists.bounds[u]
         n_pos = lists.n_pos[u]

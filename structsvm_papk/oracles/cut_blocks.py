@@ -156,7 +156,7 @@ class CutBlocks(UserBlocks):
         for u in range(self.n_blocks):
             first, last = data.indptr[u : u + 2]
             middle = first + data.n_pos[u]
-            m = self.lists.counted[u]
+            m = self.lists.n_counted[u]
             negatives = middle + np.flatnonzero(weighed[middle:last])
             if negatives.size < m:  # the loss on a part of the list needs as many as count
                 others = middle + np.flatnonzero(~weighed[middle:last])
@@ -205,7 +205,7 @@ class CutBlocks(UserBlocks):
     def _activate(self, u, user):
         """Add the negatives that the subgradient has, and the highest that may come to have one."""
         data = self.risk.data
-        m = int(self.lists.counted[u])
+        m = int(self.lists.n_counted[u])
         first = data.indptr[u]
         last = data.indptr[u + 1]
         middle = first + data.n_pos[u]
@@ -231,7 +231,7 @@ class CutBlocks(UserBlocks):
     def _drop_idle(self, u, user):
         """Drop cuts without weight, then the negatives that no cut has, but for m of them."""
         n_pos = self.risk.data.n_pos[u]
-        m = self.lists.counted[u]
+        m = self.lists.n_counted[u]
         if np.count_nonzero(user.theta):
             user.take(np.flatnonzero(user.theta))
         keep = (user.coef != 0.0).any(axis=0)

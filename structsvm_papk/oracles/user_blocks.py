@@ -74,7 +74,7 @@ class UserBlocks(DualBlocks):
             rows=rows,
             bounds=data.indptr,
             n_pos=data.n_pos,
-            counted=risk.surrogate.negatives_counted(data.n_neg),
+            n_counted=risk.surrogate.negatives_counted(data.n_neg),
             steps=self.share / alpha,
         )
         self.gaps = np.full(n, np.inf)
@@ -114,8 +114,8 @@ class UserBlocks(DualBlocks):
         bound = float(np.sum(self.share * duals.intercepts)) - square
         bound -= (1.0 + PAIRWISE) * worse
         scores, values, objective, error = self._evaluated(w, bound)
-        held = np.add.reduceat(duals.coef * scores, self.risk.data.indptr[:-1])
-        self._gaps[:] = np.maximum(values - held - duals.intercepts, 0.0)
+        products = np.add.reduceat(duals.coef * scores, self.risk.data.indptr[:-1])
+        self._gaps[:] = np.maximum(values - products - duals.intercepts, 0.0)
         self.gaps = self.share * self._gaps
         return DualPoint(w, objective, error, bound)
 
@@ -201,20 +201,20 @@ class UserBlocks(DualBlocks):
 
         The m largest terms add up to no more than the m' >= m largest, none of which is negative.
         """
-        own = self.risk
+        risk = self.risk
         other = given.risk
-        same = own.surrogate is other.surrogate or own.surrogate == replace(
-            other.surrogate, depth=own.surrogate.depth
+        same = risk.surrogate is other.surrogate or risk.surrogate == replace(
+            other.surrogate, depth=risk.surrogate.depth
         )  # majorants, which hold what was frozen, are equal to themselves only
-        lists = own.data is other.data or own.data.fingerprint() == other.data.fingerprint()
+        lists = risk.data is other.data or risk.data.fingerprint() == other.data.fingerprint()
         if not (same and lists):
             raise InputError(
                 "the warm start's dual variables are of another problem: data, surrogate, k differ"
             )
         old = other.surrogate.negatives_counted(other.data.n_neg)
-        factor = np.minimum(1.0, old / self.lists.counted)
+        factor = np.minimum(1.0, old / self.lists.n_counted)
         duals = given.scaled(factor) if (factor < 1.0).any() else given
-        return Duals(own, duals.coef, duals.intercepts, duals.errors, duals.roundings)
+        return Duals(risk, duals.coef, duals.intercepts, duals.errors, duals.roundings)
 
     def _restored(self, state):
         data = self.risk.data
@@ -247,7 +247,7 @@ class AverageBlocks(UserBlocks):
         super().__init__(risk, alpha, accuracy)
         self.active: Any = None
         self.atoms: Any = None
-        self._make_room(np.minimum(self.lists.counted + room, risk.data.n_neg))
+        self._make_room(np.minimum(self.lists.n_counted + room, risk.data.n_neg))
         if start is not None:
             self._begin_with(self._started(start))
 
@@ -260,10 +260,10 @@ class AverageBlocks(UserBlocks):
         """Allocate slots for so many negatives of each user; keep what there is."""
         n = room.size
         old = self.active
-        at = np.concatenate([[0], np.cumsum(room)])
+        first = np.concatenate([[0], np.cumsum(room)])
         square = np.concatenate([[0], np.cumsum(room**2)])
-        positions = np.zeros(at[-1], dtype=np.int64)
-        theta = np.zeros(at[-1])
+        positions = np.zeros(first[-1], dtype=np.int64)
+        theta = np.zeros(first[-1])
         gram = np.zeros(square[-1])
         if old is None:
             slot = np.full(self.risk.data.rows.size, -1, dtype=np.int32)
@@ -272,14 +272,16 @@ class AverageBlocks(UserBlocks):
             slot = old.slot
             used = old.used
             wanted = old.wanted
-            one = np.ones_like(used)
+            single = np.ones_like(used)
             for source, out in ((old.positions, positions), (self.atoms.theta, theta)):
-                kernels.move_blocks(source, old.at, one, out, at, one, one, used)
+                kernels.move_blocks(source, old.first, single, out, first, single, single, used)
             kernels.move_blocks(
                 self.atoms.gram, self.atoms.square, old.room, gram, square, room, used, used
             )
-        self.active = kernels.Active(at, room, used, positions, slot, wanted)
-        self.atoms = kernels.Weights(theta, square, gram)
+        self.active = kernels.Active(
+            first=first, room=room, used=used, positions=positions, slot=slot, wanted=wanted
+        )
+        self.atoms = kernels.Weights(theta=theta, square=square, gram=gram)
 
     def _begin_with(self, duals):
         data = self.risk.data
