@@ -26,7 +26,7 @@ import numpy as np
 from benchmarks.common.cells import Cells
 from benchmarks.common.markdown import table
 from benchmarks.quality.fusing.lists import JoinedLists, trec_years
-from benchmarks.quality.penalty import digits_as_queries, svmlight_lists
+from benchmarks.quality.fusing.plain import digits_as_queries, svmlight_lists
 from structsvm_papk import PAPKRanker, RankingData, __version__
 
 K = 5
