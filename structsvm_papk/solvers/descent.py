@@ -207,11 +207,11 @@ def quasi_newton(problem: Problem, point: Point, budget: Budget, rival: float = 
         return point
     best = point
     lowest = point.objective
+    # L-BFGS ends where the objective is flat: so does a line search that is late
+    flat = np.zeros_like(point.w)
 
     def objective_and_slope(w):
         nonlocal best, lowest
-        # L-BFGS ends where it is flat: so does a line search that is late, without an evaluation
-        flat = np.zeros_like(w)
         if budget.clock.late():
             return lowest, flat
         budget.passes += 1
