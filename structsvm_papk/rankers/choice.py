@@ -30,8 +30,8 @@ from structsvm_papk.surrogates import SURROGATES, Surrogate
 # all others together, and on none of the three sets where it was tried it was best.
 ALPHAS = (100.0, 10.0, 1.0, 0.1)
 ALPHAS_OF_OTHERS = (1.0,)  # other scalings of columns, other surrogates than the first
-_ONE_UNIT = 30.0  # ratio of usual large to small deviations up to which columns may share a unit
-_SAME = 1.5  # and from which on their own units differ from those of their deviations
+_ONE_UNIT = 30.0  # ratio of usual large to small divisors up to which columns may share a unit
+_SAME = 1.5  # and from which on their own units differ from what they are divided by
 SELECTIONS = ("1se", "best")
 _LOSING = 1e-3  # chance that a race drops a setting that is as good as the best
 _FEWEST = 50  # users on whom that is judged: with fewer a t-test of skewed differences fails

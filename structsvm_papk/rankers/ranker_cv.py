@@ -118,8 +118,9 @@ class PAPKRankerCV(LinearRanker):
     user_scaling : 'auto', None, {'standardize', 'rank', 'minmax'} or sequence of these
         As for `PAPKRanker`; of a sequence such as ``[None, "standardize", "rank"]`` each is tried,
         and held in memory as a copy of X. 'auto': None, and for the first of the surrogates also
-        'rank' and, where columns may share a unit (the usual large deviation is 1.5 to 30 times the
-        usual small one), None with ``standardize=False``; a sparse X is tried as it is.
+        'rank' and, where columns may share a unit (of what they are divided by, the usual large
+        number is 1.5 to 30 times the usual small one), None with
+        ``standardize=False``; a sparse X is tried as it is.
     max_iter, relevance_threshold, n_threads, solver_options, one_list, verbose, standardize,
     missing
         As for `PAPKRanker`; they apply to every solve. On a fold columns have the scale of its
