@@ -1,7 +1,14 @@
 """Risks made of a surrogate and data, as oracles for the solvers: in memory, in files, on Dask.
 
-The mean over users of a surrogate of their scores; what differs is where the rows are. Those larger
-than memory are imported on first use: they score with `metrics`, which costs a program that does
+The mean over users of a surrogate of their scores; what differs is where the rows are:
+
+                 lists in memory    in parts that `Parts` evaluates
+    gives cuts   `ListRisk`         `PartsRisk`, which asks a `ListRisk` of each part
+    the risk     `EmpiricalRisk`    `PartitionedRisk`: `StreamedRisk` and `DaskRisk`
+    majorants    `MajorantRisk`     `PartitionedMajorant`
+
+Solves of a single list, or of lists of which few rows count, take `other_cuts`. Risks larger than
+memory are imported on first use: they score with `metrics`, which costs a program that does
 not need them a tenth of a second. May import `metrics`, `data`, `surrogates` and the contract of
 `solvers`.
 """

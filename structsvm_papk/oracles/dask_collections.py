@@ -175,7 +175,8 @@ def _aligned(X, values, name):
     if same_number and (not known or X.chunks[0] == values.chunks[0]):
         return X, values
     if not known:
-        X, values = X.compute_chunk_sizes(), values.compute_chunk_sizes()
+        X = X.compute_chunk_sizes()
+        values = values.compute_chunk_sizes()
     if values.shape[0] != X.shape[0]:
         raise InputError(f"{name} has {values.shape[0]} entries, but X has {X.shape[0]} rows")
     return X, values.rechunk((X.chunks[0],))
@@ -184,7 +185,8 @@ def _aligned(X, values, name):
 def check_block(b, X, y, groups):
     """Check the rows of block b; runs on a worker."""
     X = X.tocsr() if sparse.issparse(X) else np.asarray(X)
-    y, groups = np.asarray(y), np.asarray(groups)
+    y = np.asarray(y)
+    groups = np.asarray(groups)
     if y.ndim != 1 or groups.ndim != 1:
         raise InputError("y and groups must have one dimension: give series, not frames")
     if not X.shape[0] == y.size == groups.size:

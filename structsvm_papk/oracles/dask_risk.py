@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 _TIMEOUT = 10.0  # seconds for a scheduler to answer
 _SCHEMES = ("tcp", "tls", "ws", "wss", "ucx", "inproc")
-_SAMPLE_BYTES = 1 << 28
 _POLL = 5.0  # seconds between looks at the cluster while waiting
 
 
@@ -95,7 +94,14 @@ class DaskRisk(PartitionedRisk):
         if not len(partitions):
             raise InputError("there is no partition")
         parts = _DaskParts(
-            surrogate, policy, partitions, client, user_weight, retries, patience, thresholds
+            surrogate,
+            partitions,
+            client,
+            policy=policy,
+            user_weight=user_weight,
+            retries=retries,
+            patience=patience,
+            thresholds=thresholds,
         )
         super().__init__(surrogate, parts)
 
@@ -131,7 +137,8 @@ def _check_address(address):
     from distributed.security import Security
 
     wrong = InputError(f"no Dask scheduler answers at {address!r}: give tcp://host:port")
-    scheme, spoke = parse_address(address)[0], b""
+    scheme, _ = parse_address(address)
+    spoke = b""
     if scheme not in _SCHEMES:
         raise wrong
     if scheme == "tls" and Security().get_connection_args("client")["ssl_context"] is None:
@@ -159,7 +166,9 @@ class _Held:
     """A partition on a worker: its users that are used, when it was loaded, what tasks leave."""
 
     def __init__(self, data: RankingData | None, summary: Summary, loaded: str) -> None:
-        self.data, self.summary, self.loaded = data, summary, loaded
+        self.data = data
+        self.summary = summary
+        self.loaded = loaded
         self._memory: dict[str, Any] = {}
         self._lock = Lock()  # an evaluation that was given up may still be going on
 
@@ -185,13 +194,22 @@ class _DaskParts(Parts):
     """Partitions on the workers."""
 
     def __init__(
-        self, surrogate, policy, partitions, client, user_weight, retries, patience, thresholds
+        self,
+        surrogate,
+        partitions,
+        client,
+        *,
+        policy,
+        user_weight,
+        retries,
+        patience,
+        thresholds,
     ):
-        *needed, policy = users_needed(surrogate, policy)
+        need = users_needed(surrogate, policy)
         self.notes: list[str] = []
         self.client = client
         self._partitions = partitions
-        self._how_used = (*needed, user_weight)
+        self._how_used = (need.negatives, need.setting, user_weight)
         self._address = client.scheduler.address
         self._retries = retries
         self._patience = patience
@@ -206,16 +224,17 @@ class _DaskParts(Parts):
         self._with_users = [p for p, each in enumerate(summaries) if each.exclusions.n_used]
         if surrogate.is_custom:
             self.check_sent(surrogate)
-        super().__init__(summaries, surrogate, policy, thresholds)
+        super().__init__(summaries, surrogate, need.policy, thresholds)
 
     def sample_lists(self, surrogate):
         """The lists of few of the users, for which many workers do not wait for long."""
         n_bytes = 8 * self.n_features * self.n_rows
         n_users = self.exclusions.n_used
         least = self.thresholds.sample_every
-        wanted = max(least, 10 * self._n_worker_threads, n_bytes // _SAMPLE_BYTES)
+        room = self.thresholds.sample_bytes
+        wanted = max(least, 10 * self._n_worker_threads, n_bytes // room)
         step = self.thresholds.sample_step(n_users, self.n_rows, self.n_features, wanted)
-        if step is None or n_bytes // step > 4 * _SAMPLE_BYTES:
+        if step is None or n_bytes // step > 4 * room:
             return None
         if self._sample is None:
             self._sample = self.every_nth(step)
@@ -231,8 +250,9 @@ class _DaskParts(Parts):
                     f"partition {p} ({self._partitions[p]}) had to be loaded again and holds other "
                     "data now"
                 )
-        before, self._loaded = self._loaded, [loaded for loaded, _, _ in answers]
-        again = len(set(self._loaded).difference(before or self._loaded))
+        loaded = [each for each, _, _ in answers]
+        again = 0 if self._loaded is None else len(set(loaded).difference(self._loaded))
+        self._loaded = loaded
         if again:
             self.notes.append(
                 f"A worker was lost: {again} of {len(answers)} partitions were loaded again, with "
@@ -357,7 +377,8 @@ class _DaskParts(Parts):
                 return await call(*args, **options)
 
         self._check_client()
-        start, least = time.monotonic(), 0.0 if self._answered else _TIMEOUT
+        start = time.monotonic()
+        least = 0.0 if self._answered else _TIMEOUT
         pending = asyncio.run_coroutine_threadsafe(answer(), self.client.loop.asyncio_loop)
         try:
             while True:
@@ -412,11 +433,16 @@ def summary_of(held: _Held) -> Summary:
 
 async def _evaluate(task, asked, dask_worker):
     """The results for those of the partitions that this worker has, by key, on its threads."""
-    data, threads, loop = dask_worker.data, dask_worker.executor, asyncio.get_running_loop()
-    mine = [(key, data[key], share) for key, share in asked if key in data]
-    runs = [loop.run_in_executor(threads, held.run, task, share) for _, held, share in mine]
-    results = await asyncio.gather(*runs, return_exceptions=True)
-    return {key: result for (key, *_), result in zip(mine, results, strict=True)}
+    data = dask_worker.data
+    threads = dask_worker.executor
+    loop = asyncio.get_running_loop()
+    runs = {
+        key: loop.run_in_executor(threads, data[key].run, task, share)
+        for key, share in asked
+        if key in data
+    }
+    results = await asyncio.gather(*runs.values(), return_exceptions=True)
+    return dict(zip(runs, results, strict=True))
 
 
 def _raise_first(results, worker):

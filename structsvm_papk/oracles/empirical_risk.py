@@ -131,9 +131,9 @@ class EmpiricalRisk(DualListRisk, BoxedOracle):
         check_type("data", data, RankingData, "a RankingData")
         n_blocks = whole_number("n_blocks", n_blocks)
         n_threads = whole_number("n_threads", n_threads)
-        needed, setting, policy = users_needed(surrogate, policy)
-        self.exclusions = data.exclusions(needed, setting)
-        usable = data.usable(needed, policy, setting)
+        need = users_needed(surrogate, policy)
+        self.exclusions = data.exclusions(need.negatives, need.setting)
+        usable = data.usable(need.negatives, need.policy, need.setting)
         super().__init__(
             surrogate,
             usable,

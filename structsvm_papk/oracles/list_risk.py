@@ -286,13 +286,22 @@ class ListRisk(LineOracle):
             list(pool.map(lambda each: task(*each), arguments))
 
 
-def users_needed(surrogate: Surrogate, policy: str) -> tuple[int, str, str]:
-    """Negatives that a user needs, the setting that says so, and what to do without them."""
+class Need(NamedTuple):
+    """Negatives that a user needs, the setting that says so, and what to do with others."""
+
+    negatives: int
+    setting: str
+    policy: str
+
+
+def users_needed(surrogate: Surrogate, policy: str) -> Need:
+    """What a user needs so that the surrogate can use it, see `Need`."""
     check_type("surrogate", surrogate, Surrogate, "a surrogate, such as make_surrogate('avg', k)")
     check_policy(policy)
-    needed = 1 if policy == "cap" else surrogate.negatives_needed()
     setting = "k" if surrogate.depth is None or surrogate.depth < 1 else "depth"
-    return needed, setting, "exclude" if policy == "cap" else policy
+    if policy == "cap":
+        return Need(1, setting, "exclude")
+    return Need(surrogate.negatives_needed(), setting, policy)
 
 
 def refuse_deeper_than_all(surrogate: Surrogate, most: int) -> None:

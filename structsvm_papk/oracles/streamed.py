@@ -79,6 +79,8 @@ class StreamedRisk(PartitionedRisk):
         In mid-course: the file of the features was truncated, changed, or cannot be read.
     """
 
+    parts: "_StreamedParts"
+
     def __init__(
         self,
         surrogate: Surrogate,
@@ -89,8 +91,8 @@ class StreamedRisk(PartitionedRisk):
         n_threads: int = 1,
         scratch: PathLike | None = None,
         user_weight: str | ArrayLike = "equal",
-        batch_bytes: int = BATCH_BYTES,
         *,
+        batch_bytes: int = BATCH_BYTES,
         thresholds: Thresholds = DEFAULTS,
     ) -> None:
         check_number("memory_budget", memory_budget, above=0)
@@ -107,8 +109,6 @@ class StreamedRisk(PartitionedRisk):
             thresholds=thresholds,
         )
         super().__init__(surrogate, parts)
-
-    parts: "_StreamedParts"
 
     @property
     def share_in_memory(self) -> float:
@@ -133,7 +133,7 @@ class _StreamedParts(Parts):
         batch_bytes,
         thresholds,
     ):
-        *needed, policy = users_needed(surrogate, policy)
+        need = users_needed(surrogate, policy)
         self.n_threads = n_threads
         room = _CUT_SHARE * budget
         self.most_blocks = max(1, int(room / (8 * source.n_features * _CUTS_A_BLOCK)))
@@ -158,9 +158,9 @@ class _StreamedParts(Parts):
         self._spreads = []
         summaries = []
         for p in range(self._bounds.size - 1):
-            summary, free = self._survey(p, needed, free)
+            summary, free = self._survey(p, need, free)
             summaries.append(summary)
-        super().__init__(summaries, surrogate, policy, thresholds)
+        super().__init__(summaries, surrogate, need.policy, thresholds)
 
     def share_in_memory(self):
         """Share of the rows on file that stay in memory."""
@@ -278,7 +278,7 @@ class _StreamedParts(Parts):
             )
         return bounds, free - needed
 
-    def _survey(self, p, needed, free):
+    def _survey(self, p, need, free):
         """Read and check a partition, keep it if there is room; summary, bytes still free."""
         first, last = self._bounds[p : p + 2]
         start, stop = self._lists.indptr[[first, last]]
@@ -287,7 +287,7 @@ class _StreamedParts(Parts):
         try:
             data = self._read(np.arange(first, last), buffer)
             refuse_non_finite(data.X)
-            data, summary = summarise(data, *needed)
+            data, summary = summarise(data, need.negatives, need.setting)
         except (OSError, InputError) as error:
             raise InputError(
                 f"{self._file.npy.path}, rows {start} to {stop - 1}: {error}"
@@ -314,7 +314,8 @@ class _StreamedParts(Parts):
 
     def _read(self, users, buffer, spread=None):
         """The lists of some users of a partition, with their rows in the buffer."""
-        start, stop = self._lists.indptr[users[0]], self._lists.indptr[users[-1] + 1]
+        start = self._lists.indptr[users[0]]
+        stop = self._lists.indptr[users[-1] + 1]
         X = buffer[: stop - start]
         self._file.read(start, X)
         return self._laid_out(users, X, np.full(users.size, start), spread)

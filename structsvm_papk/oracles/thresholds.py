@@ -17,6 +17,9 @@ class Thresholds:
         One user of so many is in that sample, or more of them.
     sample_users_per_feature : int
         Users that the sample has for each feature, at the least.
+    sample_bytes : int
+        About how large the features of a sample are that comes from a cluster; four times as large
+        ones are not fetched.
     start_rows, start_rows_per_feature : int
         Rows, and rows for each feature, that are enough for a starting point of CCCP; those of
         every n-th user are taken where there are more.
@@ -28,6 +31,7 @@ class Thresholds:
     sample_rows: int = 100_000
     sample_every: int = 20
     sample_users_per_feature: int = 5
+    sample_bytes: int = 1 << 28
     start_rows: int = 1 << 14
     start_rows_per_feature: int = 300
     ascent_features: int = 1000

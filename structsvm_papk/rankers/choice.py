@@ -161,7 +161,9 @@ def users_without_use(
 ) -> Exclusions:
     """Users whom no setting can use; refused where some setting is left without users."""
     needs = {users_needed(setting.make(k), policy) for setting in settings}
-    exclusions = [data.checked_exclusions(needed, how, name) for needed, name, how in sorted(needs)]
+    exclusions = [
+        data.checked_exclusions(need.negatives, need.policy, need.setting) for need in sorted(needs)
+    ]
     return min(exclusions, key=lambda of_setting: of_setting.n_excluded)
 
 

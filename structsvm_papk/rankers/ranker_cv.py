@@ -287,8 +287,8 @@ class PAPKRankerCV(LinearRanker):
         """What `PAPKRanker` takes on several lists, of how many columns and positives there are."""
         weighed = lists if lists.user_weight is not None else lists.weighted(user_weight)
         usual = default_setting(self.missing).make(self.n_shown)
-        needed, setting, policy = users_needed(usual, self.policy)
-        trained = weighed.usable(needed, policy, setting)
+        need = users_needed(usual, self.policy)
+        trained = weighed.usable(need.negatives, need.policy, need.setting)
         return automatic_alpha(Evidence.of(lists, trained))
 
     def _refit(self, search: Search, best: int, started: float) -> SolverResult:

@@ -96,8 +96,11 @@ class InProcess(Parts):
     """Partitions in this process."""
 
     def __init__(self, surrogate, data, n, thresholds=DEFAULTS):
-        *needed, _ = users_needed(surrogate, "exclude")
-        loaded = [summarise(each.load(), *needed) for each in array_partitions(data, n)]
+        need = users_needed(surrogate, "exclude")
+        loaded = [
+            summarise(each.load(), need.negatives, need.setting)
+            for each in array_partitions(data, n)
+        ]
         self.data = [data for data, _ in loaded if data is not None]
         super().__init__([summary for _, summary in loaded], surrogate, thresholds=thresholds)
 

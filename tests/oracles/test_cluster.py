@@ -5,6 +5,7 @@ import re
 import signal
 import socket
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -260,7 +261,7 @@ def test_what_a_partition_remembers_belongs_to_one_risk(client):
 
 
 @pytest.mark.scale
-def test_a_sample_of_the_users_is_that_in_memory_and_not_too_large(threads, monkeypatch):
+def test_a_sample_of_the_users_is_that_in_memory_and_not_too_large(threads):
     many = Thresholds(sample_rows=1000)
     data = ranking_data(n_users=400, n_items=12, n_features=3)
     parts, users, w = array_partitions(data, 2), {}, np.array([1.0, -2.0, 0.5])
@@ -269,7 +270,7 @@ def test_a_sample_of_the_users_is_that_in_memory_and_not_too_large(threads, monk
     expected = EmpiricalRisk(surrogate, data.standardized(), thresholds=many).sample
     assert found(w)[0] == pytest.approx(expected(w)[0], rel=1e-12)
     for n_bytes in (4800, 2400, 1200, 600):
-        monkeypatch.setattr("structsvm_papk.oracles.dask_risk._SAMPLE_BYTES", n_bytes)
-        sample = DaskRisk(surrogate, parts, threads, thresholds=many).sample
+        room = replace(many, sample_bytes=n_bytes)
+        sample = DaskRisk(surrogate, parts, threads, thresholds=room).sample
         users[n_bytes] = None if sample is None else sample.n_users
     assert users == {4800: 17, 2400: 16, 1200: 16, 600: None}
