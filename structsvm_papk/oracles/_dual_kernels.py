@@ -87,7 +87,8 @@ class Visit(NamedTuple):
 
 
 # Numba compiles one branch of "columns is None" only, where it is an argument, but both where it is
-# a field. So each of these hands the arrays on.
+# a field. So each of these hands the arrays on. Entries are copied one by one: for a slice that is
+# given another it compiles a message about their shapes, too, which takes longer than the kernel.
 
 
 @kernel
@@ -201,7 +202,7 @@ def pairwise_ascent(theta, heights, gram, n, step, cap, slack, tol):
     gain = 0.0
     for _ in range(_STEPS * (n + 1)):
         # 1. the highest that may take weight; -1 is the slack, an atom of height 0 and no vector
-        high = -1
+        high = np.int64(-1)
         top = -np.inf
         if slack >= 0.0:
             top = 0.0
@@ -359,8 +360,10 @@ def drop_idle(positions, theta, heights, gram, n, slot):
             positions[n_kept] = positions[i]
             theta[n_kept] = theta[i]
             heights[n_kept] = heights[i]
-            gram[n_kept, :n] = gram[i, :n]
-            gram[:n, n_kept] = gram[:n, i]
+            for j in range(n):
+                gram[n_kept, j] = gram[i, j]
+            for j in range(n):
+                gram[j, n_kept] = gram[j, i]
         slot[positions[n_kept]] = n_kept
         n_kept += 1
     return n_kept
@@ -400,7 +403,8 @@ def move_blocks(old, old_at, old_width, new, new_at, new_width, n_rows, n_column
         for i in range(n_rows[u]):
             a = old_at[u] + i * old_width[u]
             b = new_at[u] + i * new_width[u]
-            new[b : b + n_columns[u]] = old[a : a + n_columns[u]]
+            for j in range(n_columns[u]):
+                new[b + j] = old[a + j]
 
 
 @kernel
@@ -417,8 +421,8 @@ def load_average(matrix, point, lists, active, atoms, negative, coef, counts):
         positions = active.positions[active.first[u] : active.first[u] + room]
         positives = lists.rows[first : first + lists.n_pos[u]]
         extend_gram(matrix, point, positives, lists.rows[:0], lists.rows[new], gram)
-        positions[:n] = new
         for i in range(n):
+            positions[i] = new[i]
             active.slot[new[i]] = i
             atoms.theta[active.first[u] + i] = min(coef[new[i]], 1.0 / lists.n_counted[u])
         active.used[u] = n
@@ -431,7 +435,8 @@ def average_duals(lists, active, atoms, coef, sums):
         n = active.used[u]
         slots = slice(active.first[u], active.first[u] + n)
         theta = inside(atoms.theta[slots], 1.0 / lists.n_counted[u])
-        coef[active.positions[slots]] = theta
+        for i in range(n):
+            coef[active.positions[active.first[u] + i]] = theta[i]
         sums[u] = theta.sum()
         first = lists.bounds[u]
         n_pos = lists.n_pos[u]

@@ -189,7 +189,7 @@ def bound_boxes(users, alpha, low, high, lower, centre, split):
         minorants.error[:] = 0.0
         value = 0.0
         crude = 0.0
-        n_free = 0
+        n_free = np.int64(0)  # a plain 0 is a type of its own: kernels would be compiled for it
         for u in range(n_pos.size):
             n_free, added, bound = _one_user(
                 users, u, scores, total, radius, minorants, free, n_free
@@ -205,7 +205,8 @@ def bound_boxes(users, alpha, low, high, lower, centre, split):
         for pair in range(n_free):
             row = free.row[pair]
             minorants.level[row] += free.weight[pair] * free.level[pair]
-            minorants.slope[row] += free.weight[pair] * free.slope[pair]
+            for f in range(d):
+                minorants.slope[row, f] += free.weight[pair] * free.slope[pair, f]
         at_corners = _over_corners(alpha, w, radius, n_pos, users.k, minorants)
         lower[b] = max(crude, at_corners)
         # 5. the box is cut where its width costs most
@@ -351,7 +352,8 @@ def _choose_weights(gradient, radius, minorants, free, n_free):
         bound = total - np.sum(radius * np.abs(gradient))
         if bound > best:
             best = bound
-            free.weight[:n_free] = trial
+            for pair in range(n_free):
+                free.weight[pair] = trial[pair]
 
 
 @kernel
