@@ -67,7 +67,7 @@ def solver_name(name: Any, surrogate: Surrogate) -> str:
     if name == "cccp" and not surrogate.majorised:
         able = [other for other, cls in SURROGATES.items() if cls.majorised]
         raise InputError(f"CCCP solves {' and '.join(able)}, not {surrogate.name!r}")
-    if name in ("cutting_plane", "dual_ascent") and not surrogate.convex:
+    if _SOLVERS[name].convex_only and not surrogate.convex:
         raise not_convex(f"surrogate {surrogate.name!r}")
     return name
 

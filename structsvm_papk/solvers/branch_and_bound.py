@@ -10,6 +10,7 @@ pairs are clipped, is never branched on: within a small box it is decided.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -60,6 +61,7 @@ class BranchAndBound(Solver[SolverResult]):
     (1960); Horst and Tuy, "Global Optimization", Springer (1996), for concave minorants on boxes.
     """
 
+    convex_only: ClassVar[bool] = False
     tol: float = 1e-4
     time_limit: float | None = 120.0
     max_boxes: int = 5_000_000

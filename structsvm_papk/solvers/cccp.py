@@ -13,7 +13,7 @@ exactly. Quasi-Newton steps on R itself come first; both phases are functions in
 
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -138,6 +138,7 @@ class CCCP(Solver[CCCPResult]):
     (2013).
     """
 
+    convex_only: ClassVar[bool] = False
     tol: float = 1e-6
     max_iter: int = 200
     starts: tuple[str, ...] | None = None

@@ -28,7 +28,6 @@ from structsvm_papk.solvers.solver import (
     Solver,
     check_signs,
     check_store,
-    not_convex,
 )
 
 METHODS: dict[str, type[Step]] = {
@@ -96,8 +95,6 @@ class CuttingPlane(Solver[SolverResult]):
         check_signs(self.positive)
 
     def _run(self, oracle, w_init, warm_start):
-        if not oracle.convex:
-            raise not_convex(str(oracle))
         usual = default_blocks(oracle) if self.method == "bundle" else 1
         blocks = oracle.with_blocks(self.n_blocks or usual)
         if self.method == "line_search" and not isinstance(blocks, LineOracle):

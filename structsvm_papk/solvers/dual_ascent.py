@@ -14,7 +14,7 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.solvers.cut_model import default_blocks
 from structsvm_papk.solvers.oracle import DualOracle, DualPoint
 from structsvm_papk.solvers.result import RISK_SCALE, SolverResult, Status
-from structsvm_papk.solvers.solver import Run, Solver, finite_start, not_convex
+from structsvm_papk.solvers.solver import Run, Solver, finite_start
 
 _SWEEPS = 8  # of the active rows, at most, for each look at all of them
 _WORTH = 0.2  # of what the look at all of them gained, that such a sweep has to gain
@@ -62,8 +62,6 @@ class DualAscent(Solver[SolverResult]):
     seed: int = 0
 
     def _run(self, oracle, w_init, warm_start):
-        if not oracle.convex:
-            raise not_convex(str(oracle))
         if not isinstance(oracle, DualOracle):
             raise InputError(_NO_DUALS.format(oracle))
         start: Any = None if warm_start is None else warm_start.duals

@@ -52,9 +52,19 @@ _RUNS: ContextVar[tuple[Run[Any], ...]] = ContextVar("runs", default=())
 
 @dataclass(frozen=True)
 class Solver(ABC, Generic[Result]):
-    """Minimiser of ``alpha/2 ||w||^2 + R(w)``: settings alone; each `solve` has its own `Run`."""
+    """Minimiser of ``alpha/2 ||w||^2 + R(w)``: settings alone; each `solve` has its own `Run`.
+
+    Attributes
+    ----------
+    alpha : float
+        Regularisation strength.
+    convex_only : bool
+        Whether risks that are not convex are refused: cuts are no lower bounds of them. A class
+        whose bounds do not rest on convexity says False.
+    """
 
     alpha: float
+    convex_only: ClassVar[bool] = True
     _alpha_range: ClassVar[dict[str, Any]] = {"above": 0}
 
     def __post_init__(self) -> None:
@@ -105,7 +115,10 @@ class Solver(ABC, Generic[Result]):
             w_init or the warm start do not fit it; or the checkpoint is of another run.
         """
         check_type("warm_start", warm_start, SolverResult, "a SolverResult", optional=True)
-        run = self._run(as_oracle(oracle), w_init, warm_start)
+        risk = as_oracle(oracle)
+        if self.convex_only and not risk.convex:
+            raise not_convex(str(risk))
+        run = self._run(risk, w_init, warm_start)
         if checkpoint is None:
             return run.solve(callback)
         check_store(checkpoint)

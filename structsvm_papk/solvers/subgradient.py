@@ -58,6 +58,7 @@ class SubgradientDescent(Solver[SolverResult]):
     ICML 2020, Algorithm 1.
     """
 
+    convex_only: ClassVar[bool] = False
     _alpha_range: ClassVar[dict[str, Any]] = {"least": 0.0}
     eta: float = 0.1
     max_iter: int = 200

@@ -27,6 +27,7 @@ from structsvm_papk.datasets import linear_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.checkpoint import Checkpoint
 from structsvm_papk.solvers.oracle import BlockOracle, Oracle
+from structsvm_papk.solvers.solver import Solver
 from structsvm_papk.solvers.subgradient import normal_start
 
 WRONG = (-1.0, np.nan, "1", None, [1.0], True)
@@ -192,6 +193,24 @@ def test_options_that_cannot_be(solver, options, message):
 def test_surrogates_of_another_solver_are_refused_with_the_way_out(solver, surrogate, message):
     with pytest.raises(InputError, match=message):
         solver(1e-2).solve(risk(surrogate))
+
+
+def test_a_solver_that_says_nothing_of_convexity_is_for_convex_risks():
+    class FirstCut(Solver):
+        """A bound from a single cut."""
+
+        def _run(self, oracle, w_init, warm_start):
+            raise AssertionError("the run began")
+
+    class AnyRisk(FirstCut):
+        convex_only = False
+
+    tents = risk("ts_alg2")
+    with pytest.raises(InputError, match="is not convex"):
+        FirstCut(1.0).solve(tents)
+    for solver, allowed in ((FirstCut(1.0), risk("ts")), (AnyRisk(1.0), tents)):
+        with pytest.raises(AssertionError, match="the run began"):
+            solver.solve(allowed)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
