@@ -15,7 +15,13 @@ import numpy as np
 from structsvm_papk.cli._shared import console
 from structsvm_papk.cli._shared.declared import Use
 from structsvm_papk.cli._shared.options import Reading, option
-from structsvm_papk.data.partitions import array_partitions, file_partitions, open_source
+from structsvm_papk.data.partitions import (
+    IN_PIECES,
+    array_partitions,
+    file_partitions,
+    is_in_pieces,
+    open_source,
+)
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.user_scaling import scaled_lists
 from structsvm_papk.errors import InputError, OracleFailure
@@ -70,7 +76,7 @@ class Scale:
     memory_budget: str | None = _SCALE(
         None,
         "Read the features from their file in every pass, within so much memory (500MB, 2GiB); "
-        "Parquet, or a directory with X.npy, y.npy and groups.npy, every user's rows together.",
+        f"{IN_PIECES}, every user's rows together.",
         "SIZE",
     )
     scratch: Path | None = _SCALE(
@@ -135,10 +141,7 @@ class Scale:
 
     def _streamed(self, data: Path, reading: Reading, ranker: PAPKRanker, size: str) -> Loaded:
         if not _in_pieces(data, reading):
-            raise InputError(
-                f"--memory-budget cannot read {data} in pieces: it needs Parquet, or a "
-                "directory with X.npy, y.npy and groups.npy"
-            )
+            raise InputError(f"--memory-budget cannot read {data} in pieces: it needs {IN_PIECES}")
         budget = size_in_bytes(size)
         cut = _as_begun(ranker.checkpoint, "memory_budget", budget)
         source = _source(data, reading)
@@ -180,7 +183,7 @@ def _in_pieces(data: Path, reading: Reading) -> bool:
     """Whether rows of the data can be read without the others."""
     if reading.format is not None:
         return reading.format == "parquet"
-    return data.is_dir() or data.suffix in (".parquet", ".pq")
+    return is_in_pieces(data)
 
 
 def _source(data: Path, reading: Reading) -> Any:

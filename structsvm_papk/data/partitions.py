@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,13 @@ from structsvm_papk.data import validation
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.sources import NpyFiles, ParquetFiles, Source
 from structsvm_papk.errors import InputError, as_path, check_number, check_type, whole_number
+
+IN_PIECES = "Parquet, or a directory with X.npy, y.npy and groups.npy"  # what `open_source` reads
+
+
+def is_in_pieces(path: Path) -> bool:
+    """Whether `open_source` is for this path, by its name: rows can be read without the others."""
+    return path.is_dir() or path.suffix in (".parquet", ".pq")
 
 
 def open_source(path: PathLike, **columns: Any) -> Source:
