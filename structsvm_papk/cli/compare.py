@@ -30,7 +30,7 @@ def compare(
     data: Path = options.DATA,
     k: int = options.K,
     surrogate: list[str] | None = PROBLEM(
-        None, "avg, max, ts or pauc; repeat for more, or all. By default all."
+        None, f"{', '.join(CONVEX)}; repeat for more, or all. By default all."
     ),
     alpha: str = PROBLEM(ALPHA, options.ALPHA, "NUMBER|auto"),
     weighting: options.Weighting,

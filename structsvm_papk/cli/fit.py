@@ -17,13 +17,14 @@ from structsvm_papk.rankers import PAPKRanker
 from structsvm_papk.rankers.settings import ALPHA, SOLVERS, SURROGATE
 from structsvm_papk.rankers.solver_race import Run
 from structsvm_papk.solvers.result import Status
+from structsvm_papk.surrogates import SURROGATES
 
 
 def fit(
     *,
     data: Path = options.DATA,
     k: int = options.K,
-    surrogate: str = PROBLEM(SURROGATE, "avg, max, ts, pauc, ts_alg2, ramp or clipped_ramp."),
+    surrogate: str = PROBLEM(SURROGATE, f"{', '.join(SURROGATES)}."),
     alpha: str = PROBLEM(ALPHA, options.ALPHA, "NUMBER|auto"),
     weighting: options.Weighting,
     reading: options.Reading,

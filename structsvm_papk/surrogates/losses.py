@@ -205,7 +205,8 @@ def make_surrogate(name: str, k: int, depth: int | float | None = None) -> Surro
 
     Parameters
     ----------
-    name : {'avg', 'max', 'ts', 'ts_alg2', 'pauc', 'ramp', 'clipped_ramp'}
+    name : str
+        A key of `SURROGATES`.
     k : int
         Number of recommended items.
     depth : int, float or None

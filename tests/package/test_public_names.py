@@ -11,6 +11,9 @@ import pytest
 
 import structsvm_papk
 from helpers.policy import listed, supported
+from structsvm_papk import PAPKRanker
+from structsvm_papk.rankers.settings import SOLVERS
+from structsvm_papk.surrogates import SURROGATES
 
 pytestmark = pytest.mark.portable
 
@@ -55,6 +58,12 @@ def test_the_reference_describes_the_supported_names_and_what_they_return():
     returned = [getattr(value, "__annotations__", {}).get("return", "") for value in functions]
     for path in set(documented) - known:  # what supported functions return
         assert any(path.rpartition(".")[2] in str(each) for each in returned), path
+
+
+def test_the_ranker_names_every_surrogate_and_solver():
+    for parameter, known in (("surrogate", SURROGATES), ("solver", SOLVERS)):
+        (choice,) = re.findall(rf"^    {parameter} : \{{(.*?)\}}", PAPKRanker.__doc__, re.MULTILINE)
+        assert set(re.findall(r"'(\w+)'", choice)) == set(known)
 
 
 def functions_of(value):
