@@ -25,7 +25,6 @@ from structsvm_papk.data.tables import (
 )
 from structsvm_papk.errors import InputError
 
-_PIECE_BYTES = 1 << 23
 _COLUMNS = 8  # decoded at a time
 _BUFFER_BYTES = 1 << 16  # of a column chunk that is read at a time
 
@@ -94,6 +93,7 @@ class Source(ABC):
     """Rows in files; `columns_used` says in a line what was taken for features, label and user.
 
     `name` is the first file, for messages. No method holds more than the rows that are asked for.
+    A class has to write `lists` and `rows`; `open_features` then copies the features to a file.
     """
 
     name: str
@@ -103,6 +103,7 @@ class Source(ABC):
     columns_used: str
     feature_names: tuple[str, ...] | None
     first_index: ClassVar[None] = None
+    piece_bytes: ClassVar[int] = 1 << 23  # of features that are copied at a time
 
     @property
     def row_bytes(self) -> int:
@@ -117,9 +118,34 @@ class Source(ABC):
     def rows(self, start: int, stop: int) -> tuple[Array, Array, Array]:
         """X, labels and groups of a range of rows."""
 
-    @abstractmethod
     def open_features(self, scratch: PathLike | None = None) -> tuple[NpyFile, BinaryIO]:
-        """The features as an open file that can be read at any row: (`NpyFile`, file)."""
+        """The features as an open file that can be read at any row: (`NpyFile`, file).
+
+        By default one in the directory `scratch`, written in one pass: else rows would be decoded
+        in every pass over the data. It has no name and is gone when it is closed, whatever ends
+        the process.
+        """
+        where = scratch or tempfile.gettempdir()
+        needed = self.n_rows * self.row_bytes
+        try:
+            if shutil.disk_usage(where).free < needed:
+                raise OSError("there is not enough space")
+            file = tempfile.TemporaryFile(dir=where)  # noqa: SIM115
+            self.write_features(file, where)
+            file.flush()
+        except OSError as error:
+            raise InputError(
+                f"cannot write {needed / 1e6:.0f} MB of features to a scratch file in {where}: "
+                f"{error.strerror or error}; choose another scratch directory"
+            ) from None
+        return NpyFile(self.name, self.dtype, (self.n_rows, self.n_features), b""), file
+
+    def write_features(self, out: BinaryIO, scratch: PathLike) -> None:
+        """Append the features to the file `out`, row after row; `scratch` is for other files."""
+        step = max(1, self.piece_bytes // self.row_bytes)
+        for start in range(0, self.n_rows, step):
+            X, _, _ = self.rows(start, min(start + step, self.n_rows))
+            out.write(X.astype(self.dtype, copy=False).tobytes())
 
 
 @dataclass(frozen=True)
@@ -249,37 +275,19 @@ class ParquetFiles(Source):
         labels, groups = zip(*lists, strict=True)
         return X, np.concatenate(labels), np.concatenate(groups)
 
-    def open_features(self, scratch: PathLike | None = None) -> tuple[NpyFile, BinaryIO]:
-        """Write the features to a file in the directory `scratch`: (`NpyFile`, file).
+    def write_features(self, out: BinaryIO, scratch: PathLike) -> None:  # noqa: D102
+        with tempfile.TemporaryFile(dir=scratch) as stripe:
+            for path in self.paths:
+                self._write_file(path, stripe, out)
 
-        One pass, where Parquet would have to be decoded in every pass over the data. The file has
-        no name and is gone when it is closed, whatever ends the process.
-        """
-        where = scratch or tempfile.gettempdir()
-        needed = self.n_rows * self.row_bytes
-        try:
-            if shutil.disk_usage(where).free < needed:
-                raise OSError("there is not enough space")
-            file = tempfile.TemporaryFile(dir=where)  # noqa: SIM115
-            with tempfile.TemporaryFile(dir=where) as stripe:
-                for path in self.paths:
-                    self._write_features(path, stripe, file)
-            file.flush()
-        except OSError as error:
-            raise InputError(
-                f"cannot write {needed / 1e6:.0f} MB of features to a scratch file in {where}: "
-                f"{error.strerror or error}; choose another scratch directory"
-            ) from None
-        return NpyFile(self.name, self.dtype, (self.n_rows, self.n_features), b""), file
-
-    def _write_features(self, path, stripe, out):
+    def _write_file(self, path, stripe, out):
         """Append the features of one file to `out`, row after row.
 
         They go to the file `stripe` first, a few columns at a time: a decoder holds some megabytes
         of every column that it reads, more than many columns leave room for.
         """
         width = self.dtype.itemsize
-        step = max(1, _PIECE_BYTES // self.row_bytes)
+        step = max(1, self.piece_bytes // self.row_bytes)
         with open_parquet(path, _BUFFER_BYTES) as file:
             for g in range(file.num_row_groups):
                 n_rows = file.metadata.row_group(g).num_rows

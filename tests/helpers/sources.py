@@ -1,6 +1,7 @@
 """Lists in files: as folders of ``.npy``, as Parquet, damaged."""
 
 import string
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ from pyarrow import parquet
 
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.data.partitions import open_source
+from structsvm_papk.data.sources import Source
 
 N_FEATURES = 5
 N_USERS, N_ROWS, D = 12, 400, 10  # of the tall lists
@@ -37,6 +39,36 @@ def tall_lists(dtype=np.float64, seed=0):
     y[3] = False
     X[y.ravel(), 9] += 40.0
     return X.astype(dtype), y.ravel(), np.repeat(np.arange(N_USERS), N_ROWS)
+
+
+@dataclass(frozen=True)
+class Decoded(Source):
+    """A source that has what it has to have only: `lists` and `rows`."""
+
+    decoded: tuple
+    piece_bytes = 333 * N_FEATURES * 8
+
+    @classmethod
+    def of(cls, X, y, groups):
+        """All rows."""
+        return cls(
+            name="decoded",
+            n_rows=X.shape[0],
+            n_features=X.shape[1],
+            dtype=X.dtype,
+            columns_used="all",
+            feature_names=None,
+            decoded=(X, y, groups),
+        )
+
+    def lists(self):
+        _, y, groups = self.decoded
+        for start in range(0, self.n_rows, 300):
+            yield start, y[start : start + 300], groups[start : start + 300]
+
+    def rows(self, start, stop):
+        X, y, groups = self.decoded
+        return X[start:stop], y[start:stop], groups[start:stop]
 
 
 def npy_source(directory, X, y, groups):
