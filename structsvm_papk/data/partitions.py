@@ -163,9 +163,14 @@ class ArrayPartition:
         users = np.arange(self.data.n_users)
         part = self.data.subset((users >= self.first) & (users < self.last))
         return RankingData.from_parts(
-            part.X[part.rows], np.arange(part.rows.size), part.indptr, part.n_pos,
-            part.users, part.user_weight, part.feature_names,
-        )  # fmt: skip
+            X=part.X[part.rows],
+            rows=np.arange(part.rows.size),
+            indptr=part.indptr,
+            n_pos=part.n_pos,
+            users=part.users,
+            user_weight=part.user_weight,
+            feature_names=part.feature_names,
+        )
 
     def __str__(self) -> str:
         return f"users {self.first} to {self.last - 1}"

@@ -207,6 +207,7 @@ class RankingData:
     @classmethod
     def from_parts(
         cls,
+        *,
         X: Any,
         rows: Array,
         indptr: Array,
@@ -449,13 +450,13 @@ class RankingData:
     def _part(self, positions: Array, users: Array, sizes: Array, n_pos: Array) -> RankingData:
         """These positions and users, who have so many rows and positives of them."""
         part = RankingData.from_parts(
-            self.X,
-            self.rows[positions],
-            np.concatenate([[0], np.cumsum(sizes[users])]),
-            n_pos[users],
-            self.users[users],
-            None if self.user_weight is None else self.user_weight[users],
-            self.feature_names,
+            X=self.X,
+            rows=self.rows[positions],
+            indptr=np.concatenate([[0], np.cumsum(sizes[users])]),
+            n_pos=n_pos[users],
+            users=self.users[users],
+            user_weight=None if self.user_weight is None else self.user_weight[users],
+            feature_names=self.feature_names,
             column_scale=self.column_scale,
         )
         part.scale_rule = self.scale_rule

@@ -127,7 +127,13 @@ def scaled_lists(
     if names is not None:
         names = [*names, *(f"{names[c]} is there" for c in columns.tolist())]
     return RankingData.from_parts(
-        X, lists.rows, lists.indptr, lists.n_pos, lists.users, lists.user_weight, names
+        X=X,
+        rows=lists.rows,
+        indptr=lists.indptr,
+        n_pos=lists.n_pos,
+        users=lists.users,
+        user_weight=lists.user_weight,
+        feature_names=names,
     )
 
 

@@ -187,9 +187,13 @@ def _one_user(risk: EmpiricalRisk, u: int) -> EmpiricalRisk:
 def _one_list(data: RankingData, rows: Array, user: int, n_pos: int) -> RankingData:
     """Some rows of a user, positives first."""
     return RankingData.from_parts(
-        data.X, rows, np.array([0, rows.size]), np.array([n_pos]), data.users[user : user + 1],
+        X=data.X,
+        rows=rows,
+        indptr=np.array([0, rows.size]),
+        n_pos=np.array([n_pos]),
+        users=data.users[user : user + 1],
         column_scale=data.column_scale,
-    )  # fmt: skip
+    )
 
 
 def test_at_zero(

@@ -211,10 +211,13 @@ def _stacked(parts):
     sizes = np.concatenate([np.diff(each) for each in indptr])
     stack = sparse.vstack if sparse.issparse(X[0]) else np.concatenate
     return RankingData.from_parts(
-        stack(X), np.arange(sizes.sum()), np.concatenate([[0], np.cumsum(sizes)]),
-        np.concatenate(n_pos), np.arange(sizes.size),
-        None if weight[0] is None else np.concatenate(weight),
-    )  # fmt: skip
+        X=stack(X),
+        rows=np.arange(sizes.sum()),
+        indptr=np.concatenate([[0], np.cumsum(sizes)]),
+        n_pos=np.concatenate(n_pos),
+        users=np.arange(sizes.size),
+        user_weight=None if weight[0] is None else np.concatenate(weight),
+    )
 
 
 def _joined(exclusions):

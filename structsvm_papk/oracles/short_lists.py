@@ -82,9 +82,17 @@ class ShortLists:
         rows = np.empty(indptr[-1], dtype=np.int64)
         X = full.X.kept if isinstance(full.X, FileRows) else full.X
         self.data = RankingData.from_parts(
-            X, rows, indptr, n_pos, full.users, full.user_weight,
-            full.feature_names, full.spread(), origins, full.column_scale,
-        )  # fmt: skip
+            X=X,
+            rows=rows,
+            indptr=indptr,
+            n_pos=n_pos,
+            users=full.users,
+            user_weight=full.user_weight,
+            feature_names=full.feature_names,
+            spread=full.spread(),
+            origins=origins,
+            column_scale=full.column_scale,
+        )
 
     def _start_at_the_origin(self):
         """Every list's first rows: at w = 0 all rows tie."""

@@ -331,7 +331,14 @@ class _StreamedParts(Parts):
         _positives_first(lists.positive, starts, origins, indptr, rows, n_pos)
         weight = None if self._user_weight is None else self._user_weight[users]
         return RankingData.from_parts(
-            X, rows, indptr, n_pos, lists.users[users], weight, self._names, spread
+            X=X,
+            rows=rows,
+            indptr=indptr,
+            n_pos=n_pos,
+            users=lists.users[users],
+            user_weight=weight,
+            feature_names=self._names,
+            spread=spread,
         )
 
 
