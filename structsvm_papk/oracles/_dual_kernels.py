@@ -10,7 +10,7 @@ that are divided by a scale it is the scale's inverse square, and w is in the un
 of a block's atoms are its *active* rows.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -202,7 +202,7 @@ def pairwise_ascent(theta, heights, gram, n, step, cap, slack, tol):
     gain = 0.0
     for _ in range(_STEPS * (n + 1)):
         # 1. the highest that may take weight; -1 is the slack, an atom of height 0 and no vector
-        high = np.int64(-1)
+        high: Any = np.int64(-1)  # typed as indices are: an untyped one is compiled twice
         top = -np.inf
         if slack >= 0.0:
             top = 0.0
