@@ -1,4 +1,4 @@
-"""Sizes from which a risk takes a shorter way to the same optimum."""
+"""Sizes from which solves of a risk take shortcuts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Thresholds:
-    """From which sizes on shortcuts pay. They change how long a solve takes, not what it finds.
+    """From which sizes on shortcuts pay.
+
+    They change how long the solve of a convex risk takes, not what it finds; of others, where CCCP
+    starts.
 
     Attributes
     ----------
