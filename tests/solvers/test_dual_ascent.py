@@ -23,6 +23,9 @@ from structsvm_papk.solvers.result import Status
 from structsvm_papk.surrogates import CONVEX
 from structsvm_papk.surrogates.losses import TS
 
+# what the ascent needs of a surrogate
+WITH_TERMS = [name for name in CONVEX if make_surrogate(name, 1).list_terms(1, 1) is not None]
+
 
 def wide_data(n_users=8, n_items=14, n_features=60, per_row=8, seed=0, dtype=np.float64):
     """Sparse lists with more features than rows of a user, some rows stored twice."""
@@ -77,14 +80,14 @@ def agrees(oracle, alpha, tol=1e-7, **start):
     [
         *[("avg", None, 1e-1), ("max", 5, 1e-3), ("ts", 5, 1e-3), ("pauc", None, 1e-1)],
         *[slow("avg", 5, 1e-3), slow("max", None, 1e-1), slow("ts", None, 1e-1)],
-        *[slow("pauc", 5, 1e-3), *(slow(name, 0.9, 1e-3) for name in CONVEX)],
+        *[slow("pauc", 5, 1e-3), *(slow(name, 0.9, 1e-3) for name in WITH_TERMS)],
     ],
 )
 def test_it_reaches_the_optimum_of_the_bundle(name, depth, alpha):
     agrees(wide_risk(name, depth=depth, weight="positives"), alpha)
 
 
-@pytest.mark.parametrize("name", CONVEX)
+@pytest.mark.parametrize("name", WITH_TERMS)
 def test_every_bound_on_the_way_is_below_the_risk_everywhere(name):
     oracle, alpha = wide_risk(name), 1e-2
     rng = np.random.default_rng(1)
