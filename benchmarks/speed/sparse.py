@@ -73,7 +73,7 @@ def measured(risk, options):
             "passes": result.data_passes,
             "rows_scored": result.history[-1].rows_scored / risk.data.rows.size,
             "seconds": seconds,
-            "peak_growth_mb": memory_mb("VmHWM") - before,
+            "peak_growth_mb": max(0.0, memory_mb("VmHWM") - before),
         }
 
 

@@ -59,6 +59,7 @@ def test_every_file_of_results_is_named_by_a_script_or_a_page():
         assert any(result.name in text for file, text in texts.items() if file != result), result
 
 
+@pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")  # of other tests
 @pytest.mark.parametrize("name", [name for group in GROUPS for name in runnable(group)])
 def test_every_script_explains_its_options(name, monkeypatch, capsys):
     for variable in ONE_THREAD:

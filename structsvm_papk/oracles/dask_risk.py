@@ -21,7 +21,14 @@ from uuid import uuid4
 from structsvm_papk._version import __version__
 from structsvm_papk.data.partitions import ArrayPartition
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.errors import InputError, OracleFailure, as_names, check_number, whole_number
+from structsvm_papk.errors import (
+    InputError,
+    OracleFailure,
+    as_names,
+    check_number,
+    check_type,
+    whole_number,
+)
 from structsvm_papk.oracles.list_risk import Partition, users_needed
 from structsvm_papk.oracles.partitioned import PartitionedRisk
 from structsvm_papk.oracles.parts import Parts, Summary, summarise
@@ -88,6 +95,7 @@ class DaskRisk(PartitionedRisk):
     ) -> None:
         partitions = as_names("partitions", partitions)
         check_number("patience", patience, above=0)
+        check_type("thresholds", thresholds, Thresholds, "a Thresholds")
         retries = whole_number("retries", retries, least=0)
         if not hasattr(client, "scheduler"):
             raise TypeError(f"client must be a dask.distributed.Client, got {client!r}")

@@ -129,6 +129,7 @@ class EmpiricalRisk(DualListRisk, BoxedOracle):
         thresholds: Thresholds = DEFAULTS,
     ) -> None:
         check_type("data", data, RankingData, "a RankingData")
+        check_type("thresholds", thresholds, Thresholds, "a Thresholds")
         n_blocks = whole_number("n_blocks", n_blocks)
         n_threads = whole_number("n_threads", n_threads)
         need = users_needed(surrogate, policy)

@@ -23,7 +23,7 @@ from structsvm_papk.data.partitions import cut_users, scan_users
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.rows import checked_weight, refuse_non_finite
 from structsvm_papk.data.sources import Source
-from structsvm_papk.errors import InputError, OracleFailure, check_number, whole_number
+from structsvm_papk.errors import InputError, OracleFailure, check_number, check_type, whole_number
 from structsvm_papk.oracles.list_risk import Partition, users_needed
 from structsvm_papk.oracles.other_cuts import skipping_pays
 from structsvm_papk.oracles.partitioned import PartitionedRisk
@@ -95,7 +95,9 @@ class StreamedRisk(PartitionedRisk):
         batch_bytes: int = BATCH_BYTES,
         thresholds: Thresholds = DEFAULTS,
     ) -> None:
+        check_type("source", source, Source, "what open_source returns")
         check_number("memory_budget", memory_budget, above=0)
+        check_type("thresholds", thresholds, Thresholds, "a Thresholds")
         parts = _StreamedParts(
             surrogate,
             source,
