@@ -175,6 +175,8 @@ def evaluate(
             raise InputError(
                 "give the model once: `evaluate MODEL DATA`, or `evaluate DATA --model`"
             )
+        if columns.is_run(file):
+            raise InputError(f"{file} is a run, not a model; two runs: {file} --compare {data}")
         file, scorer = data, replace(scorer, model=file)
     rows, other = load(file, scorer, sure.compare, columns)
     threshold = columns.relevance_threshold
@@ -202,14 +204,17 @@ def evaluate(
     evaluation = Evaluation(table, whole, compared, sure.interval, **sure.draws())
     if csv_file is not None:
         write_atomically(csv_file, _csv(evaluation).encode())
+        console.note(f"table written to {csv_file}")
     if per_user is not None:
         text = table.to_pandas().to_csv(index=False, lineterminator="\n", na_rep="nan")
         write_atomically(per_user, text.encode())
+        console.note(f"values of {len(table.users)} users written to {per_user}")
     if html is not None:
         lists = build(
             rows.scores, rows.labels, rows.users, relevance_threshold=_threshold(table, rows)
         )
         write_atomically(html, page(evaluation, lists, str(file), second).encode())
+        console.note(f"page written to {html}")
     scorers = _names(file, columns, scorer, sure.compare)
     content = {"file": str(file), **evaluation.as_dict()}
     better = None

@@ -134,7 +134,7 @@ def fuse(
         write_atomically(weights, (json.dumps(values, indent=2) + "\n").encode())
         console.note(f"weights written to {weights}")
     if applying.output is not None:
-        n_rows = _apply(trained, others or given, applying)
+        n_rows = _apply(trained, others or given, applying, said=report.remarks)
         console.note(f"{n_rows} rows written to {applying.output}")
     options.save_plot(plot, report.plot)
     if html is not None:
@@ -174,12 +174,18 @@ def _loaded(model: Path | None, applying: Applying, others: dict[str, Path | Non
     return load_model(model)
 
 
-def _apply(model: Model, runs: dict[str, Path], applying: Applying) -> int:
-    """Fuse runs with a model and write the result; returns its number of rows."""
+def _apply(
+    model: Model, runs: dict[str, Path], applying: Applying, said: Sequence[str] = ()
+) -> int:
+    """Fuse runs with a model and write the result; returns its number of rows.
+
+    Remarks that were `said` of the same runs in training are not repeated.
+    """
     runs = storing.matched(runs, model)
     joined = join(runs, on=storing.list_columns(next(iter(runs.values()))))
     for remark in joined.remarks:
-        console.warn(remark)
+        if remark not in said:
+            console.warn(remark)
     assert applying.output is not None
     return storing.write_fused(applying.output, storing.fused(model, joined), applying.top)
 

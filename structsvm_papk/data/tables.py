@@ -230,7 +230,9 @@ def _feature_columns(path, places, others, like):
     if wanted is not None:
         absent = [name for name in wanted if name not in places]
         if absent:
-            raise InputError(f"{path}: no column {absent[0]!r}, a feature of the model")
+            raise InputError(
+                f"{path}: no column {absent[0]!r}, a feature of the model ({listed(wanted)})"
+            )
         return wanted
     ids = {_plain(name) for name in (*USER_COLUMNS, *ITEM_COLUMNS)}
     features = [

@@ -28,9 +28,12 @@ def text_names(path: Path, format: str) -> list[str]:
 
 
 def how_to_leave_out(name: str) -> str:
-    """Which option makes a column no feature."""
+    """Which options make a column no feature."""
     quoted = shlex.quote(name)
-    return f"a column that is no feature is left out with --ignore {quoted} (ignore= in Python)"
+    return (
+        f"a column that is no feature is left out with --ignore {quoted} (ignore= in Python), that "
+        "of users or queries is named with --group"
+    )
 
 
 def read_text(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 GRADE = "grade"
-_USUAL = {  # what columns are called elsewhere: PyTerrier, ir_measures, BEIR, recommenders
+USUAL = {  # what columns are called elsewhere: PyTerrier, ir_measures, BEIR, recommenders
     "query": ("query", "qid", "query_id", "q_id"),
     "document": ("document", "docno", "doc_id", "docid", "document_id"),
     "user": tables.USER_COLUMNS,
@@ -126,12 +126,13 @@ def _of_dictionary(given: Mapping[Any, Any], what: str, on: tuple[str, str], kin
 
 def _named(name: str, present: Sequence[Any], what: str) -> str:
     """The column of this name, or of one that it usually has."""
-    usual = tuple(dict.fromkeys((name, *_USUAL.get(name, ()))))
+    usual = tuple(dict.fromkeys((name, *USUAL.get(name, ()))))
     column = tables.usual_column(usual, [one for one in present if isinstance(one, str)])
     if column is None:
+        others = f" (or {', '.join(usual[1:])})" if len(usual) > 1 else ""
         raise InputError(
-            f"{what}: no column {name!r} (or {', '.join(usual[1:]) or 'another'}); it has "
-            f"{tables.listed(list(map(str, present)))}"
+            f"{what}: no column {name!r}{others}; it has {tables.listed(list(map(str, present)))}: "
+            f"rename the one that is meant to {name!r}"
         )
     return column
 

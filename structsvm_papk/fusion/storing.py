@@ -13,6 +13,7 @@ from structsvm_papk.data import tables, trec
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.files.model import weights_of
+from structsvm_papk.fusion.entries import USUAL
 from structsvm_papk.fusion.joining import Joined
 from structsvm_papk.fusion.yardsticks import from_lowest, places
 
@@ -94,6 +95,8 @@ def list_columns(path: Path) -> tuple[str, str]:
     if format is None:
         return RETRIEVED
     present = tables.column_names(path, format)
+    if all(tables.usual_column(USUAL[role], present) for role in RETRIEVED):
+        return RETRIEVED  # documents have names that items have as well
     has_item = tables.usual_column(tables.ITEM_COLUMNS, present) is not None
     return RECOMMENDED if has_item else RETRIEVED
 
@@ -136,9 +139,12 @@ def matched(runs: dict[str, Path], model: Model) -> dict[str, Path]:
     absent = [name for name in wanted if name not in runs]
     more = [name for name in runs if name not in wanted]
     if absent or more:
+        remedy = "name the files as these, with name=path"
+        if not more:
+            remedy = f"without {', '.join(absent)} another model has to be learned, with --qrels"
         raise InputError(
             f"the model is of the runs {', '.join(wanted) or '(without names)'}; given are "
-            f"{', '.join(runs)}: name the files as these, with name=path"
+            f"{', '.join(runs)}: {remedy}"
         )
     return {name: runs[name] for name in wanted}
 

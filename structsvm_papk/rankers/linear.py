@@ -322,8 +322,10 @@ class LinearRanker(BaseEstimator):
         if classes.size == 1:
             raise InputError(f"y holds one class only ({classes[0]}): there is nothing to rank")
         if classes.size > 2:
+            shown = ", ".join(map(str, classes[:3])) + (", .." if classes.size > 3 else "")
             raise InputError(
-                f"y holds {classes.size} values; for graded labels give relevance_threshold"
+                f"y holds {shown}: {classes.size} values; for graded labels give "
+                "relevance_threshold"
             )
         if classes[1] == 0:  # where -1/1 and 0/1 are both read, neither is relevant
             raise InputError(

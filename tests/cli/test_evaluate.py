@@ -310,6 +310,21 @@ def test_a_model_beside_all_relevant_pairs(tmp_path, capsys):
     assert answer["metrics"][0]["value"] == pytest.approx(expected, abs=1e-12)
 
 
+def test_pairs_may_have_the_names_of_the_lists(tmp_path, capsys):
+    table = rows()
+    pairs = table.loc[table.label == 1, ["user_id", "item_id"]]
+    names = {"user_id": "customer", "item_id": "article"}
+    usual = write(tmp_path / "a.csv", table), write(tmp_path / "p.csv", pairs)
+    named = [tmp_path / "b.csv", tmp_path / "q.csv"]
+    for path, frame in zip(named, (table, pairs), strict=True):
+        write(path, frame.rename(columns=names))
+    expected = found(capsys, usual[0], "--qrels", usual[1])
+    options = "--group", "customer", "--item", "article"
+    assert found(capsys, named[0], "--qrels", named[1], *options)["metrics"] == expected["metrics"]
+    said = refused(capsys, "evaluate", usual[0], "--qrels", named[1])
+    assert "no column of users for the relevant pairs; it has 'customer', 'article'" in said
+
+
 @pytest.mark.parametrize(
     ("qrels", "arguments", "message"),
     [
@@ -330,6 +345,9 @@ def test_what_does_not_fit_a_run(tmp_path, capsys, qrels, arguments, message):
     (tmp_path / "other.run").write_text("a Q0 d1 1 2 t\n")
     arguments = [tmp_path / one if one == "other.run" else one for one in arguments]
     assert message in refused(capsys, "evaluate", path, "--qrels", qrels, *arguments)
+    said = refused(capsys, "evaluate", path, tmp_path / "other.run", "--qrels", qrels)
+    assert "our.run is a run, not a model" in said
+    assert "--compare" in said
 
 
 def test_pairs_that_contradict_the_labels_are_refused(tmp_path, capsys):

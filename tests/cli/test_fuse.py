@@ -152,6 +152,22 @@ def test_users_and_items_in_tables(tmp_path, capsys):
     assert len(table) == len(frame)
 
 
+def test_a_table_of_queries_is_one_of_queries_and_remarks_are_made_once(small, capsys, monkeypatch):
+    monkeypatch.chdir(small)
+    lines = [line.split() for line in (small / "a.run").read_text().splitlines()]
+    table = pd.DataFrame([(q, d, s) for q, _, d, _, s, _ in lines], columns=["qid", "docno", "s"])
+    table.to_csv("nameless.csv", index=False)
+    table.rename(columns={"s": "score"}).to_csv("a.csv", index=False)
+    (small / "c.run").write_text("q1 Q0 y 1 9 t\nq1 Q0 x 2 8 t\n")
+    call = ("fuse", "a.csv", "c.run", "--qrels", "judged", "--output", "o.csv")
+    assert run(*call) in (0, None)
+    said = capsys.readouterr().err
+    assert said.count("run 'c' (c.run) retrieved nothing for 1 of 2 queries: q2") == 1
+    assert list(pd.read_csv("o.csv").columns) == ["query", "document", "score", "rank"]
+    said = refused(capsys, "fuse", "nameless.csv", "c.run", "--qrels", "judged")
+    assert "no column 'score'; it has 'qid', 'docno', 's': rename" in said
+
+
 WRONG = {
     "neither judgments nor model": (["a.run"], "give --qrels FILE to learn weights, or --model"),
     "a model without output": (["a.run", "--model", "m"], "with --model give --output"),
@@ -201,7 +217,9 @@ def test_runs_that_the_model_does_not_know_are_refused(small, capsys, monkeypatc
     assert run("fuse", "a.run", "b.run", "--qrels", "judged", "--model", "m") in (0, None)
     capsys.readouterr()
     said = refused(capsys, "fuse", "a.run", "c=b.run", "--model", "m", "--output", "o.run")
-    assert "the model is of the runs a, b; given are a, c" in said
+    assert "the model is of the runs a, b; given are a, c: name the files" in said
+    said = refused(capsys, "fuse", "a.run", "--model", "m", "--output", "o.run")
+    assert "given are a: without b another model has to be learned" in said
 
 
 @pytest.mark.parametrize(

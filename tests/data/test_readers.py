@@ -210,7 +210,7 @@ def test_named_columns_are_found_and_matched_by_name(tmp_path, name):
     assert again.labels is None
     np.testing.assert_array_equal(again.X, table.X)
     short = write_frame(FRAME[["age", "user", "grade"]], tmp_path / name)
-    assert "no column 'clicks', a feature of the model" in message(
+    assert "no column 'clicks', a feature of the model ('age', 'clicks')" in message(
         short, like=table, label="grade", group="user"
     )
 
@@ -313,6 +313,9 @@ REFUSED = {
     "no feature column": "user,order_id,label\n1,2,1\n",
     "line 3: column 'x' holds ''": GOOD + "1,1,\n",
     "line 3: column 'label' holds 'yes', which is not a number": GOOD + "yes,1,1\n",
+    "line 2: column 'customer' holds 'a', which is not a number; a column that is no feature is "
+    "left out with --ignore customer (ignore= in Python), that of users or queries is named with "
+    "--group": "label,customer,x\n1,a,1\n",
     "line 3: 2 fields, but the first line names 3": GOOD + "1,1\n",
     "line 3: 4 fields, but the first line names 3": GOOD + "1,1,1,1\n",
     "line 2: 4 fields, but the first line names 3": "label,group,x\n1,1,1,1\n1,1,1,1\n",

@@ -13,16 +13,19 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.metrics.relevant import Pairs
 
 
-def read_pairs(path: Path) -> Pairs:
-    """All relevant pairs: judgments of TREC, or a table with users, items and perhaps grades."""
+def read_pairs(path: Path, user: str | None = None, item: str | None = None) -> Pairs:
+    """All relevant pairs: judgments of TREC, or a table with users, items and perhaps grades.
+
+    `user` and `item` are what the lists call these columns: a table may call them the same.
+    """
     format = tables.format_of(path)
     if format is None:
         judgments = trec.read_judgments(path)
         grades = np.maximum(judgments["grade"].to_numpy(dtype=float), 0.0)
         return Pairs(texts(judgments["query"]), texts(judgments["document"]), grades)
     present = tables.column_names(path, format)
-    user = _column(path, "user", USER_COLUMNS, present)
-    item = _column(path, "item", ITEM_COLUMNS, present)
+    user = user if user in present else _column(path, "user", USER_COLUMNS, present)
+    item = item if item in present else _column(path, "item", ITEM_COLUMNS, present)
     grade = tables.usual_column(GRADE_COLUMNS, present)
     kinds = {user: Kind.ID, item: Kind.ID}
     if grade is not None:

@@ -136,7 +136,9 @@ class Columns(Reading):
 
     def pairs(self) -> Pairs | None:
         """The relevant pairs, or None."""
-        return None if self.qrels is None else judged.read_pairs(self.qrels)
+        if self.qrels is None:
+            return None
+        return judged.read_pairs(self.qrels, self.group, self.item)
 
     def is_run(self, path: Path) -> bool:
         """Whether a file is a run of TREC."""
