@@ -239,10 +239,14 @@ def _show_weights(report: FusionReport) -> None:
          f"{each.n_relevant_missed / n_relevant:.0%}")
         for each in report.weights
     ]  # fmt: skip
-    unit = "min-max score" if report.for_engine else "standard deviation of its scores"
+    unit = "standard deviation of a run's scores"
+    absent = " (not there: what is added for a document that the run missed)"
+    if report.for_engine:
+        unit = "min-max score"
+        absent = ""
     _say(
-        f"Weights of a {unit}, as shares; documents that a run missed, of {report.n_documents}, "
-        f"and relevant ones, of {report.n_relevant}."
+        f"Weights per {unit}, as shares{absent}; documents that a run missed, of "
+        f"{report.n_documents}, and relevant ones, of {report.n_relevant}."
     )
     columns = ["run", ">weight", "", ">not there", ">missed", ">relevant missed"]
     if report.for_engine:

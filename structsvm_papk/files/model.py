@@ -232,12 +232,16 @@ class Model:
     def _features(self, X: Any) -> Any:
         """The columns of the model, checked."""
         from structsvm_papk.data.rows import check_matrix
+        from structsvm_papk.data.tables import listed
 
         columns = getattr(X, "columns", None)
         if columns is not None and self.feature_names is not None:
             for name in self.feature_names:
                 if list(columns).count(name) != 1:
-                    raise InputError(f"X must have one column {name!r}, a feature of the model")
+                    raise InputError(
+                        f"X must have one column {name!r}, a feature of the model "
+                        f"({listed(self.feature_names)})"
+                    )
             X = X[list(self.feature_names)]
         X = check_matrix(X, self.feature_names, self.missing)
         if X.shape[1] != self.n_features:

@@ -161,7 +161,8 @@ def test_a_table_of_queries_is_one_of_queries_and_remarks_are_made_once(small, c
     (small / "c.run").write_text("q1 Q0 y 1 9 t\nq1 Q0 x 2 8 t\n")
     call = ("fuse", "a.csv", "c.run", "--qrels", "judged", "--output", "o.csv")
     assert run(*call) in (0, None)
-    said = capsys.readouterr().err
+    printed, said = capsys.readouterr()
+    assert "not there: what is added" in " ".join(printed.split())
     assert said.count("run 'c' (c.run) retrieved nothing for 1 of 2 queries: q2") == 1
     assert list(pd.read_csv("o.csv").columns) == ["query", "document", "score", "rank"]
     said = refused(capsys, "fuse", "nameless.csv", "c.run", "--qrels", "judged")
