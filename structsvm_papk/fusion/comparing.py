@@ -28,6 +28,7 @@ _NOTHING_LEARNED = (
     "Nothing was learned: all weights are 0, as by the judgments no run ranks relevant documents "
     "above others."
 )
+_ONE_RUN = "One run has no weights to learn: give two or more."
 Progress: TypeAlias = Callable[[str], None]
 
 
@@ -123,6 +124,12 @@ def validated(
         for warning in raised
         if not issubclass(warning.category, DegenerateOptimumWarning)  # the advice says so
     )
+    if not ranker.coef_.any():
+        advice = _NOTHING_LEARNED
+    elif len(weights) == 1:
+        advice = _ONE_RUN
+    else:
+        advice = _advice(fused, tables, rankings, how)
     return FusionReport(
         k=int(how.k),
         n_queries=joined.n_queries,
@@ -133,7 +140,7 @@ def validated(
         level=how.level,
         rankings=tuple(rankings),
         weights=tuple(weights),
-        advice=_advice(fused, tables, rankings, how) if ranker.coef_.any() else _NOTHING_LEARNED,
+        advice=advice,
         ranker=ranker,
         for_engine=how.for_engine,
         remarks=(*joined.remarks, *said),

@@ -159,6 +159,8 @@ def test_a_table_of_queries_is_one_of_queries_and_remarks_are_made_once(small, c
     table.to_csv("nameless.csv", index=False)
     table.rename(columns={"s": "score"}).to_csv("a.csv", index=False)
     (small / "c.run").write_text("q1 Q0 y 1 9 t\nq1 Q0 x 2 8 t\n")
+    _, alone = run_json(capsys, "fuse", "a.csv", "--qrels", "judged")
+    assert alone["advice"] == "One run has no weights to learn: give two or more."
     call = ("fuse", "a.csv", "c.run", "--qrels", "judged", "--output", "o.csv")
     assert run(*call) in (0, None)
     printed, said = capsys.readouterr()
