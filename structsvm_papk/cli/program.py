@@ -213,9 +213,9 @@ def _run(arguments: list[str]) -> int:
         return _failed(arguments, error.format_message(), WRONG_INPUT)
     except MemoryError as error:
         return _failed(arguments, f"not enough memory: {error}", WRONG_INPUT)
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # typer and rich make the latter of the former
         _give_up_stdout()
-        return OWN_ERROR
+        return WRONG_INPUT
     except OSError as error:
         if error.filename is not None:
             return _failed(arguments, f"{error.filename}: {error.strerror}", WRONG_INPUT)
@@ -269,5 +269,9 @@ def _give_up_stdout() -> None:
 def _failed(arguments: list[str], message: str, status: int) -> int:
     console.note(f"Error: {message}", style="red")
     if "--json" in arguments and not console.answered.get():
-        console.print_json({"error": message})
+        try:
+            console.print_json({"error": message})
+            sys.stdout.flush()
+        except OSError:
+            _give_up_stdout()
     return status

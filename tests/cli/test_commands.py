@@ -234,6 +234,17 @@ def test_a_process_of_its_own(tmp_path):
     assert done.stderr.endswith("Error: cannot write the output: No space left on device\n")
 
 
+@pytest.mark.parametrize("words", [[], ["--json"], ["--n-pos", "x", "--json"]])
+def test_a_reader_that_has_gone_is_not_an_answer_of_1(words):
+    """As behind ``| head``: 1 would say that the new model is no better."""
+    gone, output = os.pipe()
+    os.close(gone)
+    command = [sys.executable, "-c", f"import sys; {MAIN}", *BOUND, *words]
+    done = subprocess.run(command, stdout=output, stderr=subprocess.PIPE, text=True)
+    os.close(output)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+
+
 def test_the_table_of_runs_is_whole_in_a_narrow_terminal(files, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
     wide = ["compare", files / "qid.txt", "--k", "3", "--relevance-threshold", "3"]
