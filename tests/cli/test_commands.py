@@ -239,7 +239,7 @@ def test_a_reader_that_has_gone_is_not_an_answer_of_1(words):
     """As behind ``| head``: 1 would say that the new model is no better."""
     gone, output = os.pipe()
     os.close(gone)
-    command = [sys.executable, "-c", f"import sys; {MAIN}", *BOUND, *words]
+    command = [sys.executable, "-m", "structsvm_papk", *BOUND, *words]
     done = subprocess.run(command, stdout=output, stderr=subprocess.PIPE, text=True)
     os.close(output)
     assert done.returncode == 2 and "Traceback" not in done.stderr
