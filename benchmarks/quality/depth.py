@@ -22,7 +22,6 @@ from itertools import product
 from pathlib import Path
 from time import process_time as clock
 
-import lightgbm
 import numpy as np
 from sklearn.datasets import load_svmlight_file
 from sklearn.linear_model import LogisticRegression
@@ -155,6 +154,8 @@ def speed_of_diagnoses():
 
 def trees(objective, settings, data, k):
     """A scorer of LightGBM's, trained."""
+    import lightgbm
+
     model = lightgbm.LGBMRanker(
         objective=objective, n_jobs=1, verbose=-1, random_state=0,
         lambdarank_truncation_level=k, **settings,
