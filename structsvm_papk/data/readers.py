@@ -125,7 +125,7 @@ def read_ranking_data(
     check_type("one_list", one_list, bool, "True or False")
     table = read_table(path, **how)
     for remark in table.remarks:
-        warn(remark, UserWarning)
+        warn(remark)
     return table.ranking_data(relevance_threshold, one_list)
 
 

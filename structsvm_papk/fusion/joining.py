@@ -81,7 +81,7 @@ def join_lists(
     """
     joined = join(runs, judgments, on)
     for remark in joined.remarks:
-        warn(remark, UserWarning)
+        warn(remark)
     return joined.frame
 
 
