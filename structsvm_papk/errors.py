@@ -156,68 +156,49 @@ def whole_number(name: str, value: Any, least: int = 1) -> int:
     return int(value)
 
 
-def rows_by_keyword(*names: str, until: str, instead: str = "") -> Callable[[Any], Any]:
-    """Decorate a function whose rows are to be named: positional ones still work, and warn.
+def by_keyword(
+    *names: str, until: str, what: str = "options", since: str = "", instead: str = ""
+) -> Callable[[_Function], _Function]:
+    """Decorate a function with keyword-only parameters: positional ones still work, and warn.
 
     Parameters
     ----------
     *names : str
-        The parameters that positional arguments mean, in their order.
+        The parameters that positional arguments mean, in their order; by default all that are
+        keyword-only.
     until : str
         The version that refuses them.
-    instead : str
-        What else to use, for the warning.
+    what : str
+        What these parameters are, for the warning.
+    since, instead : str
+        Why they are to be named, and what else to use, for the warning.
     """
-
-    def decorated(function: Any) -> Any:
-        @functools.wraps(function)
-        def called(*args: Any, **more: Any) -> Any:
-            bound = isinstance(args[0], type) if args else False  # of a class method
-            rows = args[1:] if bound else args
-            if rows:
-                if len(rows) > len(names):
-                    raise TypeError(
-                        f"{function.__name__} takes at most {len(names)} positional arguments"
-                    )
-                given = ", ".join(f"{name}=" for name in names[: len(rows)])
-                warn(
-                    f"{function.__qualname__} takes rows by keyword only from {until} on, since "
-                    f"`evaluate` has scores first and this labels first: write {given}{instead}",
-                    DeprecationWarning,
-                )
-                more |= dict(zip(names, rows, strict=False))
-            return function(*args[:1] if bound else (), **more)
-
-        return called
-
-    return decorated
-
-
-def options_by_keyword(until: str) -> Callable[[_Function], _Function]:
-    """Decorate a function whose options are keyword-only: positional ones still work, and warn.
-
-    Parameters
-    ----------
-    until : str
-        The version that refuses them.
-    """
+    reason = f", since {since}" if since else ""
 
     def decorated(function: Any) -> Any:
         parameters = inspect.signature(function).parameters.values()
         n_positional = sum(part.kind is part.POSITIONAL_OR_KEYWORD for part in parameters)
-        options = [part.name for part in parameters if part.kind is part.KEYWORD_ONLY]
+        keyword_only = [part.name for part in parameters if part.kind is part.KEYWORD_ONLY]
+        meant = names or keyword_only
 
         @functools.wraps(function)
         def called(*args: Any, **named: Any) -> Any:
             beyond = args[n_positional:]
-            if not beyond or len(beyond) > len(options):  # too many: the function says so
+            if names and len(beyond) > len(names):
+                raise TypeError(
+                    f"{function.__name__} takes at most {len(names)} positional arguments"
+                )
+            if not beyond or len(beyond) > len(meant):  # too many: the function says so
                 return function(*args, **named)
-            given = dict(zip(options, beyond, strict=False))
+            given = dict(zip(meant, beyond, strict=False))
             shown = ", ".join(f"{name}=" for name in given)
             warn(
-                f"{function.__name__} takes options by keyword only from {until} on: write {shown}",
+                f"{function.__qualname__} takes {what} by keyword only from {until} on{reason}: "
+                f"write {shown}{instead}",
                 DeprecationWarning,
             )
+            if names:  # a positional one goes before the same by keyword
+                named = {key: value for key, value in named.items() if key not in given}
             return function(*args[:n_positional], **given, **named)
 
         return called

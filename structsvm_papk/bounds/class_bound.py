@@ -11,8 +11,8 @@ from structsvm_papk._types import Array
 from structsvm_papk.bounds.intervals import Interval, check_rho, checked_sizes
 from structsvm_papk.errors import (
     InputError,
+    by_keyword,
     check_choice,
-    options_by_keyword,
     warn,
     whole_number,
 )
@@ -73,7 +73,7 @@ class UniformBound:
         return asdict(self)
 
 
-@options_by_keyword(until="0.4")
+@by_keyword(until="0.4")
 def uniform(
     n_pos: int,
     n_neg: int,

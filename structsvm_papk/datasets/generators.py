@@ -14,9 +14,9 @@ from structsvm_papk._types import Array
 from structsvm_papk.errors import (
     InputError,
     as_floats,
+    by_keyword,
     check_choice,
     check_number,
-    options_by_keyword,
 )
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Lists(NamedTuple):
     w_true: np.ndarray
 
 
-@options_by_keyword(until="0.4")
+@by_keyword(until="0.4")
 def linear_lists(
     n_users: int = 600,
     n_items: int = 70,
@@ -98,7 +98,7 @@ def linear_lists(
     return Lists(X, y.ravel(), groups, w_true)
 
 
-@options_by_keyword(until="0.4")
+@by_keyword(until="0.4")
 def engagement_lists(
     n_users: int = 300,
     n_features: int = 20,

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from structsvm_papk._html import html_table
 from structsvm_papk._types import Array
 from structsvm_papk.data.rows import required
-from structsvm_papk.errors import InputError, rows_by_keyword, warn
+from structsvm_papk.errors import InputError, by_keyword, warn
 from structsvm_papk.metrics import _kernels, conventions, definitions
 from structsvm_papk.metrics import ranked_lists as lists
 from structsvm_papk.metrics import relevant as beside
@@ -26,6 +26,9 @@ from structsvm_papk.metrics.values import values_of
 
 if TYPE_CHECKING:
     import pandas as pd
+
+# why functions with scikit-learn's order of rows take them by keyword
+LABELS_FIRST = "`evaluate` has scores first and this labels first"
 
 
 @dataclass(frozen=True)
@@ -455,8 +458,13 @@ def pap_at_k(
     return per_user(f"pap@{k}", scores, labels, groups, **options)
 
 
-@rows_by_keyword(
-    "y_true", "y_score", until="0.4", instead="; scikit-learn's scorer is metrics.scorer(metric)"
+@by_keyword(
+    "y_true",
+    "y_score",
+    until="0.4",
+    what="rows",
+    since=LABELS_FIRST,
+    instead="; scikit-learn's scorer is metrics.scorer(metric)",
 )
 def mean_score(
     *,

@@ -14,9 +14,9 @@ from structsvm_papk.errors import (
     InputError,
     OracleFailure,
     as_names,
+    by_keyword,
     check_callback,
     check_type,
-    options_by_keyword,
 )
 from structsvm_papk.files.model import certificate_of
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
@@ -108,7 +108,7 @@ def solve(
     return Run(name, surrogate.name, surrogate.k, alpha, result, risk.exclusions, settings, gains)
 
 
-@options_by_keyword(until="0.4")
+@by_keyword(until="0.4")
 def compare(
     data: RankingData,
     surrogates: Sequence[str],
