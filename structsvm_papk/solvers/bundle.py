@@ -26,6 +26,7 @@ from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
 from structsvm_papk.solvers.cut_model import CutModel
 from structsvm_papk.solvers.oracle import BlockOracle, Cuts, LineOracle, Oracle
+from structsvm_papk.solvers.qp import DEFAULT_SOLVER
 from structsvm_papk.solvers.result import RISK_SCALE, SolverResult, Status, relative_gap
 from structsvm_papk.solvers.rounding import EPS, OF_A_FEW, Rounding
 from structsvm_papk.solvers.solver import Run, digest_of, finite_start
@@ -355,7 +356,7 @@ class Step:
     """How one iteration of a `Bundle` asks the oracle. It works on the bundle that it is given."""
 
     max_idle = 50  # iterations that a cut may be idle
-    qp_solver = "blocks"
+    qp_solver = DEFAULT_SOLVER
 
     def start(self, bundle: Bundle) -> Array:
         """Where to begin without a start."""

@@ -30,6 +30,7 @@ from structsvm_papk.solvers.descent import (
     quasi_newton,
 )
 from structsvm_papk.solvers.oracle import BlockOracle, MajorisedOracle
+from structsvm_papk.solvers.qp import DEFAULT_SOLVER
 from structsvm_papk.solvers.result import Progress, SolverResult, Status
 from structsvm_papk.solvers.solver import Run, Solver, digest_of, finite_start
 
@@ -147,7 +148,7 @@ class CCCP(Solver[CCCPResult]):
     extrapolate: bool = True
     quasi_newton: int = 200
     n_blocks: int | None = None
-    qp_solver: str = "blocks"
+    qp_solver: str = DEFAULT_SOLVER
     time_limit: float | None = None
     max_ties: int = 6
     positive: bool = False

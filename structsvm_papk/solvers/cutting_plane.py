@@ -21,6 +21,7 @@ from structsvm_papk.solvers.cut_model import default_blocks
 from structsvm_papk.solvers.dual_ascent import DualAscent
 from structsvm_papk.solvers.line_search import LineSearch
 from structsvm_papk.solvers.oracle import DualOracle, LineOracle, Oracle
+from structsvm_papk.solvers.qp import DEFAULT_SOLVER
 from structsvm_papk.solvers.result import SolverResult
 from structsvm_papk.solvers.sampled_steps import SampledSteps
 from structsvm_papk.solvers.solver import (
@@ -112,7 +113,7 @@ class CuttingPlane(Solver[SolverResult]):
         if not isinstance(oracle, DualOracle) or self.method != "bundle" or self.positive:
             return self
         usual = (None, default_blocks(oracle) if oracle.n_blocks == 1 else oracle.n_blocks)
-        plain = self.n_blocks in usual and self.qp_solver in (None, "blocks")
+        plain = self.n_blocks in usual and self.qp_solver in (None, DEFAULT_SOLVER)
         if not (plain and oracle.suits_dual_ascent(self.alpha)):
             return self
         return DualAscent(self.alpha, self.tol, self.max_iter, self.time_limit)

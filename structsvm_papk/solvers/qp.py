@@ -25,7 +25,8 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
 
-BLOCKS = "BLOCKS"
+DEFAULT_SOLVER = "blocks"
+BLOCKS = DEFAULT_SOLVER.upper()  # inside, names stand in capitals, as cvxpy has them
 _FALLBACKS = (BLOCKS, "PIQP", "CLARABEL")
 _SOLVERS = ("PIQP", "CLARABEL", "OSQP", "PROXQP", "DAQP", "QPALM", "SCS", "GUROBI", "MOSEK")
 _MIN_TOLERANCE = 1e-11
@@ -42,7 +43,7 @@ class RestrictedQP:
     each that failed and was replaced.
     """
 
-    def __init__(self, solver: str = BLOCKS) -> None:
+    def __init__(self, solver: str = DEFAULT_SOLVER) -> None:
         name = str(solver).upper()
         if name != BLOCKS:
             import cvxpy as cp  # a second and 70 MB: only where one of its solvers is asked
