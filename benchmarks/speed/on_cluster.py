@@ -19,7 +19,7 @@ PARTS = ("products", "kernels", "messages", "sample")  # and the rest
 WATCHED = (  # in whose calls a part of the seconds is spent
     (list_risk.ListRisk, "scores", "products"),
     (list_risk.ListRisk, "slopes", "products"),
-    (ShortLists, "at", "products"),
+    (ShortLists, "find", "products"),
     (list_risk.ListRisk, "tangents", "kernels"),
     (dask_risk._DaskParts, "run", "messages"),
     (sampled_steps, "_minimum", "sample"),

@@ -93,23 +93,25 @@ class OneListCuts(OtherCuts):
 
     def cuts(self, w: Array) -> Cuts:
         """The cuts of an evaluation at w; see `Cuts`."""
-        at = self._list_at(w)
-        check_scores(at.scores)
-        n_pos = at.data.n_pos
-        terms = self._terms.blocks(at.scores, int(n_pos[0]), at.bounds)
-        intercepts, sizes, steep = tangent_intercepts(
-            at.scores, terms.slopes, at.bounds, terms.values
+        data, bounds, scores = self._scored_list(w)
+        check_scores(scores)
+        terms = self._terms.blocks(scores, int(data.n_pos[0]), bounds)
+        # value less slope . scores: over each block's terms, then over their partners
+        intercepts, sizes, steepness = tangent_intercepts(
+            scores, terms.slopes, bounds, terms.values
         )
-        partner_scores = at.scores[terms.partners]
-        weights = np.abs(terms.partner_slopes)
+        partner_scores = scores[terms.partners]
+        partner_weights = np.abs(terms.partner_slopes)
         intercepts -= terms.partner_slopes @ partner_scores
-        sizes += weights @ (1.0 + np.abs(partner_scores))
-        steepest = (steep.sum() + weights.sum()) / self._lists.surrogate.l1_bound(n_pos).mean()
-        slopes = self._slopes_of(terms, at.data, at.bounds)
+        sizes += partner_weights @ (1.0 + np.abs(partner_scores))
+        l1_norm = steepness.sum() + partner_weights.sum()
+        steepest = l1_norm / self._lists.surrogate.l1_bound(data.n_pos).mean()
+        slopes = self._slopes_of(terms, data, bounds)
         point = w
-        counted = terms.n_used
-        if counted.sum() < self._terms.n_terms:  # some terms are dropped: s decides which
-            slope_in_s = -counted / counted.sum()
+        n_used = terms.n_used.sum()
+        if n_used < self._terms.n_terms:  # some terms are dropped: s decides which
+            # a term that is used falls as s rises; the s before the sum is in the first block
+            slope_in_s = -terms.n_used / n_used
             slope_in_s[0] += 1.0
             slopes = np.column_stack([slopes, slope_in_s])
             point = np.append(w, terms.lowest)
@@ -122,29 +124,29 @@ class OneListCuts(OtherCuts):
             steeper=max(1.0, float(steepest)),
         )
 
-    def _list_at(self, w: Array) -> _ListAt:
-        """The list, or what counts of it at w."""
+    def _scored_list(self, w: Array) -> _ScoredList:
+        """The list, or what counts of it at w, with its scores there."""
         if self._short is None:
             scores = self._lists.scores(w)
             self.rows_scored += scores.size
-            return _ListAt(self._lists.data, self._bounds, scores)
-        scores = self._short.at(w)
+            return _ScoredList(self._lists.data, self._bounds, scores)
+        scores = self._short.find(w)
         self.rows_scored = self._short.n_visits
         bounds = np.searchsorted(self._short.positions, self._bounds)
-        return _ListAt(self._short.data, bounds, scores)
+        return _ScoredList(self._short.data, bounds, scores)
 
     def _slopes_of(self, terms: TermBlocks, data: RankingData, bounds: Array) -> Array:
         """The blocks' subgradients in the features."""
         origins = None if self._lists.origins() is None else data.origins()
-        partners_origins = None if origins is None else origins.at(terms.partners)
-        rows = features.shifted_rows(data.X, data.rows[terms.partners], partners_origins)
-        slopes = np.asarray(terms.partner_slopes @ rows, dtype=np.float64)
+        partner_origins = None if origins is None else origins.at(terms.partners)
+        partners = features.shifted_rows(data.X, data.rows[terms.partners], partner_origins)
+        slopes = np.asarray(terms.partner_slopes @ partners, dtype=np.float64)
         features.add_weighted_rows(data.X, data.rows, terms.slopes, bounds, slopes, origins)
         return data.divided(slopes)
 
 
-class _ListAt(NamedTuple):
-    """One list, or what counts of it at some w: its blocks' bounds, and its scores there."""
+class _ScoredList(NamedTuple):
+    """One list, or what counts of it at some w: the bounds of its blocks, and its scores there."""
 
     data: RankingData
     bounds: Array
@@ -193,7 +195,7 @@ class ShortListCuts(OtherCuts):
     def cuts(self, w: Array) -> Cuts:
         """The cuts of an evaluation at w, one for each block; see `Cuts`."""
         with self._reading():
-            scores = self._short.at(w)
+            scores = self._short.find(w)
         return self._on_short.cuts_from_scores(w, scores)
 
 
@@ -242,8 +244,8 @@ def short_lists_of(risk: ListRisk) -> ShortLists | None:
     return ShortLists(risk.data, risk.surrogate, risk.map)
 
 
-def skipping_pays(surrogate: Surrogate, n_neg: Array, per_row: float) -> bool:
-    """Whether `ShortLists` are allowed, and can be faster; `per_row` are the values of a row."""
-    if not surrogate.top_negatives_only or per_row < _FEW_FEATURES:
+def skipping_pays(surrogate: Surrogate, n_neg: Array, values_per_row: float) -> bool:
+    """Whether `ShortLists` are allowed, and can be faster than to score all rows."""
+    if not surrogate.top_negatives_only or values_per_row < _FEW_FEATURES:
         return False
     return bool(n_neg.sum() >= _WORTH * surrogate.negatives_counted(n_neg).sum())

@@ -12,7 +12,7 @@ rounding of both sides is added: the lists are those of a full pass (paper/proof
 """
 
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -58,27 +58,46 @@ class ShortLists:
         self._n_references = n_references
         self._origins = data.origins() if surrogate.shift_invariant else None
         beta = np.minimum(data.n_pos, surrogate.k)
-        lowest = surrogate.low_positives_only and data.n_pos.sum() > _WORTH * beta.sum()
-        n_pos = beta if lowest else data.n_pos
-        middle = data.indptr[:-1] + data.n_pos
-        counted = surrogate.negatives_counted(data.n_neg)
-        self._lay_out(n_pos, counted)
-        first = self.data.indptr[:-1]
-        self._sides = [_Side(middle, data.indptr[1:], first + n_pos, counted, 1.0)]
-        if lowest:
-            self._sides.append(_Side(data.indptr[:-1], middle, first, n_pos, -1.0))
+        low_only = surrogate.low_positives_only and data.n_pos.sum() > _WORTH * beta.sum()
+        n_pos = beta if low_only else data.n_pos
+        n_neg = surrogate.negatives_counted(data.n_neg)
+        self._lay_out(n_pos, n_neg)
+        first_slot = self.data.indptr[:-1]
+        first_negative = data.indptr[:-1] + data.n_pos
+        self._sides = [
+            _Side(
+                low=first_negative,
+                high=data.indptr[1:],
+                first_slot=first_slot + n_pos,
+                wanted=n_neg,
+                sign=1.0,
+            )
+        ]
+        if low_only:
+            self._sides.append(
+                _Side(
+                    low=data.indptr[:-1],
+                    high=first_negative,
+                    first_slot=first_slot,
+                    wanted=n_pos,
+                    sign=-1.0,
+                )
+            )
         self._start_at_the_origin()
-        self._always = np.flatnonzero(self.data.labels) if not lowest else np.empty(0, np.int64)
+        # slots of the rows that are in the short lists at every w
+        self._fixed = np.empty(0, np.int64) if low_only else np.flatnonzero(self.data.labels)
         self._bounds: _Bounds | None = None
         self.n_visits = 0  # rows scored so far
 
     def _lay_out(self, n_pos, n_neg):
         full = self._full
         origins = self._origins
+        sizes = n_pos + n_neg
         if origins is not None:
+            # all rows of a user have one origin; a last user without rows has no first one
             first = np.minimum(full.indptr[:-1], full.rows.size - 1)
-            origins = origins.at(np.repeat(first, n_pos + n_neg))
-        indptr = np.concatenate([[0], np.cumsum(n_pos + n_neg)])
+            origins = origins.at(np.repeat(first, sizes))
+        indptr = np.concatenate([[0], np.cumsum(sizes)])
         rows = np.empty(indptr[-1], dtype=np.int64)
         X = full.X.kept if isinstance(full.X, FileRows) else full.X
         self.data = RankingData.from_parts(
@@ -101,9 +120,9 @@ class ShortLists:
         within = np.arange(short.indptr[-1]) - np.repeat(short.indptr[:-1], short.sizes)
         n_pos = np.repeat(short.n_pos, short.sizes)
         left_out = np.repeat(full.n_pos - short.n_pos, short.sizes)
-        within += np.where(within >= n_pos, left_out, 0)
+        within += np.where(within >= n_pos, left_out, 0)  # negatives stand behind all positives
         self.positions = np.repeat(full.indptr[:-1], short.sizes) + within
-        self._first = self.positions.copy()
+        self._at_the_origin = self.positions.copy()
         short.rows = full.rows[self.positions]
 
     def _take_rows(self):
@@ -112,11 +131,11 @@ class ShortLists:
         X = self._full.X
         self.data.rows = X.keep(rows) if isinstance(X, FileRows) else rows
 
-    def at(self, w: Array) -> Array:
+    def find(self, w: Array) -> Array:
         """Find the short lists at w; return their scores."""
         w = self._full.divided(np.ascontiguousarray(w, dtype=np.float64))
         if not w.any():
-            self.positions[:] = self._first
+            self.positions[:] = self._at_the_origin
             self._take_rows()
             return np.zeros(self.positions.size)
         if self._bounds is None:
@@ -125,17 +144,22 @@ class ShortLists:
         bounds.move_to(w)
         scores = np.empty(self.positions.size)
         for side in self._sides:
-            extremes, n_visits = bounds.extremes(side, self.positions[side.slots])
-            self.positions[side.slots], scores[side.slots] = extremes
-            self.n_visits += n_visits
-        scores[self._always] = bounds.score(self.positions[self._always])
-        self.n_visits += self._always.size
+            extremes = bounds.extremes(side, self.positions[side.slots])
+            self.positions[side.slots] = extremes.positions
+            scores[side.slots] = extremes.scores
+            self.n_visits += extremes.n_visits
+        scores[self._fixed] = bounds.score(self.positions[self._fixed])
+        self.n_visits += self._fixed.size
         self._take_rows()
         return scores
 
 
 class _Side:
-    """One range of each user's list, and how many of its highest (sign 1) or lowest are wanted."""
+    """One range of each user's list, and how many of its highest (sign 1) or lowest are wanted.
+
+    These stand one user after the other, from `edges` on; `slots` are their places in the short
+    lists.
+    """
 
     def __init__(self, low, high, first_slot, wanted, sign):
         self.low = low
@@ -143,10 +167,25 @@ class _Side:
         self.sign = sign
         self.wanted = np.broadcast_to(wanted, low.shape).astype(np.int64)
         self.edges = np.concatenate([[0], np.cumsum(self.wanted)])
-        self.slots = np.repeat(first_slot - self.edges[:-1], self.wanted) + np.arange(
-            self.edges[-1]
-        )
+        self.slots = np.arange(self.edges[-1])
+        self.slots += np.repeat(first_slot - self.edges[:-1], self.wanted)
         self.pieces = _pieces(low, high)
+
+
+class _Piece(NamedTuple):
+    """Some of a side's rows: of each of these users the list positions from `low` to `high`."""
+
+    users: Array
+    low: Array
+    high: Array
+
+
+class _Extremes(NamedTuple):
+    """List positions and scores of the rows that are wanted; how many were scored to find them."""
+
+    positions: Array
+    scores: Array
+    n_visits: int
 
 
 class _Bounds:
@@ -163,24 +202,24 @@ class _Bounds:
         self._reference = np.zeros(data.rows.size, dtype=np.int16)
         # the origin is the first, and stays
         self._points = np.zeros((n_references, data.n_features))
-        self._last = 0
-        self._used = 1
+        self._present = 0  # the reference that is the present point
+        self._n_used = 1
 
     def move_to(self, w):
         """Take w as the present point: bounds are for it, and rows are scored there."""
-        self._last = 1 + self._last % (self._points.shape[0] - 1)
-        if self._points[self._last].any():  # taken over from an older point
-            stale = self._reference == self._last
+        self._present = 1 + self._present % (self._points.shape[0] - 1)
+        if self._points[self._present].any():  # taken over from an older point
+            stale = self._reference == self._present
             self._reference[stale] = 0  # at the origin every score is known
             self._scores[stale] = 0.0
-        self._points[self._last] = w
-        self._used = max(self._used, self._last + 1)
+        self._points[self._present] = w
+        self._n_used = max(self._n_used, self._present + 1)
         with np.errstate(over="ignore", invalid="ignore"):  # a bound that is NaN excludes no row
             self._table = self._from_references(w)
 
     def _from_references(self, w):
         """Columns c, mu . r, ``||D r||`` and what rounding may add; one row for each reference."""
-        points = self._points[: self._used]
+        points = self._points[: self._n_used]
         scaled = points * self._scale
         target = w * self._scale
         squares = np.einsum("rf,rf->r", scaled, scaled)
@@ -195,60 +234,82 @@ class _Bounds:
         return np.column_stack([factor, rest @ self._centre, radius, slack])
 
     def extremes(self, side, guess):
-        """Positions and scores of a side's wanted rows; rows scored. `guess` names as many rows."""
+        """The rows of a side that are wanted. `guess` names as many rows of each user."""
+        # as many rows as are wanted score at least this much: no row below it is one of them
         guessed = side.sign * self.score(guess)
         border = np.minimum.reduceat(guessed, side.edges[:-1])
-        pieces: list[Any] = [None] * len(side.pieces)
-        self._run(lambda i: self._visit(i, side, border, pieces), list(zip(range(len(pieces)))))
-        positions_of, scores_of, visits = zip(*pieces, strict=True)
-        positions = np.concatenate(positions_of)
-        scores = np.concatenate(scores_of)
-        chosen = _highest(positions, side.sign * scores, side.low, side.high, side.wanted)
-        return (positions[chosen], scores[chosen]), guess.size + sum(visits)
+        of_pieces: list[Any] = [None] * len(side.pieces)
 
-    def _visit(self, i, side, border, results):
+        def visit(number):
+            of_pieces[number] = self._visit(side, side.pieces[number], border)
+
+        self._run(visit, [(number,) for number in range(len(side.pieces))])
+        positions = np.concatenate([extremes.positions for extremes in of_pieces])
+        scores = np.concatenate([extremes.scores for extremes in of_pieces])
+        chosen = _highest(positions, side.sign * scores, side.low, side.high, side.wanted)
+        return _Extremes(
+            positions=positions[chosen],
+            scores=scores[chosen],
+            n_visits=guess.size + sum(extremes.n_visits for extremes in of_pieces),
+        )
+
+    def _visit(self, side, piece, border):
         """Score the rows of a piece that may be above the border; keep the highest of each user."""
-        users, low, high = side.pieces[i]
-        rows = self._scores, self._norms, self._reference
-        positions = _may_reach(*rows, self._table, side.sign, border[users], low, high)
+        users, low, high = piece
+        positions = _may_reach(
+            self._scores,
+            self._norms,
+            self._reference,
+            self._table,
+            side.sign,
+            border[users],
+            low,
+            high,
+        )
         scores = self.score(positions)
         self._scores[positions] = scores
-        self._reference[positions] = self._last
+        self._reference[positions] = self._present
         kept = _highest(positions, side.sign * scores, low, high, side.wanted[users])
-        results[i] = positions[kept], scores[kept], positions.size
+        return _Extremes(positions=positions[kept], scores=scores[kept], n_visits=positions.size)
 
     def score(self, positions):
         """``x . w`` of the rows at these list positions."""
         data = self.data
         out = np.empty(positions.size)
-        w = self._points[self._last]
+        w = self._points[self._present]
         origins = None if self._origins is None else self._origins.at(positions)
-        for X, rows, at in _pieces_of(data.X, data.rows[positions]):
+        for X, rows, which in _parts_in_memory(data.X, data.rows[positions]):
             part = np.empty(rows.size)
             features.scores(X, rows, w, 0, rows.size, part, origins)
-            out[at] = part
+            out[which] = part
         check_scores(out)  # the selection must not meet NaN
         return out
 
     def _measure(self, low, high):
         """Norms of the centred and scaled rows, rounded up."""
         squares = np.empty(high - low)
-        for X, rows, at in _pieces_of(self.data.X, self.data.rows[low:high]):
+        for X, rows, which in _parts_in_memory(self.data.X, self.data.rows[low:high]):
             if self._origins is not None:
                 origins = self._origins.at(slice(low, high))
                 X = features.shifted_rows(X, rows, origins)
                 rows = np.arange(high - low)
             if sparse.issparse(X):
-                squares[at] = _csr_squares(X.data, X.indptr, rows)
+                squares[which] = _csr_squares(X.data, X.indptr, rows)
             else:
-                squares[at] = _squares(X, rows, self._centre, 1.0 / self._scale)
+                squares[which] = _squares(X, rows, self._centre, 1.0 / self._scale)
+        # 1e-6 is more than rounding to float32 takes away, 1e-37 more than underflow does
         with np.errstate(over="ignore"):  # an infinite norm excludes no row
             self._norms[low:high] = np.sqrt(squares) * (1.0 + 1e-6) + 1e-37
 
 
-def _pieces_of(X, rows):
-    """``(X, rows, at)`` of parts of the rows that are in memory at a time: of a file, or all."""
-    return X.pieces(rows) if isinstance(X, FileRows) else ((X, rows, slice(None)),)
+def _parts_in_memory(X, rows):
+    """The rows as they are in memory: of a file a part at a time, else all.
+
+    Yields ``(X, rows, which)``: the part's matrix, its rows there, and which of the rows they are.
+    """
+    if isinstance(X, FileRows):
+        return X.pieces(rows)
+    return ((X, rows, slice(None)),)
 
 
 def _centre_and_scale(data, origins):
@@ -275,7 +336,7 @@ def _edges(n_rows):
 
 
 def _pieces(low, high):
-    """Ranges of about equal numbers of rows: ``(users, low, high)``; a long list is cut."""
+    """The rows in pieces of about equal size; a long list is cut."""
     sizes = high - low
     before = np.concatenate([[0], np.cumsum(sizes)])
     pieces = []
@@ -285,7 +346,7 @@ def _pieces(low, high):
         users = np.arange(first, last)
         begin = np.maximum(start - before[users], 0) + low[users]
         end = np.minimum(stop - before[users], sizes[users]) + low[users]
-        pieces.append((users, begin, end))
+        pieces.append(_Piece(users, begin, end))
     return pieces
 
 
@@ -296,7 +357,7 @@ def _may_reach(scores, norms, reference, table, sign, border, low, high):
     for u in range(low.size):
         n_rows += high[u] - low[u]
     reached = np.empty(n_rows, dtype=np.int64)
-    n = 0
+    n_reached = 0
     for u in range(low.size):
         for p in range(low[u], high[u]):
             row = table[reference[p]]
@@ -305,10 +366,10 @@ def _may_reach(scores, norms, reference, table, sign, border, low, high):
             radius = row[2]
             slack = row[3]
             upper = sign * (factor * scores[p] + shift) + norms[p] * radius + slack
-            if not upper < border[u]:
-                reached[n] = p
-                n += 1
-    return reached[:n].copy()
+            if not upper < border[u]:  # a bound that is NaN excludes no row
+                reached[n_reached] = p
+                n_reached += 1
+    return reached[:n_reached].copy()
 
 
 def _highest(positions, scores, low, high, wanted):
@@ -323,11 +384,11 @@ def _highest(positions, scores, low, high, wanted):
 
 @kernel
 def _choose(scores, first, last, wanted, chosen):
-    n = 0
+    n_chosen = 0
     for u in range(first.size):
         for position in top_k(scores[first[u] : last[u]], wanted[u]):
-            chosen[n] = first[u] + position
-            n += 1
+            chosen[n_chosen] = first[u] + position
+            n_chosen += 1
 
 
 @kernel(fastmath={"reassoc", "contract", "nsz"})

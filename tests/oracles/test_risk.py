@@ -94,7 +94,7 @@ def test_old_references_constant_features_and_features_that_the_sample_misses():
         short = ShortLists(data, surrogate, one_by_one, n_references=8)
         for w in some:
             own, _ = surrogate.value_and_subgradient(
-                short.at(w), short.data.indptr, short.data.n_pos
+                short.find(w), short.data.indptr, short.data.n_pos
             )
             full, _ = surrogate.value_and_subgradient(data.scores(w), data.indptr, data.n_pos)
             assert own == pytest.approx(full, rel=1e-12)
