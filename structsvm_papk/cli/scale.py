@@ -25,7 +25,7 @@ from structsvm_papk.data.partitions import (
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.user_scaling import scaled_lists
 from structsvm_papk.errors import InputError, OracleFailure
-from structsvm_papk.files.atomic import held, write_atomically
+from structsvm_papk.files.atomic import locked_folder, write_atomically
 from structsvm_papk.oracles.dask_risk import DaskRisk, connect
 from structsvm_papk.oracles.streamed import StreamedRisk
 from structsvm_papk.rankers import PAPKRanker
@@ -65,7 +65,7 @@ class Loaded:
     def remember(self, folder: Path | None) -> None:
         """Write into the folder of a checkpoint what the partitions depend on."""
         if folder is not None and self.cut:
-            with held(folder):
+            with locked_folder(folder):
                 write_atomically(folder / _RECORD, json.dumps(self.cut).encode())
 
 

@@ -16,7 +16,7 @@ if sys.platform != "win32":
     import fcntl
 
 _LOCK = "lock"
-_DATA = (".npy", ".parquet")  # what is read of a folder
+_DATA_SUFFIXES = (".npy", ".parquet")  # what is read of a folder
 
 
 class FolderInUse(InputError):
@@ -46,15 +46,16 @@ def check_apart(outputs: Sequence[Path], inputs: Sequence[Path]) -> None:
     Files are the same where they are one file to the system, whatever their names. Of a folder
     that is read, the `.npy` and `.parquet` files are; a folder that is written belongs to its run.
     """
-    for place, output in enumerate(outputs):
+    for i, output in enumerate(outputs):
         for path in inputs:
-            inside = path.is_dir() and output.resolve().parent == path.resolve()
-            if _is_same(output, path) or (inside and output.resolve().suffix in _DATA):
+            is_inside = path.is_dir() and output.resolve().parent == path.resolve()
+            is_data = is_inside and output.resolve().suffix in _DATA_SUFFIXES
+            if is_data or _is_same(output, path):
                 raise InputError(
                     f"{output} is an input of this command ({path}): writing it would destroy "
                     "the input; choose another name"
                 )
-        for other in outputs[:place]:
+        for other in outputs[:i]:
             if _is_same(output, other) or other.resolve() == output.resolve():
                 raise InputError(f"{output} would be written twice; choose different names")
             for folder, path in ((other, output), (output, other)):
@@ -62,9 +63,9 @@ def check_apart(outputs: Sequence[Path], inputs: Sequence[Path]) -> None:
                     raise InputError(f"{path} is in {folder}, which holds the state of the run")
 
 
-def _is_same(one, two):
+def _is_same(path, other):
     try:
-        return one.samefile(two)
+        return path.samefile(other)
     except OSError:  # one of them is not there
         return False
 
@@ -96,7 +97,7 @@ def write_atomically(path: PathLike, content: bytes) -> None:
 
 
 @contextmanager
-def held(folder: PathLike) -> Iterator[None]:
+def locked_folder(folder: PathLike) -> Iterator[None]:
     """Make a folder, and keep others from it for as long as the context lasts.
 
     The lock is the system's, so it ends with the process, however that ends; its file stays.
@@ -129,14 +130,16 @@ def _lock(handle, folder):
 
 
 def _temporary_beside(path):
+    """A new file, open, in the directory of what `path` leads to: only there can it be renamed."""
     target = Path(path).resolve()
     return tempfile.mkstemp(prefix=f".{target.name[:40]}.", suffix=".tmp", dir=target.parent)
 
 
 def _mode_for(path):
+    """Permissions of the file that is replaced, or those that a new one would have."""
     if path.exists():
         return path.stat().st_mode & 0o777
-    umask = os.umask(0)
+    umask = os.umask(0)  # the system tells it only as it is changed
     os.umask(umask)
     return 0o666 & ~umask
 

@@ -19,14 +19,19 @@ import numpy as np
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk._version import __version__
 from structsvm_papk.errors import InputError, as_path, check_callback, check_number, warn
-from structsvm_papk.files.atomic import FolderInUse, check_writable, held, write_atomically
+from structsvm_papk.files.atomic import (
+    FolderInUse,
+    check_writable,
+    locked_folder,
+    write_atomically,
+)
 from structsvm_papk.files.tensors import TensorFile
 from structsvm_papk.solvers.result import Progress, SolverResult, Status
 from structsvm_papk.solvers.solver import CheckpointSession, CheckpointStore
 
 _FILE = TensorFile("checkpoint", version=2)
 _NAME = "result.checkpoint"
-_CUTS = ("slopes", "intercepts", "blocks")
+_CUTS = ("slopes", "intercepts", "blocks")  # the parts of `SolverResult.cuts`
 _EXTRA = "extra."  # before the names of what only the solver reads
 
 
@@ -81,9 +86,10 @@ class Checkpoint(CheckpointStore):
         self, identity: Mapping[str, Any], progress: type[Progress] = Progress
     ) -> Iterator[CheckpointSession]:
         """The session of one solve, with the folder locked for as long as the context lasts."""
-        known = json.dumps({**identity, "version": __version__}, default=np.generic.item)
-        with held(self.folder):
-            yield FolderSession(self, json.loads(known), progress)
+        # as it will be read again, so that the two can be compared: tuples become lists
+        text = json.dumps({**identity, "version": __version__}, default=np.generic.item)
+        with locked_folder(self.folder):
+            yield FolderSession(self, json.loads(text), progress)
 
 
 class OptionalCheckpoint(Checkpoint):
@@ -129,8 +135,8 @@ class FolderSession(CheckpointSession):
                 path.unlink()
         check_writable(self._path)
         if self._path.exists():
-            known, self.saved = read_saved(self._path, progress)
-            self._refuse_other(known)
+            saved_identity, self.saved = read_saved(self._path, progress)
+            self._refuse_other(saved_identity)
             if checkpoint.tell is not None:
                 checkpoint.tell(f"resumed from {checkpoint.folder}")
         self._written = time.monotonic()
@@ -151,15 +157,17 @@ class FolderSession(CheckpointSession):
                 self._checkpoint.warn(self.notes[0])
         self._written = time.monotonic()
 
-    def _refuse_other(self, other: Mapping[str, Any]) -> None:
-        own = self._identity
-        differences = [
-            "the data, the surrogate or k differs"
-            if name == "problem"
-            else f"{name} was {other.get(name)!r}, is {own.get(name)!r}"
-            for name in {**own, **other}
-            if other.get(name) != own.get(name)
-        ]
+    def _refuse_other(self, saved: Mapping[str, Any]) -> None:
+        differences = []
+        for name in {**self._identity, **saved}:
+            before = saved.get(name)
+            now = self._identity.get(name)
+            if before == now:
+                continue
+            if name == "problem":  # fingerprints, which say nothing to a reader
+                differences.append("the data, the surrogate or k differs")
+            else:
+                differences.append(f"{name} was {before!r}, is {now!r}")
         if differences:
             raise InputError(
                 f"{self._checkpoint.folder} holds the checkpoint of another run: "
@@ -184,12 +192,20 @@ def read_saved(
 
 def _arrays_of(result: SolverResult) -> dict[str, Array]:
     """The numbers of a result by name."""
-    named = {name: getattr(result, name) for name in ("w", "objective", "lower_bound", "steeper")}
-    of_entries = fields(result.history[0] if result.history else Progress)
-    columns = [result.curve(field.name) for field in of_entries]
+    named: dict[str, Any] = {
+        "w": result.w,
+        "objective": result.objective,
+        "lower_bound": result.lower_bound,
+        "steeper": result.steeper,
+    }
+    # a row an iteration, a column each field of the solver's `Progress`
+    progress_fields = fields(result.history[0] if result.history else Progress)
+    columns = [result.curve(field.name) for field in progress_fields]
     named["history"] = np.stack(columns, axis=1).astype(np.float64)
-    named |= {} if result.cuts is None else dict(zip(_CUTS, result.cuts, strict=True))
-    named |= {f"{_EXTRA}{name}": value for name, value in result.extra.items()}
+    if result.cuts is not None:
+        named.update(zip(_CUTS, result.cuts, strict=True))
+    for name, value in result.extra.items():
+        named[f"{_EXTRA}{name}"] = value
     return {name: np.asarray(value) for name, value in named.items()}
 
 
@@ -199,20 +215,31 @@ def _result_of(
     """A result, back from its numbers; KeyError, ValueError or TypeError where they are wrong."""
     if arrays["w"].ndim != 1 or any(np.isnan(array).any() for array in arrays.values()):
         raise ValueError(f"w has shape {arrays['w'].shape}, or there is NaN")
-    types = get_type_hints(progress).values()
-    history = (
-        progress(*(kind(value) for kind, value in zip(types, row, strict=True)))
-        for row in arrays["history"].tolist()
-    )
-    extra = {name: array for name, array in arrays.items() if name.startswith(_EXTRA)}
-    slopes, intercepts, blocks = _CUTS
+    cuts = None
+    if _CUTS[0] in arrays:
+        slopes, intercepts, blocks = (arrays[name] for name in _CUTS)
+        cuts = (slopes, intercepts, blocks)
+    extra = {}
+    for name, array in arrays.items():
+        if name.startswith(_EXTRA):
+            extra[name.removeprefix(_EXTRA)] = array
     return SolverResult(
-        arrays["w"].astype(np.float64),
-        arrays["objective"].item(),
-        arrays["lower_bound"].item(),
-        status,
-        tuple(history),
-        cuts=(arrays[slopes], arrays[intercepts], arrays[blocks]) if slopes in arrays else None,
+        w=arrays["w"].astype(np.float64),
+        objective=arrays["objective"].item(),
+        lower_bound=arrays["lower_bound"].item(),
+        status=status,
+        history=_history_of(arrays["history"], progress),
+        cuts=cuts,
         steeper=arrays["steeper"].item(),
-        extra={name.removeprefix(_EXTRA): array for name, array in extra.items()},
+        extra=extra,
     )
+
+
+def _history_of(numbers: Array, progress: type[Progress]) -> tuple[Progress, ...]:
+    """The iterations, a row each; whole numbers, which the file holds as floats, as such again."""
+    types = get_type_hints(progress)
+    history = []
+    for row in numbers.tolist():
+        entries = {name: types[name](x) for name, x in zip(types, row, strict=True)}
+        history.append(progress(**entries))
+    return tuple(history)

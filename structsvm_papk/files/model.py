@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,9 +33,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _SHOWN = 12  # weights in a notebook
+# a file has the lowest version that says all of its model, so that older releases read it
 _PLAIN = TensorFile("model", version=1)
 _SCALED = TensorFile("model", version=2, older=(1,))  # X is scaled before it is multiplied
-_FILE = TensorFile("model", version=3, older=(1, 2))  # 3: and may have holes
+_WITH_HOLES = TensorFile("model", version=3, older=(1, 2))  # X may hold NaN as well
 _DTYPES = ("float64", "float32")
 _CERTIFICATE = ("objective", "lower_bound", "gap", "status", "converged", "n_iter")
 _TYPES = {
@@ -167,8 +168,7 @@ class Model:
         from structsvm_papk.data.features import reported_scores
         from structsvm_papk.data.user_scaling import completed_rows
 
-        weights = (self.coef, self.missing_coef)
-        if not any(part.any() for part in weights if part is not None):
+        if not self.list_weights().any():
             warn(
                 f"every score is 0: all weights of this model are, as w = 0 is the optimum of "
                 f"{self.surrogate} at depth {self.depth or self.k} on its training data",
@@ -214,11 +214,11 @@ class Model:
         names = self.feature_names or tuple(f"x{j}" for j in range(self.n_features))
         largest = np.argsort(-np.abs(self.coef), kind="stable")[:_SHOWN]
         gap = self.certificate["gap"]
+        proved = "no certificate" if gap is None else f"gap {gap:.1e}"
+        holes = "" if self.missing is None else "holes lowest, "
         caption = (
             f"{self.surrogate}, k = {self.k}, depth {self.depth or 'k'}, alpha = {self.alpha:g}, "
-            f"columns {self.user_scaling or 'as they are'}, "
-            f"{'' if self.missing is None else 'holes lowest, '}"
-            f"{'no certificate' if gap is None else f'gap {gap:.1e}'}; "
+            f"columns {self.user_scaling or 'as they are'}, {holes}{proved}; "
             f"{len(largest)} of {self.n_features} weights"
         )
         head = ["feature", "weight"]
@@ -272,7 +272,7 @@ def save_model(path: PathLike, model: Model) -> None:
     missing_coef = entries.pop("missing_coef")
     file = _PLAIN if model.user_scaling is None else _SCALED
     if missing_coef is not None:
-        file = _FILE
+        file = _WITH_HOLES
         arrays["missing_coef"] = missing_coef
     entries |= {"k": int(model.k), "alpha": float(model.alpha)}
     write_atomically(path, file.encoded(entries, arrays))
@@ -286,22 +286,23 @@ def load_model(path: PathLike) -> Model:
     InputError
         The file cannot be read, is not a model file, is damaged, or of a later format.
     """
-    description, arrays = _FILE.read(path)
+    description, arrays = _WITH_HOLES.read(path)
     coef = arrays.get("coef")
     others = arrays.keys() - {"coef", "missing_coef"}
     if others or coef is None or coef.ndim != 1 or not coef.size:
-        raise _FILE.damaged(path, "it does not hold one vector of coefficients")
+        raise _WITH_HOLES.damaged(path, "it does not hold one vector of coefficients")
     missing_coef = arrays.get("missing_coef")
     if missing_coef is not None and missing_coef.shape != coef.shape:
-        raise _FILE.damaged(path, "it does not hold a coefficient for the holes of every column")
+        reason = "it does not hold a coefficient for the holes of every column"
+        raise _WITH_HOLES.damaged(path, reason)
     for values in arrays.values():
         if not np.isfinite(values).all():
-            raise _FILE.damaged(path, "a coefficient is not finite")
+            raise _WITH_HOLES.damaged(path, "a coefficient is not finite")
     try:
-        described = _checked(description, coef.size)
-        return Model(coef.astype(float), **described, missing_coef=missing_coef)
+        entries = _checked(description, coef.size)
+        return Model(coef=coef.astype(float), missing_coef=missing_coef, **entries)
     except (KeyError, TypeError, ValueError) as error:
-        raise _FILE.damaged(path, f"bad or missing entry ({error})") from None
+        raise _WITH_HOLES.damaged(path, f"bad or missing entry ({error})") from None
 
 
 def _checked(description, n_features):
@@ -316,13 +317,15 @@ def _checked(description, n_features):
         check_type(name, values[name], _TYPES[name], f"of type {_TYPES[name].__name__}")
     for name, bounds in _NUMBERS.items():
         check_number(name, values.get(name), **bounds)
-    if (names := values.get("feature_names")) is not None:
+    names = values.get("feature_names")
+    if names is not None:
         entries["feature_names"] = as_names("feature_names", names, str)
         if not isinstance(names, list) or {len(names), len(set(names))} != {n_features}:
             raise ValueError(f"feature_names must be a list of {n_features} different names")
     how = values.get("user_scaling")
-    entries["user_scaling"] = OLD_NAMES.get(how, how) if isinstance(how, str) else how
-    check_user_scaling(entries["user_scaling"])
+    if isinstance(how, str):
+        how = OLD_NAMES.get(how, how)  # of older files, without the warning that users get
+    entries["user_scaling"] = check_user_scaling(how)
     entries["scale_rule"] = _scale_rule(description)
     return entries
 
@@ -342,6 +345,8 @@ def _scale_rule(description: dict[str, Any]) -> str | None:
     return "common" if older["common_scale"] else "each"
 
 
+# --- other formats ------------------------------------------------------------------------------
+
 # of 2021: read by everything since
 _OPSET = 13
 _IR = 8
@@ -350,20 +355,25 @@ _IR = 8
 def weights_of(model: Model) -> dict[str, Any]:
     """A model as names and numbers that JSON can say; features without names are x0, x1, .."""
     names = model.feature_names or tuple(f"x{j}" for j in range(model.n_features))
-    kept = (
-        "surrogate", "depth", "user_weight", "standardized", "scale_rule", "user_scaling",
-        "positive", "missing", "solver",
-    )  # fmt: skip
-    weights = {"weights": dict(zip(names, model.coef.tolist(), strict=True))}
+    entries: dict[str, Any] = {}
+    entries["weights"] = dict(zip(names, model.coef.tolist(), strict=True))
     if model.missing_coef is not None:
-        weights["missing_weights"] = dict(zip(names, model.missing_coef.tolist(), strict=True))
-    return {
-        **weights,
+        entries["missing_weights"] = dict(zip(names, model.missing_coef.tolist(), strict=True))
+    entries |= {
         "k": int(model.k),
-        **{name: getattr(model, name) for name in kept},
+        "surrogate": model.surrogate,
+        "depth": model.depth,
+        "user_weight": model.user_weight,
+        "standardized": model.standardized,
+        "scale_rule": model.scale_rule,
+        "user_scaling": model.user_scaling,
+        "positive": model.positive,
+        "missing": model.missing,
+        "solver": model.solver,
         "alpha": float(model.alpha),
         "certificate": model.certificate,
     }
+    return entries
 
 
 def write_onnx(path: PathLike, model: Model, dtype: str = "float64") -> None:
@@ -390,9 +400,9 @@ def write_onnx(path: PathLike, model: Model, dtype: str = "float64") -> None:
             "and 'minmax' have: write the model file (save), or the weights (export_weights) for a "
             "program that scales the lists itself"
         )
-    kind = TensorProto.DOUBLE if dtype == "float64" else TensorProto.FLOAT
-    about = weights_of(model)
-    about["feature_names"] = list(about.pop("weights"))
+    element_type = TensorProto.DOUBLE if dtype == "float64" else TensorProto.FLOAT
+    metadata = weights_of(model)
+    metadata["feature_names"] = list(metadata.pop("weights"))
     graph = _Graph(dtype)
     columns = "X"
     if model.missing is not None:
@@ -403,25 +413,42 @@ def write_onnx(path: PathLike, model: Model, dtype: str = "float64") -> None:
     if model.missing_coef is None:
         graph.add("MatMul", columns, coef, output="scores")
     else:
-        holes = graph.add("Cast", graph.add("IsNaN", "X"), to=kind)
+        is_hole = graph.add("IsNaN", "X")
+        holes = graph.add("Cast", is_hole, to=element_type)
         missing_coef = graph.constant(_as_type(model, model.missing_coef, dtype))
-        of_holes = graph.add("MatMul", holes, missing_coef)
-        graph.add("Add", graph.add("MatMul", columns, coef), of_holes, output="scores")
+        score_of_holes = graph.add("MatMul", holes, missing_coef)
+        score_of_columns = graph.add("MatMul", columns, coef)
+        graph.add("Add", score_of_columns, score_of_holes, output="scores")
     rows = "rows_of_one_list" if model.needs_lists else "rows"
-    made = helper.make_model(
+    nodes = [
+        helper.make_node(node.operator, node.inputs, [node.output], **node.attributes)
+        for node in graph.nodes
+    ]
+    onnx_model = helper.make_model(
         helper.make_graph(
-            [helper.make_node(name, ins, [out], **how) for name, ins, out, how in graph.nodes],
-            "structsvm_papk",
-            [helper.make_tensor_value_info("X", kind, [rows, model.n_features])],
-            [helper.make_tensor_value_info("scores", kind, [rows])],
-            [numpy_helper.from_array(value, name) for name, value in graph.constants.items()],
+            nodes=nodes,
+            name="structsvm_papk",
+            inputs=[helper.make_tensor_value_info("X", element_type, [rows, model.n_features])],
+            outputs=[helper.make_tensor_value_info("scores", element_type, [rows])],
+            initializer=[
+                numpy_helper.from_array(value, name) for name, value in graph.constants.items()
+            ],
         ),
         opset_imports=[helper.make_opsetid("", _OPSET)],
         ir_version=_IR,
         producer_name="structsvm-papk",
     )
-    helper.set_model_props(made, {"structsvm_papk": json.dumps(about)})
-    write_atomically(path, made.SerializeToString())
+    helper.set_model_props(onnx_model, {"structsvm_papk": json.dumps(metadata)})
+    write_atomically(path, onnx_model.SerializeToString())
+
+
+class _Node(NamedTuple):
+    """A node of an ONNX graph: an operator, and the names of what it reads and what it gives."""
+
+    operator: str
+    inputs: list[str]
+    output: str
+    attributes: dict[str, Any]
 
 
 class _Graph:
@@ -429,13 +456,13 @@ class _Graph:
 
     def __init__(self, dtype: str) -> None:
         self.dtype = dtype
-        self.nodes: list[tuple[str, list[str], str, dict[str, Any]]] = []
+        self.nodes: list[_Node] = []
         self.constants: dict[str, np.ndarray] = {}
 
     def add(self, operator: str, *inputs: str, output: str = "", **attributes: Any) -> str:
         """Add a node; return the name of its output."""
         output = output or f"{operator}_{len(self.nodes)}"
-        self.nodes.append((operator, list(inputs), output, attributes))
+        self.nodes.append(_Node(operator, list(inputs), output, attributes))
         return output
 
     def constant(self, value: Any) -> str:
@@ -446,11 +473,12 @@ class _Graph:
 
     def without_holes(self, X: str) -> str:
         """The lowest of each column in place of NaN; 0 in a column of holes."""
-        holes = self.add("IsNaN", X)
-        there = self.add("Where", holes, self.constant(np.inf), X)
-        lowest = self.add("ReduceMin", there, axes=[0], keepdims=1)
-        none = self.add("IsInf", lowest)
-        return self.add("Where", holes, self.add("Where", none, self.constant(0.0), lowest), X)
+        is_hole = self.add("IsNaN", X)
+        or_infinity = self.add("Where", is_hole, self.constant(np.inf), X)
+        lowest = self.add("ReduceMin", or_infinity, axes=[0], keepdims=1)
+        all_holes = self.add("IsInf", lowest)
+        instead = self.add("Where", all_holes, self.constant(0.0), lowest)
+        return self.add("Where", is_hole, instead, X)
 
     def minmax(self, X: str) -> str:
         """From 0 for the lowest of each column to 1 for the highest; 0 in a constant column."""
@@ -460,9 +488,11 @@ class _Graph:
         highest = self.add("ReduceMax", X, axes=[0], keepdims=1)
         width = self.add("Sub", highest, lowest)
         size = self.add("Max", self.add("Abs", lowest), self.add("Abs", highest))
-        rounding = self.add("Mul", size, self.constant(2 * RESOLVED * np.finfo(self.dtype).eps))
-        constant = self.add("LessOrEqual", width, rounding)
-        divisor = self.add("Where", constant, self.constant(np.inf), width)
+        # twice: where the package scales, it compares half the width
+        resolved = self.constant(2 * RESOLVED * np.finfo(self.dtype).eps)
+        rounding = self.add("Mul", size, resolved)
+        is_constant = self.add("LessOrEqual", width, rounding)
+        divisor = self.add("Where", is_constant, self.constant(np.inf), width)
         return self.add("Div", self.add("Sub", X, lowest), divisor)
 
 

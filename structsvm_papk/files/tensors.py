@@ -39,14 +39,16 @@ class TensorFile:
     def encoded(self, description: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
         """The bytes of a file: a description that JSON can say, and numbers, kept with 64 bits."""
         text = json.dumps(description, allow_nan=False)
-        types = {name: "i8" if a.dtype.kind in "iu" else "f8" for name, a in arrays.items()}
-        kept = {name: np.asarray(a, types[name], order="C") for name, a in arrays.items()}
+        stored = {}
+        for name, array in arrays.items():
+            dtype = np.int64 if array.dtype.kind in "iu" else np.float64
+            stored[name] = np.asarray(array, dtype, order="C")
         metadata = {"format": self.format, "format_version": str(self.version), self.kind: text}
-        layout, body = _split(save(kept))
+        layout, body = _split(save(stored))
         metadata["sha256"] = checksum(text, body)
         # safetensors would write the metadata in an order that changes from file to file
         header = json.dumps({"__metadata__": metadata, **json.loads(layout)}).encode()
-        header += b" " * (-len(header) % 8)
+        header += b" " * (-len(header) % 8)  # the arrays begin at a multiple of 8 bytes
         return struct.pack("<Q", len(header)) + header + body
 
     def read(self, path: PathLike) -> tuple[dict[str, Any], dict[str, Array]]:

@@ -15,7 +15,7 @@ from structsvm_papk import PAPKRankerCV, cli
 from structsvm_papk.cli._shared import console
 from structsvm_papk.data import RankingData
 from structsvm_papk.errors import InputError
-from structsvm_papk.files.atomic import held
+from structsvm_papk.files.atomic import locked_folder
 from structsvm_papk.files.checkpoint import Checkpoint, CheckpointWarning
 from structsvm_papk.rankers import search
 from structsvm_papk.rankers.search import Training
@@ -96,7 +96,7 @@ def test_a_search_ends_though_the_fit_on_all_users_finds_its_folder_in_use_or_da
     settings = {**CV, "alphas": (0.1,), "checkpoint": tmp_path}
     want = PAPKRankerCV(**settings).fit(*rows)
     (folder,) = tmp_path.glob("all-users-*")
-    with held(folder):  # as by an equal search, which keeps the same
+    with locked_folder(folder):  # as by an equal search, which keeps the same
         fresh = PAPKRankerCV(**settings).fit(*rows)
     np.testing.assert_array_equal(fresh.coef_, want.coef_)
     (folder / "result.checkpoint").write_bytes(b"no checkpoint")
