@@ -12,6 +12,8 @@ their digits within a user, is read as its difference to the user's first row (`
 entry: the subtraction of close numbers is exact or nearly so, and what all rows share is gone
 before anything is rounded. numba compiles every kernel twice, with origins and, without a trace of
 them, for None. See ``docs/math/certificate.md`` for the bounds of rounding.
+
+In the kernels u counts users, p list positions, f columns, and e the entries that CSR stores.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ from structsvm_papk.solvers.rounding import Rounding, error_of_sum
 _OFFSET = 1024.0  # how many times its spread a column's values must be for origins to pay
 _STEPS = 4  # steps of the storage type within a user that are too few to be more than rounding
 _BLOCK_VALUES = 1 << 17  # of X that are scored at a time: the scores of a block stay in the cache
-_SUMS = {"reassoc", "contract", "nsz"}
+# a sum may be taken in another order, which lets it run in vector registers, and a product be fused
+# with its addition; of a zero the sign may be lost, of NaN and infinite values nothing
+_REORDERED_SUMS = {"reassoc", "contract", "nsz"}
 
 
 class Origins(NamedTuple):
@@ -41,7 +45,7 @@ class Origins(NamedTuple):
     rows: Array
     columns: Array
 
-    def at(self, positions: Array) -> Origins:
+    def at_positions(self, positions: Array | slice) -> Origins:
         """The origins at some list positions."""
         return Origins(self.rows[positions], self.columns)
 
@@ -50,13 +54,14 @@ def scores(
     X: Any, rows: Array, w: Array, start: int, stop: int, out: Array, origins: Origins | None = None
 ) -> None:
     """Write ``X[rows[p]] . w`` into ``out[p]`` for ``start <= p < stop``."""
-    at, columns = (None, None) if origins is None else origins
+    origin_rows = None if origins is None else origins.rows
+    shifted = None if origins is None else origins.columns
     if sparse.issparse(X):
-        _csr_scores(X.data, X.indices, X.indptr, rows, at, columns, w, start, stop, out)
+        _csr_scores(X.data, X.indices, X.indptr, rows, origin_rows, shifted, w, start, stop, out)
     elif is_row_major(X):
-        _row_scores(X, rows, at, w, start, stop, out)
+        _row_scores(X, rows, origin_rows, w, start, stop, out)
     else:
-        _column_scores(X.T, rows, at, w, start, stop, out)
+        _column_scores(X.T, rows, origin_rows, w, start, stop, out)
 
 
 def add_weighted_rows(
@@ -66,13 +71,15 @@ def add_weighted_rows(
     # of booleans the indices are found five times faster
     active = edges[0] + np.flatnonzero(coef[edges[0] : edges[-1]] != 0.0)
     bounds = np.searchsorted(active, edges)
-    at, columns = (None, None) if origins is None else origins
+    origin_rows = None if origins is None else origins.rows
+    shifted = None if origins is None else origins.columns
     if sparse.issparse(X):
-        _csr_add(X.data, X.indices, X.indptr, rows, at, columns, coef, active, bounds, out)
+        data, indices, indptr = X.data, X.indices, X.indptr
+        _csr_add(data, indices, indptr, rows, origin_rows, shifted, coef, active, bounds, out)
     elif is_row_major(X):
-        _row_add(X, rows, at, coef, active, bounds, out)
+        _row_add(X, rows, origin_rows, coef, active, bounds, out)
     else:
-        _column_add(X.T, rows, at, coef, active, bounds, out)
+        _column_add(X.T, rows, origin_rows, coef, active, bounds, out)
 
 
 def shifted_rows(X: Any, rows: Array, origins: Origins | None) -> Any:
@@ -82,7 +89,10 @@ def shifted_rows(X: Any, rows: Array, origins: Origins | None) -> Any:
     if not sparse.issparse(X):
         return X[rows].astype(np.float64) - X[origins.rows]
     part = X[rows].astype(np.float64)
-    _csr_shift(part.data, part.indices, part.indptr, X.data, X.indices, X.indptr, *origins)
+    _csr_shift(
+        part.data, part.indices, part.indptr, X.data, X.indices, X.indptr,
+        origins.rows, origins.columns,
+    )  # fmt: skip
     return part
 
 
@@ -196,103 +206,112 @@ def _row_of(X, rows, p):
     return X[rows[p]]
 
 
-@kernel(fastmath=_SUMS)
-def _row_scores(X, rows, origins, w, start, stop, out):
+@kernel(fastmath=_REORDERED_SUMS)
+def _row_scores(X, rows, origin_rows, w, start, stop, out):
     for p in range(start, stop):
-        row, origin = X[rows[p]], _row_of(X, origins, p)
+        row = X[rows[p]]
+        origin = _row_of(X, origin_rows, p)
         total = 0.0
         for f in range(w.size):
             total += _entry(row, f, origin, f) * w[f]
         out[p] = total
 
 
-@kernel(fastmath=_SUMS)
-def _row_add(X, rows, origins, coef, active, bounds, out):
+@kernel(fastmath=_REORDERED_SUMS)
+def _row_add(X, rows, origin_rows, coef, active, bounds, out):
     for part in range(bounds.size - 1):
         total = out[part]
         for p in active[bounds[part] : bounds[part + 1]]:
-            row, origin = X[rows[p]], _row_of(X, origins, p)
-            c = coef[p]
+            row = X[rows[p]]
+            origin = _row_of(X, origin_rows, p)
+            coef_p = coef[p]
             for f in range(total.size):
-                total[f] += c * _entry(row, f, origin, f)
+                total[f] += coef_p * _entry(row, f, origin, f)
 
 
 @kernel
-def _column_entry(column, rows, origins, p):
-    if origins is None:
+def _column_entry(column, rows, origin_rows, p):
+    """As `_entry`, where the entries of a column lie next to each other."""
+    if origin_rows is None:
         return column[rows[p]]
-    return difference(column[rows[p]], column[origins[p]])
+    return difference(column[rows[p]], column[origin_rows[p]])
 
 
-@kernel(fastmath=_SUMS)
-def _column_scores(columns, rows, origins, w, start, stop, out):
+@kernel(fastmath=_REORDERED_SUMS)
+def _column_scores(columns, rows, origin_rows, w, start, stop, out):
     out[start:stop] = 0.0
     for f in range(w.size):
         for p in range(start, stop):
-            out[p] += w[f] * _column_entry(columns[f], rows, origins, p)
+            out[p] += w[f] * _column_entry(columns[f], rows, origin_rows, p)
 
 
-@kernel(fastmath=_SUMS)
-def _column_add(columns, rows, origins, coef, active, bounds, out):
+@kernel(fastmath=_REORDERED_SUMS)
+def _column_add(columns, rows, origin_rows, coef, active, bounds, out):
     for part in range(bounds.size - 1):
         for f in range(columns.shape[0]):
             total = 0.0
             for p in active[bounds[part] : bounds[part + 1]]:
-                total += coef[p] * _column_entry(columns[f], rows, origins, p)
+                total += coef[p] * _column_entry(columns[f], rows, origin_rows, p)
             out[part, f] += total
 
 
 @kernel
-def _no_origin(origins, size):
-    if origins is None:
+def _room_for_origin(origin_rows, n_features):
+    """A dense row for the entries of an origin; None where there are no origins."""
+    if origin_rows is None:
         return None
-    return np.zeros(size)
+    return np.zeros(n_features)
 
 
 @kernel
-def _take_origin(data, indices, indptr, origins, p, last, shifted, origin):
-    """Write the shifted entries of p's origin where it is not the last one; return its row.
+def _take_origin(data, indices, indptr, origin_rows, p, last, shifted, origin):
+    """Write the shifted entries of p's origin into `origin`; return the origin's row.
 
-    They are stored in every row, so all are overwritten.
+    Nothing is written where that is the row `last`, which is there already: the rows of a user
+    stand together. Shifted columns are stored in every row, so all entries are overwritten, and
+    those of other columns stay 0.
     """
-    if origins is None:
+    if origin_rows is None:
         return last
-    if origins[p] != last:
-        for e in range(indptr[origins[p]], indptr[origins[p] + 1]):
+    if origin_rows[p] != last:
+        for e in range(indptr[origin_rows[p]], indptr[origin_rows[p] + 1]):
             if shifted[indices[e]]:
                 origin[indices[e]] = data[e]
-    return origins[p]
+    return origin_rows[p]
 
 
-@kernel(fastmath=_SUMS)
-def _csr_scores(data, indices, indptr, rows, origins, shifted, w, start, stop, out):
-    origin, last = _no_origin(origins, w.size), -1
+@kernel(fastmath=_REORDERED_SUMS)
+def _csr_scores(data, indices, indptr, rows, origin_rows, shifted, w, start, stop, out):
+    origin = _room_for_origin(origin_rows, w.size)
+    last = -1
     for p in range(start, stop):
-        last = _take_origin(data, indices, indptr, origins, p, last, shifted, origin)
+        last = _take_origin(data, indices, indptr, origin_rows, p, last, shifted, origin)
         total = 0.0
         for e in range(indptr[rows[p]], indptr[rows[p] + 1]):
             total += _entry(data, e, origin, indices[e]) * w[indices[e]]
         out[p] = total
 
 
-@kernel(fastmath=_SUMS)
-def _csr_add(data, indices, indptr, rows, origins, shifted, coef, active, bounds, out):
-    origin, last = _no_origin(origins, out.shape[1]), -1
+@kernel(fastmath=_REORDERED_SUMS)
+def _csr_add(data, indices, indptr, rows, origin_rows, shifted, coef, active, bounds, out):
+    origin = _room_for_origin(origin_rows, out.shape[1])
+    last = -1
     for part in range(bounds.size - 1):
         total = out[part]
         for p in active[bounds[part] : bounds[part + 1]]:
-            last = _take_origin(data, indices, indptr, origins, p, last, shifted, origin)
-            c = coef[p]
+            last = _take_origin(data, indices, indptr, origin_rows, p, last, shifted, origin)
+            coef_p = coef[p]
             for e in range(indptr[rows[p]], indptr[rows[p] + 1]):
-                total[indices[e]] += c * _entry(data, e, origin, indices[e])
+                total[indices[e]] += coef_p * _entry(data, e, origin, indices[e])
 
 
 @kernel
-def _csr_shift(part, part_indices, part_indptr, data, indices, indptr, origins, shifted):
+def _csr_shift(part, part_indices, part_indptr, data, indices, indptr, origin_rows, shifted):
     """Subtract the origins from the rows of another matrix with the same columns, in place."""
-    origin, last = np.zeros(shifted.size), -1
-    for p in range(origins.size):
-        last = _take_origin(data, indices, indptr, origins, p, last, shifted, origin)
+    origin = np.zeros(shifted.size)
+    last = -1
+    for p in range(origin_rows.size):
+        last = _take_origin(data, indices, indptr, origin_rows, p, last, shifted, origin)
         for e in range(part_indptr[p], part_indptr[p + 1]):
             part[e] = difference(part[e], origin[part_indices[e]])
 
@@ -317,25 +336,32 @@ class Spread:
     @property
     def from_origins(self) -> bool:
         """Whether subtracting the user's first row pays."""
+        # a constant column moves no row past another, but its offset rounds the scores: it is
+        # compared with the column that spreads the most
         within = np.where(self.within > 0.0, self.within, self.within.max())
         return bool((self.shifted & (self.largest > _OFFSET * within)).any())
 
 
 def spread_of(X: Any, rows: Array, indptr: Array) -> Spread:
     """The `Spread` of the lists ``rows[indptr[u]:indptr[u + 1]]`` of X, in one pass."""
-    d = X.shape[1]
-    largest, within = np.zeros(d), np.zeros(d)
-    shifted = np.ones(d, dtype=bool)
+    n_features = X.shape[1]
+    largest = np.zeros(n_features)
     if not sparse.issparse(X):
+        within = np.zeros(n_features)
         _row_extremes(X, rows, indptr, largest, within)
-        return Spread(largest, within, shifted, d)
-    counts = np.zeros(d, dtype=np.int64)
+        return Spread(
+            largest=largest,
+            within=within,
+            shifted=np.ones(n_features, dtype=bool),
+            row_terms=n_features,
+        )
+    counts = np.zeros(n_features, dtype=np.int64)
     row_terms = _csr_largest(X.data, X.indices, X.indptr, rows, largest, counts)
-    shifted = counts == rows.size
+    shifted = counts == rows.size  # stored in every row
     within = np.where(shifted, 0.0, largest)
     if shifted.any():
         _csr_within(X.data, X.indices, X.indptr, rows, indptr, shifted, within)
-    return Spread(largest, within, shifted, int(row_terms))
+    return Spread(largest=largest, within=within, shifted=shifted, row_terms=int(row_terms))
 
 
 def rounding_bound(spread: Spread, shifted: bool, l1_bound: float, chain: int) -> Rounding:
@@ -344,8 +370,12 @@ def rounding_bound(spread: Spread, shifted: bool, l1_bound: float, chain: int) -
     A user's absolute subgradients add up to `l1_bound` at most, in the mean over the users; at
     most `chain` rows are added up one after the other in a slope.
     """
-    steep = l1_bound * (spread.within if shifted else spread.largest)
-    return Rounding(scores=error_of_sum(spread.row_terms, steep), slopes=error_of_sum(chain, steep))
+    largest_entry = spread.within if shifted else spread.largest
+    sizes = l1_bound * largest_entry  # of all terms together, in absolute value
+    return Rounding(
+        scores=error_of_sum(spread.row_terms, sizes),
+        slopes=error_of_sum(chain, sizes),
+    )
 
 
 def refuse_unresolved(X: Any, rows: Array, spread: Spread, names: Sequence[str] | None) -> None:
@@ -374,7 +404,9 @@ def column_text(X: Any, rows: Array, f: int, spread: Spread, names: Sequence[str
 @kernel
 def _row_extremes(X, rows, indptr, largest, within):
     for u in range(indptr.size - 1):
-        origin = X[rows[indptr[u]]] if indptr[u] < indptr[u + 1] else X[0]
+        if indptr[u] == indptr[u + 1]:
+            continue
+        origin = X[rows[indptr[u]]]
         for p in range(indptr[u], indptr[u + 1]):
             row = X[rows[p]]
             for f in range(largest.size):
@@ -410,5 +442,5 @@ def _csr_within(data, indices, indptr, rows, bounds, shifted, within):
 
 def effective_number(weight: Array) -> float:
     """``(sum v)^2 / sum v^2``: how many equal weights have a mean as certain as these weights'."""
-    share = weight / weight.max()
+    share = weight / weight.max()  # squares of weights could be too large or too small for a float
     return float(share.sum() ** 2 / np.square(share).sum())

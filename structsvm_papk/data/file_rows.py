@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice, pairwise
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,23 @@ _GAPS = 32  # of the longest such gaps make a batch at least
 _IDLE = 3  # evaluations that a row may be kept without being asked for
 _PLACE_BYTES = 20  # of a row that is kept, beside its features
 _ROW_BYTES = 4  # of every row
+
+
+class Piece(NamedTuple):
+    """Some of the rows that were asked for: ``X[places]`` is ``rows[indices]``."""
+
+    X: Array
+    places: Array
+    indices: Array
+
+
+class _Batch(NamedTuple):
+    """The rows ``start <= i < stop`` of those to be read, at the places `places` of `buffer`."""
+
+    buffer: Array
+    places: Array
+    start: int
+    stop: int
 
 
 class FileRows:
@@ -42,12 +59,12 @@ class FileRows:
         self._gap = max(1, min(_GAP_BYTES, batch_bytes // _GAPS) // row_bytes)
         batch = max(1, min(batch_bytes // row_bytes, shape[0]))
         self._buffers = np.empty((2, batch, shape[1]), dtype)
-        self.kept = np.empty((capacity, shape[1]), dtype)  # counts as far as it is written
-        self._place = np.full(shape[0], -1, dtype=np.int32)
-        self._row = np.full(capacity, -1, dtype=np.int64)
-        self._asked = np.zeros(capacity, dtype=np.int32)  # the evaluation
-        self._free = np.arange(capacity, dtype=np.int32)
-        self._now = 1
+        self.kept = np.empty((capacity, shape[1]), dtype)  # takes memory as far as it is written
+        self._place_of_row = np.full(shape[0], -1, dtype=np.int32)  # in `kept`; -1: not there
+        self._row_at_place = np.full(capacity, -1, dtype=np.int64)  # -1: a free place
+        self._last_asked = np.zeros(capacity, dtype=np.int32)  # in which evaluation, by place
+        self._free = np.arange(capacity, dtype=np.int32)  # places
+        self._evaluation = 1  # that goes on, counted from 1
         self._short_of_room = False
         self.rows_read = 0
 
@@ -64,111 +81,121 @@ class FileRows:
     def __getitem__(self, rows: Array) -> Array:
         """A copy of some rows."""
         out = np.empty((rows.size, self.shape[1]), self.dtype)
-        for X, places, at in self.pieces(rows):
-            out[at] = X[places]
+        for piece in self.pieces(rows):
+            out[piece.indices] = piece.X[piece.places]
         return out
 
-    def pieces(self, rows: Array) -> Iterator[tuple[Array, Array, Array]]:
-        """Some rows, a piece at a time: ``(X, places, at)``, where ``X[places]`` is ``rows[at]``.
-
-        A piece lasts until the next one is asked for.
-        """
-        places = self._place[rows]
-        kept = np.flatnonzero(places >= 0)
-        self._asked[places[kept]] = self._now
-        if kept.size:
-            yield self.kept, places[kept].astype(np.int64), kept
+    def pieces(self, rows: Array) -> Iterator[Piece]:
+        """Some rows, a piece at a time, which lasts until the next one is asked for."""
+        places = self._place_of_row[rows]
+        in_memory = np.flatnonzero(places >= 0)
+        self._last_asked[places[in_memory]] = self._evaluation
+        if in_memory.size:
+            yield Piece(self.kept, places[in_memory].astype(np.int64), in_memory)
         missing = np.flatnonzero(places < 0)
         if (np.diff(rows[missing]) < 0).any():
             missing = missing[np.argsort(rows[missing], kind="stable")]
-        for X, places, lo, hi in self._batches(rows[missing]):
-            at = missing[lo:hi]
-            yield X, places, at
-            self._admit(rows[at], X, places)
+        for batch in self._batches(rows[missing]):
+            indices = missing[batch.start : batch.stop]
+            yield Piece(batch.buffer, batch.places, indices)
+            self._admit(rows[indices], batch.buffer, batch.places)
 
     def keep(self, rows: Array) -> Array:
         """Keep these rows in memory until the next call; return their places in `kept`.
 
         An evaluation ends with it: others are given up where there was no room for all.
         """
-        places = self._place[rows]
-        self._asked[places[places >= 0]] = self._now + 1
+        places = self._place_of_row[rows]
+        # they count as asked for in the next evaluation, so that none of them is given up
+        self._last_asked[places[places >= 0]] = self._evaluation + 1
         missing = np.unique(rows[places < 0])
-        wanted = missing.size + (self._row.size // 8 if self._short_of_room else 0)
-        self._give_up(wanted - self._free.size, missing.size - self._free.size)
-        for X, at, lo, hi in self._batches(missing):
-            self._admit(missing[lo:hi], X, at)
-        self._now += 1
+        needed = missing.size - self._free.size
+        wanted = needed
+        if self._short_of_room:  # then room is made for rows that the next evaluation asks for
+            wanted += self.kept.shape[0] // 8
+        self._give_up(wanted, needed)
+        for batch in self._batches(missing):
+            self._admit(missing[batch.start : batch.stop], batch.buffer, batch.places)
+        self._evaluation += 1
         self._short_of_room = False
-        return self._place[rows].astype(np.int64)
+        return self._place_of_row[rows].astype(np.int64)
 
     def lend(self, n_rows: int) -> Array:
         """Memory of so many rows, until anything else is asked for; what it held is forgotten."""
-        self._forget(np.arange(self._row.size)[self._row.size - n_rows :])
-        return self.kept[self._row.size - n_rows :]
+        capacity = self.kept.shape[0]
+        self._forget(np.arange(capacity - n_rows, capacity))
+        return self.kept[capacity - n_rows :]
 
     def _give_up(self, wanted, needed):
         """Free places of rows that were not asked for lately, and as many as needed in any case."""
         if wanted <= 0:
             return
-        idle = np.flatnonzero((self._row >= 0) & (self._asked <= self._now - _IDLE))
-        if idle.size < needed:
-            others = np.flatnonzero((self._row >= 0) & (self._asked <= self._now))
-            idle = others[np.argsort(self._asked[others], kind="stable")][:needed]
-        self._forget(idle)
+        taken = self._row_at_place >= 0
+        given_up = np.flatnonzero(taken & (self._last_asked <= self._evaluation - _IDLE))
+        if given_up.size < needed:
+            candidates = np.flatnonzero(taken & (self._last_asked <= self._evaluation))
+            oldest_first = np.argsort(self._last_asked[candidates], kind="stable")
+            given_up = candidates[oldest_first][:needed]
+        self._forget(given_up)
 
     def _forget(self, places):
-        places = places[self._row[places] >= 0]
-        self._place[self._row[places]] = -1
-        self._row[places] = -1
+        places = places[self._row_at_place[places] >= 0]  # the others are free already
+        self._place_of_row[self._row_at_place[places]] = -1
+        self._row_at_place[places] = -1
         self._free = np.concatenate([self._free, places.astype(np.int32)])
 
     def _admit(self, rows, X, places):
         """Keep some sorted rows ``X[places]``, as far as there is room."""
-        first = np.flatnonzero(np.diff(rows, prepend=-1))[: self._free.size]
-        self._short_of_room |= first.size == self._free.size
-        if not first.size:
+        distinct = np.flatnonzero(np.diff(rows, prepend=-1))  # a row may be asked for twice
+        distinct = distinct[: self._free.size]
+        self._short_of_room |= distinct.size == self._free.size
+        if not distinct.size:
             return
-        chosen, self._free = np.split(self._free, [first.size])
-        self.kept[chosen] = X[places[first]]
-        self._place[rows[first]] = chosen
-        self._row[chosen] = rows[first]
-        self._asked[chosen] = self._now
+        chosen, self._free = np.split(self._free, [distinct.size])
+        self.kept[chosen] = X[places[distinct]]
+        self._place_of_row[rows[distinct]] = chosen
+        self._row_at_place[chosen] = rows[distinct]
+        self._last_asked[chosen] = self._evaluation
 
     def _batches(self, rows):
-        """Read sorted rows, one batch ahead: ``(X, places, lo, hi)`` for ``rows[lo:hi]``."""
+        """Read sorted rows, each `_Batch` while the one before is in work."""
         if not rows.size:
             return
         steps = np.diff(rows)
-        breaks = steps > self._gap
+        # rows that are close to each other are one run, read with what lies between them
+        is_break = steps > self._gap
+        run_ends = np.append(np.flatnonzero(is_break) + 1, rows.size)
         # where each row comes to lie, if the runs are written one after the other
-        offsets = np.concatenate([[0], np.cumsum(np.where(breaks, 1, steps))])
+        offsets = np.concatenate([[0], np.cumsum(np.where(is_break, 1, steps))])
+        # a batch ends where the next row would lie beyond its buffer
         size = self._buffers.shape[1]
         bounds = np.searchsorted(offsets, np.arange(0, offsets[-1] + 1 + size, size))
-        plan = [(int(lo), int(hi)) for lo, hi in pairwise(bounds) if lo < hi]
-        ends = np.append(np.flatnonzero(breaks) + 1, rows.size)
+        ranges = [(int(start), int(stop)) for start, stop in pairwise(bounds) if start < stop]
         with ThreadPoolExecutor(1) as reader:  # a thread that does not outlive the reading
-            reads = (
-                reader.submit(self._fill, self._buffers[i % 2], rows, offsets, ends, *part)
-                for i, part in enumerate(plan)
-            )
-            ahead = [next(reads)]
-            for i, (lo, hi) in enumerate(plan):
-                places = ahead[0].result()
-                ahead = list(islice(reads, 1))
-                yield self._buffers[i % 2], places, lo, hi
 
-    def _fill(self, buffer, rows, offsets, ends, lo, hi):
-        """Read ``rows[lo:hi]``, run after run; return their places in the buffer."""
-        places = offsets[lo:hi] - offsets[lo]
-        first = lo
-        for end in ends[np.searchsorted(ends, lo, side="right") :]:
-            last = min(int(end), hi)
-            place = places[first - lo]
+            def submit(i):
+                start, stop = ranges[i]
+                buffer = self._buffers[i % 2]  # in turn: the other one is in work
+                return reader.submit(self._fill, buffer, rows, offsets, run_ends, start, stop)
+
+            read = submit(0)
+            for i, (start, stop) in enumerate(ranges):
+                places = read.result()
+                if i + 1 < len(ranges):
+                    read = submit(i + 1)
+                yield _Batch(self._buffers[i % 2], places, start, stop)
+
+    def _fill(self, buffer, rows, offsets, run_ends, start, stop):
+        """Read ``rows[start:stop]``, run after run; return their places in the buffer."""
+        places = offsets[start:stop] - offsets[start]
+        first = start
+        for run_end in run_ends[np.searchsorted(run_ends, start, side="right") :]:
+            last = min(int(run_end), stop)
+            place = places[first - start]
             n_rows = int(rows[last - 1] - rows[first]) + 1
             self._read(int(rows[first]), buffer[place : place + n_rows])
             self.rows_read += n_rows
             first = last
-            if first == hi:
+            if first == stop:
                 return places
         raise AssertionError("the runs end with the rows")

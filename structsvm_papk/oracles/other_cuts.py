@@ -138,7 +138,7 @@ class OneListCuts(OtherCuts):
     def _slopes_of(self, terms: TermBlocks, data: RankingData, bounds: Array) -> Array:
         """The blocks' subgradients in the features."""
         origins = None if self._lists.origins() is None else data.origins()
-        partner_origins = None if origins is None else origins.at(terms.partners)
+        partner_origins = None if origins is None else origins.at_positions(terms.partners)
         partners = features.shifted_rows(data.X, data.rows[terms.partners], partner_origins)
         slopes = np.asarray(terms.partner_slopes @ partners, dtype=np.float64)
         features.add_weighted_rows(data.X, data.rows, terms.slopes, bounds, slopes, origins)

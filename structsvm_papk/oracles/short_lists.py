@@ -96,7 +96,7 @@ class ShortLists:
         if origins is not None:
             # all rows of a user have one origin; a last user without rows has no first one
             first = np.minimum(full.indptr[:-1], full.rows.size - 1)
-            origins = origins.at(np.repeat(first, sizes))
+            origins = origins.at_positions(np.repeat(first, sizes))
         indptr = np.concatenate([[0], np.cumsum(sizes)])
         rows = np.empty(indptr[-1], dtype=np.int64)
         X = full.X.kept if isinstance(full.X, FileRows) else full.X
@@ -277,7 +277,7 @@ class _Bounds:
         data = self.data
         out = np.empty(positions.size)
         w = self._points[self._present]
-        origins = None if self._origins is None else self._origins.at(positions)
+        origins = None if self._origins is None else self._origins.at_positions(positions)
         for X, rows, which in _parts_in_memory(data.X, data.rows[positions]):
             part = np.empty(rows.size)
             features.scores(X, rows, w, 0, rows.size, part, origins)
@@ -290,7 +290,7 @@ class _Bounds:
         squares = np.empty(high - low)
         for X, rows, which in _parts_in_memory(self.data.X, self.data.rows[low:high]):
             if self._origins is not None:
-                origins = self._origins.at(slice(low, high))
+                origins = self._origins.at_positions(slice(low, high))
                 X = features.shifted_rows(X, rows, origins)
                 rows = np.arange(high - low)
             if sparse.issparse(X):
@@ -319,7 +319,7 @@ def _centre_and_scale(data, origins):
     if origins is None:
         sample = data.X[chosen]
     else:
-        sample = features.shifted_rows(data.X, data.rows[chosen], origins.at(chosen))
+        sample = features.shifted_rows(data.X, data.rows[chosen], origins.at_positions(chosen))
     if sparse.issparse(sample):
         return np.zeros(d), np.ones(d)
     with np.errstate(over="ignore", invalid="ignore"):
