@@ -18,10 +18,10 @@ from structsvm_papk.data.features import Origins, Spread
 from structsvm_papk.data.rows import (
     check_matrix,
     checked_weight,
+    columns_with_holes,
     encode_groups,
     laid_out,
     refuse_non_finite,
-    with_holes,
 )
 from structsvm_papk.errors import InputError, as_floats, check_choice, whole_number
 from structsvm_papk.files.fingerprint import fingerprint_of
@@ -52,11 +52,12 @@ class Exclusions:
     def __str__(self) -> str:
         if not self.n_excluded:
             return "1 user used" if self.n_users == 1 else f"all {self.n_users} users used"
-        few = f"with fewer than {self.setting}={self.needed} negatives"
+        few = "without a negative"
+        if self.needed > 1:
+            few = f"with fewer than {self.setting}={self.needed} negatives"
         return (
             f"{self.n_used} of {self.n_users} users used; left out: {self.no_positive.size} "
-            f"without a positive, {self.few_negatives.size} "
-            f"{few if self.needed > 1 else 'without a negative'}"
+            f"without a positive, {self.few_negatives.size} {few}"
         )
 
 
@@ -199,10 +200,17 @@ class RankingData:
 
     def _lay_out(self, X, y, users, user_of_row, user_weight, feature_names):
         positive = validation.check_labels(y, X.shape[0], name="labels y")
-        rows, indptr, n_pos = laid_out(positive, user_of_row, users.size)
-        weight = checked_weight(user_weight, users, n_pos)
-        self._take(X, rows, indptr, n_pos, users, weight, feature_names)
-        self.with_holes = with_holes(X)
+        layout = laid_out(positive, user_of_row, users.size)
+        self._set_attributes(
+            X=X,
+            rows=layout.rows,
+            indptr=layout.indptr,
+            n_pos=layout.n_pos,
+            users=users,
+            user_weight=checked_weight(user_weight, users, layout.n_pos),
+            feature_names=feature_names,
+        )
+        self.with_holes = columns_with_holes(X)
 
     @classmethod
     def from_parts(
@@ -221,13 +229,21 @@ class RankingData:
     ) -> RankingData:
         """Build from the attributes of checked data; nothing is checked again."""
         data = cls.__new__(cls)
-        data._take(X, rows, indptr, n_pos, users, user_weight, feature_names)
+        data._set_attributes(
+            X=X,
+            rows=rows,
+            indptr=indptr,
+            n_pos=n_pos,
+            users=users,
+            user_weight=user_weight,
+            feature_names=feature_names,
+        )
         data._spread = spread
         data._origins = origins
         data.column_scale = column_scale
         return data
 
-    def _take(self, X, rows, indptr, n_pos, users, user_weight, feature_names):
+    def _set_attributes(self, *, X, rows, indptr, n_pos, users, user_weight, feature_names):
         self.X = X
         self.rows = rows
         self.indptr = indptr
@@ -238,7 +254,7 @@ class RankingData:
         self.column_scale = None
         self.scale_rule = None
         self.with_holes = np.zeros(X.shape[1], dtype=bool)
-        # each is computed once, when it is first asked for
+        # these are computed once, when they are first asked for
         self._spread = None
         self._origins = None
         self._variation = None
@@ -262,8 +278,9 @@ class RankingData:
     @property
     def effective_users(self) -> float:
         """``(sum v)^2 / sum v^2`` of the users' weights v: their number, where they are equal."""
-        weight = self.user_weight
-        return float(self.n_users) if weight is None else features.effective_number(weight)
+        if self.user_weight is None:
+            return float(self.n_users)
+        return features.effective_number(self.user_weight)
 
     @property
     def total_positives(self) -> int:
@@ -283,7 +300,8 @@ class RankingData:
     @property
     def labels(self) -> Array:
         """Relevance at each list position, as booleans."""
-        return np.arange(self.rows.size) < np.repeat(self.indptr[:-1] + self.n_pos, self.sizes)
+        first_negatives = self.indptr[:-1] + self.n_pos  # positives stand before them
+        return np.arange(self.rows.size) < np.repeat(first_negatives, self.sizes)
 
     @property
     def sizes(self) -> Array:
@@ -301,8 +319,12 @@ class RankingData:
         It is computed once: `X` must not be changed in place.
         """
         if self._fingerprint is None:
-            more = (x for x in (self.user_weight, self.column_scale) if x is not None)
-            self._fingerprint = fingerprint_of(self.X, self.rows, self.indptr, self.n_pos, *more)
+            parts = [self.X, self.rows, self.indptr, self.n_pos]
+            if self.user_weight is not None:
+                parts.append(self.user_weight)
+            if self.column_scale is not None:
+                parts.append(self.column_scale)
+            self._fingerprint = fingerprint_of(*parts)
         return self._fingerprint
 
     def spread(self) -> Spread:
@@ -320,8 +342,9 @@ class RankingData:
     def origins(self) -> Origins | None:
         """Each user's first row, to be subtracted where columns have large offsets; else None."""
         if self._origins is None and self.spread().from_origins:
-            first = self.rows[np.minimum(self.indptr[:-1], self.rows.size - 1)]
-            self._origins = Origins(np.repeat(first, self.sizes), self.spread().shifted)
+            # the minimum is for users without rows at the end, whose first row would lie beyond
+            first_rows = self.rows[np.minimum(self.indptr[:-1], self.rows.size - 1)]
+            self._origins = Origins(np.repeat(first_rows, self.sizes), self.spread().shifted)
         return self._origins
 
     def deviation(self) -> Array:
@@ -354,15 +377,22 @@ class RankingData:
         self.spread()  # which `variation` needs, and whoever minimises a risk of these lists
         variation = self.variation()
         rule = variation.rule(how)
-        return self._with(column_scale=variation.scale(rule), scale_rule=rule)
+        lists = self.scaled_by(variation.scale(rule))
+        lists.scale_rule = rule
+        return lists
 
     def scaled_by(self, column_scale: Array | None) -> RankingData:
         """These lists with their columns divided by other numbers than now; nothing is copied."""
-        return self._with(column_scale=column_scale, scale_rule=None)
+        lists = self._shallow_copy()
+        lists.column_scale = column_scale
+        lists.scale_rule = None
+        return lists
 
     def divided(self, values: Array) -> Array:
         """Weights in the units of `X`, or sums of rows of `X` in those of the scaled columns."""
-        return values if self.column_scale is None else values / self.column_scale
+        if self.column_scale is None:
+            return values
+        return values / self.column_scale
 
     def scores(self, w: Array) -> Array:
         """``X @ w`` at the list positions, shape (n_positions,), float64.
@@ -386,21 +416,31 @@ class RankingData:
 
     def weighted(self, user_weight: str | ArrayLike | None) -> RankingData:
         """The same lists with other weights of users; everything else is shared."""
-        return self._with(user_weight=checked_weight(user_weight, self.users, self.n_pos))
+        lists = self._shallow_copy()
+        lists.user_weight = checked_weight(user_weight, self.users, self.n_pos)
+        return lists
 
-    def _with(self, **changes: Any) -> RankingData:
-        """The same lists but for some attributes."""
-        other = copy.copy(self)
-        other.__dict__ |= {"_fingerprint": None, **changes}
-        return other
+    def _shallow_copy(self) -> RankingData:
+        """The same lists, to be given another scale or other weights, and so another fingerprint.
+
+        What is known of the columns holds for the copy as well: it is of `X` as it is.
+        """
+        lists = copy.copy(self)
+        lists._fingerprint = None
+        return lists
 
     def exclusions(self, needed: int, setting: str = "k") -> Exclusions:
         """Users that have no positive or fewer negatives than needed, as `Exclusions`."""
         needed = whole_number(setting, needed)
         no_positive = self.n_pos == 0
         few_negatives = ~no_positive & (self.n_neg < needed)
-        left_out = np.flatnonzero(no_positive), np.flatnonzero(few_negatives)
-        return Exclusions(needed, self.n_users, *left_out, setting)
+        return Exclusions(
+            needed=needed,
+            n_users=self.n_users,
+            no_positive=np.flatnonzero(no_positive),
+            few_negatives=np.flatnonzero(few_negatives),
+            setting=setting,
+        )
 
     def usable(self, needed: int, policy: str = "exclude", setting: str = "k") -> RankingData:
         """The users with a positive and as many negatives as needed: k, the training depth, or 1.
@@ -416,7 +456,8 @@ class RankingData:
         if not excluded.n_excluded:
             return self
         keep = np.ones(self.n_users, dtype=bool)
-        keep[excluded.no_positive] = keep[excluded.few_negatives] = False
+        keep[excluded.no_positive] = False
+        keep[excluded.few_negatives] = False
         return self.subset(keep)
 
     def checked_exclusions(self, needed: int, policy: str, setting: str = "k") -> Exclusions:
@@ -434,21 +475,32 @@ class RankingData:
         keep = validation.as_array(keep, "keep")
         if keep.shape != (self.n_users,) or keep.dtype != bool:
             raise InputError(f"keep must be {self.n_users} booleans, one for each user")
-        return self._part(np.repeat(keep, self.sizes), keep, self.sizes, self.n_pos)
+        return self._part(
+            positions=np.repeat(keep, self.sizes),
+            users=keep,
+            sizes=self.sizes,
+            n_pos=self.n_pos,
+        )
 
     def every_nth(self, n: int, first: int = 0) -> RankingData:
         """Every n-th user, where `first` others are counted before these."""
-        return self if n == 1 else self.subset((first + np.arange(self.n_users)) % n == 0)
+        if n == 1:
+            return self
+        return self.subset((first + np.arange(self.n_users)) % n == 0)
 
     def at_positions(self, keep: Array) -> RankingData:
         """Restrict to the list positions where `keep` is true, and to users who have any there."""
-        before = np.concatenate([[0], np.cumsum(keep)])
-        n_pos = before[self.indptr[:-1] + self.n_pos] - before[self.indptr[:-1]]
-        sizes = np.diff(before[self.indptr])
-        return self._part(keep, sizes > 0, sizes, n_pos)
+        n_before = np.concatenate([[0], np.cumsum(keep)])  # kept ones before each position
+        first_negatives = self.indptr[:-1] + self.n_pos
+        n_pos = n_before[first_negatives] - n_before[self.indptr[:-1]]
+        sizes = np.diff(n_before[self.indptr])
+        return self._part(positions=keep, users=sizes > 0, sizes=sizes, n_pos=n_pos)
 
-    def _part(self, positions: Array, users: Array, sizes: Array, n_pos: Array) -> RankingData:
-        """These positions and users, who have so many rows and positives of them."""
+    def _part(self, *, positions: Array, users: Array, sizes: Array, n_pos: Array) -> RankingData:
+        """Restrict to list positions and users, two masks.
+
+        `sizes` and `n_pos` are the rows and positives that remain of every user, shape (n_users,).
+        """
         part = RankingData.from_parts(
             X=self.X,
             rows=self.rows[positions],

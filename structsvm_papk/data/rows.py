@@ -7,7 +7,7 @@ rounds. Groups are asked for, and one list only where it is said.
 
 from collections.abc import Sequence
 from datetime import date, time, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -21,12 +21,8 @@ ROUNDED = (
     "such whole numbers lose digits in double precision; give them as float64 if that is meant, "
     "or subtract an offset"
 )
-_UNIT = "dates and durations are numbers only in a unit: give days, for example"
-_TEXT = "text is no number: encode or drop it"
-_NO_FEATURES: dict[type, str] = {
-    **dict.fromkeys((date, time, timedelta, np.datetime64, np.timedelta64), _UNIT),
-    **dict.fromkeys((str, bytes), _TEXT),
-}
+_TIMES = (date, time, timedelta, np.datetime64, np.timedelta64)
+_TEXTS = (str, bytes)
 ONE_LIST = "one_list"
 MISSING = ("lowest",)
 _ROUTING = "sklearn.set_config(enable_metadata_routing=True)"
@@ -35,11 +31,26 @@ _BY_ESTIMATOR = (
     "  # or search.fit(X, y, groups=users)"
 )
 _BY_SCORER = "scorer.set_score_request(groups=True)  # and hand groups=users to the tool"
-_LEAST_WEIGHT = (
-    1e-100  # of a user: only ratios matter, and sums of weights are to keep their digits
-)
+# of a user: only ratios matter, and sums of weights are to keep their digits
+_LEAST_WEIGHT = 1e-100
 _MOST_WEIGHT = 1e100
-_AT_ONCE = 1 << 22  # values that are looked at before the next ones
+_BLOCK_VALUES = 1 << 22  # values of X that are looked at before the next ones
+
+
+class NonFinite(NamedTuple):
+    """A feature that is NaN or infinite, and where it stands."""
+
+    row: int
+    column: int
+    value: float
+
+
+class Layout(NamedTuple):
+    """What stands at which list position: `rows`, `indptr` and `n_pos` of `RankingData`."""
+
+    rows: Array
+    indptr: Array
+    n_pos: Array
 
 
 def check_matrix(X: Any, names: Sequence[str] | None = None, missing: str | None = None) -> Any:
@@ -50,7 +61,8 @@ def check_matrix(X: Any, names: Sequence[str] | None = None, missing: str | None
     """
     check_missing(missing)
     X = readable(X)
-    X = X if sparse.issparse(X) else as_array(X, "X")
+    if not sparse.issparse(X):
+        X = as_array(X, "X")
     if X.dtype.kind == "c":
         raise InputError("X must be numeric and real, but it holds complex numbers")
     if X.dtype not in (np.float64, np.float32):
@@ -73,7 +85,8 @@ def readable(X: Any) -> Any:
 
 def finite_matrix(X: Any, names: Sequence[str] | None = None, missing: str | None = None) -> Any:
     """A matrix of floats whose values are finite, or NaN with `missing`; CSR is made canonical."""
-    X = canonical_csr(X) if sparse.issparse(X) else X
+    if sparse.issparse(X):
+        X = canonical_csr(X)
     refuse_non_finite(X, names, missing)
     return X
 
@@ -90,20 +103,23 @@ def nan_for_missing(X: Any) -> Any:
         return X
     if hasattr(X, "iloc") and hasattr(X, "columns"):
         columns = [X.iloc[:, c] for c in range(X.shape[1])]
-        plain = all(
-            isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf" for column in columns
-        )
-        if plain or not any(column.isna().any() for column in columns):
+        if all(map(_is_numeric, columns)) or not any(column.isna().any() for column in columns):
             return X
-        numbers = {c: _as_floats(column) for c, column in enumerate(columns)}
-        frame = type(X)(numbers, index=X.index)
+        # by number, as several columns may have one name
+        floats = {c: _as_floats(column) for c, column in enumerate(columns)}
+        frame = type(X)(floats, index=X.index)
         frame.columns = X.columns
         return frame
-    if isinstance(X, list | tuple):
-        X = np.array(X, dtype=object) if _holds_none(X) else X
+    if isinstance(X, list | tuple) and _holds_none(X):
+        X = np.array(X, dtype=object)
     if isinstance(X, np.ndarray) and X.dtype.kind == "O" and missing_values(X).any():
         return _as_floats(X)
     return X
+
+
+def _is_numeric(column):
+    """Whether a series has one of numpy's types of numbers, in which NaN is the only hole."""
+    return isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf"
 
 
 def _as_floats(values):
@@ -112,7 +128,10 @@ def _as_floats(values):
 
 
 def _holds_none(rows):
-    return any(value is None for row in rows if isinstance(row, list | tuple) for value in row)
+    for row in rows:
+        if isinstance(row, list | tuple) and any(value is None for value in row):
+            return True
+    return False
 
 
 def refuse_misread(X: Any) -> None:
@@ -130,30 +149,38 @@ def refuse_misread(X: Any) -> None:
             column = X.iloc[:, c] if hasattr(X, "iloc") else X[:, c]
             _refuse_misread(as_array(column, "X"), lambda row, name=name: (row, repr(name)))
     else:
+        # lists as objects: of mixed types numpy would make text, or floats that are rounded
         values = np.array(X, dtype=object) if isinstance(X, list) else as_array(X, "X")
-        _refuse_misread(values, lambda at: divmod(at, values.shape[-1] if values.ndim > 1 else 1))
+        n_columns = values.shape[-1] if values.ndim > 1 else 1
+        _refuse_misread(values, lambda index: divmod(index, n_columns))
 
 
 def _refuse_misread(values, place):
     """`place` gives row and column of an index into all values, row by row."""
     if values.dtype.kind in "bf" and values.dtype.itemsize <= 8:
         return
-    types = set(map(type, values.flat)) if values.dtype.kind == "O" else {values.dtype.type}
-    at: int | None = None
-    reason = ROUNDED
-    wrong = tuple(t for t in types if issubclass(t, tuple(_NO_FEATURES)))
-    if wrong and values.size:
-        at = next(i for i, v in enumerate(values.flat) if isinstance(v, wrong))
-        reason = next(why for t, why in _NO_FEATURES.items() if isinstance(values.flat[at], t))
+    types: set[Any] = {values.dtype.type}
+    if values.dtype.kind == "O":
+        types = set(map(type, values.flat))
+    misread = tuple(kind for kind in types if issubclass(kind, (*_TIMES, *_TEXTS)))
+    index: int | None = None
+    if misread and values.size:
+        index = next(i for i, value in enumerate(values.flat) if isinstance(value, misread))
     elif all(map(is_number, types)):
-        at = first_rounded(values)
-    if at is not None:
-        row, column = place(at)
-        value = values.flat[at]
-        shown = repr(str(value)) if isinstance(value, str | bytes) else value
-        raise InputError(
-            f"X holds {shown} at row {row}, column {column} (counted from 0): {reason}"
-        )
+        index = first_rounded(values)
+    if index is None:
+        return
+    value = values.flat[index]
+    shown = value
+    if isinstance(value, _TEXTS):
+        shown = repr(str(value))
+        reason = "text is no number: encode or drop it"
+    elif isinstance(value, _TIMES):
+        reason = "dates and durations are numbers only in a unit: give days, for example"
+    else:
+        reason = ROUNDED
+    row, column = place(index)
+    raise InputError(f"X holds {shown} at row {row}, column {column} (counted from 0): {reason}")
 
 
 def canonical_csr(X: Any) -> Any:
@@ -167,18 +194,18 @@ def canonical_csr(X: Any) -> Any:
         csr.check_format(full_check=True)
     except ValueError as error:
         raise InputError(f"X is not a valid CSR matrix: {error}") from None
-    if _anew(csr).has_canonical_format:
+    if _with_fresh_flags(csr).has_canonical_format:
         return csr
-    csr = _anew(csr, copy=True)
+    csr = _with_fresh_flags(csr, copy=True)
     csr.sort_indices()
-    if not _anew(csr).has_canonical_format:
+    if not _with_fresh_flags(csr).has_canonical_format:
         csr = csr.astype(np.float64)
         csr.sum_duplicates()
     return csr
 
 
-def _anew(csr, copy=False):
-    """The same matrix, whose flags are not older than its arrays."""
+def _with_fresh_flags(csr, copy=False):
+    """The same matrix, whose flags are not older than its arrays: SciPy keeps what it once saw."""
     return type(csr)((csr.data, csr.indices, csr.indptr), shape=csr.shape, copy=copy)
 
 
@@ -186,14 +213,15 @@ def refuse_non_finite(
     X: Any, names: Sequence[str] | None = None, missing: str | None = None
 ) -> None:
     """Raise where a feature is NaN or infinite; with `missing` only where it is infinite."""
-    place = first_non_finite(X, missing)
-    if place is None:
+    feature = first_non_finite(X, missing)
+    if feature is None:
         return
-    row, column, value = place
-    name = f"column {column}" if names is None else f"column {names[column]!r}"
-    advice = what_to_do(value, sparse.issparse(X))
-    shown = "NaN" if np.isnan(value) else value
-    raise InputError(f"X holds {shown} at row {row}, {name} (counted from 0); {advice}")
+    column = feature.column if names is None else repr(names[feature.column])
+    advice = what_to_do(feature.value, sparse.issparse(X))
+    shown = "NaN" if np.isnan(feature.value) else feature.value
+    raise InputError(
+        f"X holds {shown} at row {feature.row}, column {column} (counted from 0); {advice}"
+    )
 
 
 def what_to_do(value: float, in_sparse: bool = False, setting: str = 'missing="lowest"') -> str:
@@ -206,23 +234,24 @@ def what_to_do(value: float, in_sparse: bool = False, setting: str = 'missing="l
     )
 
 
-def first_non_finite(X: Any, missing: str | None = None) -> tuple[int, int, float] | None:
-    """Row, column and value of a feature that is NaN or infinite; with `missing` NaN may be."""
+def first_non_finite(X: Any, missing: str | None = None) -> NonFinite | None:
+    """The first feature that is NaN or infinite, with `missing` only infinite; None without one."""
     if sparse.issparse(X):
-        bad = np.flatnonzero(~np.isfinite(X.data))[:1]
+        bad = np.flatnonzero(~np.isfinite(X.data))
         if not bad.size:
             return None
-        row = np.searchsorted(X.indptr, bad[0], side="right") - 1
-        return int(row), int(X.indices[bad[0]]), X.data[bad[0]]
+        entry = bad[0]
+        row = np.searchsorted(X.indptr, entry, side="right") - 1
+        return NonFinite(int(row), int(X.indices[entry]), X.data[entry])
     for start, block in _blocks(X):
-        wrong = np.isinf(block) if missing else ~np.isfinite(block)
-        if wrong.any():
-            row, column = np.argwhere(wrong)[0].tolist()
-            return start + row, column, X[start + row, column]
+        bad = np.isinf(block) if missing else ~np.isfinite(block)
+        if bad.any():
+            row, column = np.argwhere(bad)[0].tolist()
+            return NonFinite(start + row, column, block[row, column])
     return None
 
 
-def with_holes(X: Any) -> Array:
+def columns_with_holes(X: Any) -> Array:
     """Which columns hold NaN, a mask."""
     mask = np.zeros(X.shape[1], dtype=bool)
     if not sparse.issparse(X):
@@ -233,7 +262,7 @@ def with_holes(X: Any) -> Array:
 
 def _blocks(X):
     """First row and rows of a dense matrix, some at a time."""
-    step = max(1, _AT_ONCE // X.shape[1])
+    step = max(1, _BLOCK_VALUES // X.shape[1])
     for start in range(0, X.shape[0], step):
         yield start, X[start : start + step]
 
@@ -246,30 +275,33 @@ def first_rounded(values: Array) -> int | None:
         size = np.abs(values.astype(np.float64)).ravel()
     except OverflowError:
         raise InputError("X holds a whole number beyond double precision") from None
-    large = np.flatnonzero((size >= EXACT) & np.isfinite(size))
-    whole = zip(large.tolist(), values.ravel()[large].tolist(), strict=True)
-    return next((i for i, value in whole if int(value) != int(float(value))), None)
+    large = np.flatnonzero((size >= EXACT) & np.isfinite(size))  # every smaller one is exact
+    for index, value in zip(large.tolist(), values.ravel()[large].tolist(), strict=True):
+        if int(value) != int(float(value)):
+            return index
+    return None
 
 
 # --- lists ----------------------------------------------------------------------------------------
 
 
-def required(groups: Any, scorer: bool = False) -> Any:
+def required_groups(groups: Any, scorer: bool = False) -> Any:
     """The groups of the rows, or None for one list, which has to be asked for by 'one_list'.
 
     `scorer`: whether a scorer asks, which does not request groups by itself.
     """
     if groups is None:
+        request = _BY_SCORER if scorer else _BY_ESTIMATOR
         raise InputError(
             "groups= is missing: give the user of each row, or groups='one_list' if all rows are "
             "one list. scikit-learn's cross-validation hands groups to the splitter only, unless "
             f"you enable metadata routing:\n    {_ROUTING}\n"
-            f"    {_BY_SCORER if scorer else _BY_ESTIMATOR}"
+            f"    {request}"
         )
-    return one_list_or(groups)
+    return groups_or_none(groups)
 
 
-def one_list_or(groups: Any) -> Any:
+def groups_or_none(groups: Any) -> Any:
     """The groups of the rows, None for 'one_list'."""
     if not isinstance(groups, str):
         return groups
@@ -280,17 +312,19 @@ def one_list_or(groups: Any) -> Any:
     return None
 
 
-def checked_weight(given: Any, users: Array, n_pos: Array) -> Array | None:
+def checked_weight(user_weight: Any, users: Array, n_pos: Array) -> Array | None:
     """Weights as an array, or None where all users weigh the same."""
-    if given is None or (isinstance(given, str) and given == "equal"):
+    if user_weight is None:
         return None
-    if isinstance(given, str):
-        if given != "positives":
-            raise InputError(
-                f"unknown user_weight {given!r}; choose 'equal', 'positives' or numbers"
-            )
-        return n_pos.astype(np.float64)
-    weight = as_floats("user_weight, where it is not 'equal' or 'positives',", given)
+    if isinstance(user_weight, str):
+        if user_weight == "equal":
+            return None
+        if user_weight == "positives":
+            return n_pos.astype(np.float64)
+        raise InputError(
+            f"unknown user_weight {user_weight!r}; choose 'equal', 'positives' or numbers"
+        )
+    weight = as_floats("user_weight, where it is not 'equal' or 'positives',", user_weight)
     if weight.shape != (users.size,):
         raise InputError(f"user_weight has shape {weight.shape}, but there are {users.size} users")
     refuse_weights(weight, users)
@@ -308,13 +342,15 @@ def refuse_weights(weight: Array, users: Array, name: str = "the weight") -> Non
         )
 
 
-def laid_out(positive: Array, user_of_row: Array, n_users: int) -> tuple[Array, Array, Array]:
-    """`rows`, `indptr` and `n_pos`: one stable integer sort by user, positives first."""
+def laid_out(positive: Array, user_of_row: Array, n_users: int) -> Layout:
+    """Rows sorted by user, positives first, else in the order they are given."""
     sizes = np.bincount(user_of_row, minlength=n_users)
-    return (
-        np.argsort(2 * user_of_row + ~positive, kind="stable"),
-        np.concatenate([[0], np.cumsum(sizes)]),
-        np.bincount(user_of_row[positive], minlength=n_users),
+    # one stable sort of whole numbers: 2u for the positives of user u, 2u + 1 for the negatives
+    order = 2 * user_of_row + ~positive
+    return Layout(
+        rows=np.argsort(order, kind="stable"),
+        indptr=np.concatenate([[0], np.cumsum(sizes)]),
+        n_pos=np.bincount(user_of_row[positive], minlength=n_users),
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.data import tables, validation
-from structsvm_papk.data.rows import ONE_LIST, one_list_or
+from structsvm_papk.data.rows import ONE_LIST, groups_or_none
 from structsvm_papk.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def ids_of(X: Any, groups: Any) -> tuple[Any, Any]:
             f"groups= is missing: give the user of each row, or {ONE_LIST!r} if all rows are one "
             f"list, or a frame with a column {' or '.join(tables.USER_COLUMNS)}"
         )
-    users = X[user] if groups is None else one_list_or(groups)
+    users = X[user] if groups is None else groups_or_none(groups)
     return users, None if item is None else X[item]
 
 

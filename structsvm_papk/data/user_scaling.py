@@ -17,7 +17,7 @@ from scipy import sparse
 from structsvm_papk._types import Array
 from structsvm_papk.data import validation
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.data.rows import check_missing, one_list_or
+from structsvm_papk.data.rows import check_missing, groups_or_none
 from structsvm_papk.errors import InputError, check_choice, warn
 
 USER_SCALINGS = ("standardize", "rank", "minmax")
@@ -76,7 +76,7 @@ def completed_rows(X: Any, groups: Any, how: str | None, missing: str | None) ->
         raise InputError(
             f"{what} X inside each user's list: give groups=, the user of each row, or 'one_list'"
         )
-    users = one_list_or(groups)
+    users = groups_or_none(groups)
     codes = np.zeros(X.shape[0], dtype=np.int64)
     if users is not None:
         _, codes = validation.encode(validation.check_ids(users, X.shape[0]))

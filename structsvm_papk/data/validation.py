@@ -49,8 +49,10 @@ def refuse_masked(values: Any, name: str) -> None:
 
 def _was_changed(values, array):
     """Whether whole numbers became floats in the array, or numbers text."""
-    native: Any = {"f": (float, np.floating), "U": str, "S": bytes}.get(array.dtype.kind)
-    return native is not None and not all(issubclass(t, native) for t in set(map(type, values)))
+    expected: Any = {"f": (float, np.floating), "U": str, "S": bytes}.get(array.dtype.kind)
+    if expected is None:
+        return False
+    return not all(issubclass(kind, expected) for kind in set(map(type, values)))
 
 
 def as_vector(values: Any, name: str, n_rows: int) -> Array:
@@ -66,22 +68,25 @@ def as_vector(values: Any, name: str, n_rows: int) -> Array:
 def rows_of(mask: Array, groups: Any = None) -> str:
     """`row 3`, or `rows 3, 5, .. (12 rows)` for a message, with the users of the shown rows."""
     rows = np.flatnonzero(mask)
-    listed = ", ".join(map(str, rows[:_SHOWN]))
-    whose = ""
+    shown = rows[:_SHOWN]
+    listed = ", ".join(map(str, shown))
+    of_users = ""
     if groups is not None and np.shape(groups) == np.shape(mask):
-        users = dict.fromkeys(map(str, np.asarray(groups)[rows[:_SHOWN]].tolist()))
-        whose = f" of user{'s' if len(users) > 1 else ''} {', '.join(users)}"
+        users = dict.fromkeys(map(str, np.asarray(groups)[shown].tolist()))  # each once, in order
+        of_users = f" of user{'s' if len(users) > 1 else ''} {', '.join(users)}"
     if rows.size == 1:
-        return f"row {listed}{whose}"
+        return f"row {listed}{of_users}"
     more = ", .." if rows.size > _SHOWN else ""
-    return f"rows {listed}{more}{whose} ({rows.size} rows, from 0)"
+    return f"rows {listed}{more}{of_users} ({rows.size} rows, from 0)"
 
 
 def missing(values: Array) -> Array:
     """Mask of the values that are NaN, NaT, None or pandas' NA."""
     import pandas as pd
 
-    return np.zeros(values.shape, dtype=bool) if values.dtype.kind in "biuUS" else pd.isna(values)
+    if values.dtype.kind in "biuUS":  # which have no value for it
+        return np.zeros(values.shape, dtype=bool)
+    return pd.isna(values)
 
 
 # --- numbers ----------------------------------------------------------------------------------
@@ -91,15 +96,16 @@ def as_numbers(values: Array, name: str) -> Array:
     """Numbers and booleans, of their own type or as float64; missing objects are NaN."""
     if values.dtype.kind in "biuf":
         return values
-    if values.dtype.kind == "O":
-        gone = missing(values)
-        values = np.where(gone, np.nan, values) if gone.any() else values
-        other = next((t for t in set(map(type, values.flat)) if not is_number(t)), None)
-        shown = "text" if other in (str, bytes) else other and other.__name__
-    else:
-        shown = "text" if values.dtype.kind in "USTV" else str(values.dtype)
-    if shown is not None:
-        raise InputError(f"{name} must be numbers or booleans, not {shown}")
+    if values.dtype.kind != "O":
+        kind = "text" if values.dtype.kind in "USTV" else str(values.dtype)
+        raise InputError(f"{name} must be numbers or booleans, not {kind}")
+    is_missing = missing(values)
+    if is_missing.any():
+        values = np.where(is_missing, np.nan, values)
+    for other in set(map(type, values.flat)):
+        if not is_number(other):
+            kind = "text" if other in (str, bytes) else other.__name__
+            raise InputError(f"{name} must be numbers or booleans, not {kind}")
     try:
         return values.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
@@ -121,7 +127,7 @@ def check_scores(scores: Any, groups: Any = None, name: str = "scores") -> Array
     if bad.any():
         raise InputError(f"{name} contain NaN in {rows_of(bad, groups)}; give every row a score")
     if _may_round(values) and len(set(values.tolist())) > np.unique(doubles).size:
-        row = int(np.argmax([float(v) != v for v in values.tolist()]))
+        row = int(np.argmax([float(value) != value for value in values.tolist()]))
         raise InputError(
             f"{name} are more precise than double precision ({values[row]} in row {row}), and "
             "different ones would tie; give their ranks instead"
@@ -130,6 +136,7 @@ def check_scores(scores: Any, groups: Any = None, name: str = "scores") -> Array
 
 
 def _may_round(values):
+    """Whether values of this type, and of this size, may change as they become doubles."""
     if values.dtype.kind in "iu":
         return int(values.max()) > EXACT or int(values.min()) < -EXACT
     return values.dtype.kind == "O" or values.dtype.itemsize > 8
@@ -205,7 +212,9 @@ def relevant_from(values: Array, threshold: float | None, source: Any) -> float:
     if is_binary(values):
         return 0.5
     values = np.unique(values)
-    shown = ", ".join(f"{value:g}" for value in values[:6]) + (", ..." if values.size > 6 else "")
+    shown = ", ".join(f"{value:g}" for value in values[:6])
+    if values.size > 6:
+        shown += ", ..."
     raise InputError(
         f"{source}: labels are not 0/1 or -1/1 (found {shown}); say from which "
         "label on a row is relevant with --relevance-threshold (relevance_threshold= in Python)"
@@ -223,12 +232,13 @@ def check_ids(values: Any, n_rows: int, name: str = "groups") -> Array:
     ids = as_vector(values, name, n_rows)
     if ids.dtype.kind in "biuUS":
         return ids
-    gone = missing(ids)
-    if gone.any():
-        raise InputError(f"{name} is missing in {rows_of(gone)}; give every row its id")
+    is_missing = missing(ids)
+    if is_missing.any():
+        raise InputError(f"{name} is missing in {rows_of(is_missing)}; give every row its id")
     if ids.dtype.kind == "O":
         return _checked_objects(ids, name)
     if ids.dtype.kind == "f":
+        # floats of so many binary digits hold every whole number up to 2**digits
         digits = min(np.finfo(ids.dtype).nmant, 52) + 1
         _refuse_rounded(np.abs(ids) >= 2.0**digits, name, f"2**{digits}")
     return ids
@@ -237,12 +247,13 @@ def check_ids(values: Any, n_rows: int, name: str = "groups") -> Array:
 def _checked_objects(ids, name):
     types: set[Any] = set(map(type, ids))
     if len(set(map(_family, types))) > 1:
-        names = ", ".join(sorted(t.__name__ for t in types))
+        names = ", ".join(sorted(kind.__name__ for kind in types))
         raise InputError(f"{name} mix types that have no order: {names}; use one type")
     if not any(map(is_number, types)):
         return ids
-    if any(issubclass(t, float | np.floating) for t in types):
-        large = (isinstance(v, float | np.floating) and abs(float(v)) >= EXACT for v in ids)
+    floats = (float, np.floating)
+    if any(issubclass(kind, floats) for kind in types):
+        large = (isinstance(value, floats) and abs(float(value)) >= EXACT for value in ids)
         _refuse_rounded(np.fromiter(large, bool, ids.size), name, "2**53")
     return _fewest_bytes(ids)
 
@@ -261,6 +272,7 @@ def is_number(kind: type) -> bool:
 
 
 def _family(kind):
+    """What ids of a type can be compared with: numbers, text, or else their own type only."""
     if issubclass(kind, str):
         return "text"
     return "number" if is_number(kind) else kind.__name__
@@ -275,12 +287,16 @@ def _family_of(ids):
     kind = ids.dtype.kind
     if kind == "O":
         return _family(type(ids[0]))
-    return {"U": "text", "T": "text", "S": "bytes"}.get(kind, "number" if kind in "biuf" else kind)
+    if kind in "UT":
+        return "text"
+    if kind == "S":
+        return "bytes"
+    return "number" if kind in "biuf" else kind
 
 
 def joined(*columns: Array) -> Array:
     """Checked ids of several tables as one array that holds each of them exactly."""
-    columns = tuple(column for column in columns if column.size) or columns
+    columns = tuple(column for column in columns if column.size) or columns  # the empty ones go
     if len({column.dtype for column in columns}) == 1 or _family_of(columns[0]) != "number":
         return np.concatenate(columns)
     return _fewest_bytes(np.concatenate([column.astype(object) for column in columns]))

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array
 from structsvm_papk.data import validation as _validation
-from structsvm_papk.data.rows import one_list_or
+from structsvm_papk.data.rows import groups_or_none
 from structsvm_papk.data.validation import as_array, check_ids, encode, missing, rows_of
 from structsvm_papk.errors import InputError, as_floats, check_choice, check_number
 from structsvm_papk.metrics import _kernels
@@ -154,7 +154,7 @@ def group_rows(
     groups: ArrayLike | None, indptr: ArrayLike | None, n_rows: int
 ) -> tuple[Array, Array, Array | None]:
     """Sorted unique users, their row bounds, and the user of each row (None: rows are sorted)."""
-    groups = one_list_or(groups)
+    groups = groups_or_none(groups)
     if groups is not None and indptr is not None:
         raise InputError("give either groups or indptr, not both")
     if indptr is not None:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from structsvm_papk._html import html_table
 from structsvm_papk._types import Array
-from structsvm_papk.data.rows import required
+from structsvm_papk.data.rows import required_groups
 from structsvm_papk.errors import InputError, by_keyword, warn
 from structsvm_papk.metrics import _kernels, conventions, definitions
 from structsvm_papk.metrics import ranked_lists as lists
@@ -491,7 +491,7 @@ def mean_score(
     InputError
         No groups, as when scikit-learn does not pass them on, or arguments that `evaluate` refuses.
     """
-    groups = required(groups, scorer=True)
+    groups = required_groups(groups, scorer=True)
     return evaluate([metric], y_score, y_true, groups, **options).mean(metric)
 
 

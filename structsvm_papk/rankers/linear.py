@@ -21,7 +21,7 @@ from structsvm_papk.data.rows import (
     check_missing,
     finite_matrix,
     readable,
-    required,
+    required_groups,
 )
 from structsvm_papk.data.tables import remark_of_frame
 from structsvm_papk.data.user_scaling import completed_rows
@@ -313,7 +313,7 @@ class LinearRanker(BaseEstimator):
         if groups is not None and qid is not None:
             raise InputError("give groups or qid, not both: they are two names of the same thing")
         groups = groups if qid is None else qid
-        return required(ONE_LIST if groups is None and self.one_list else groups)
+        return required_groups(ONE_LIST if groups is None and self.one_list else groups)
 
     def _find_classes(self, y: Array) -> Array:
         if self.relevance_threshold is not None:
