@@ -21,7 +21,7 @@ from structsvm_papk.margins.proofs import (
     fractions,
 )
 from structsvm_papk.margins.separation import Separator
-from structsvm_papk.margins.subsets import NUMERICAL_ZERO, SubsetSearch
+from structsvm_papk.margins.subsets import NUMERICAL_ZERO, Outcome, SubsetSearch
 
 CONDITIONS = ("weak", "beta", "moderate", "strong")
 
@@ -283,7 +283,11 @@ def find_in_data(
 ) -> Existence:
     """`find_scorer` for `RankingData` whose users all have a positive and k negatives."""
     question = _Question(data, int(k), condition, time_limit, largest_margin)
-    return {"weak": question.weak, "moderate": question.moderate}.get(condition, question.convex)()
+    if condition == "weak":
+        return question.weak()
+    if condition == "moderate":
+        return question.moderate()
+    return question.convex()
 
 
 class _Question:
@@ -297,24 +301,31 @@ class _Question:
         self.largest_margin = largest_margin
         self.start = time.monotonic()
         self.deadline = self._after(1.0)
+        self._ones = np.ones(data.n_users, dtype=int)
 
     def _after(self, share):
         """When a share of the time is over."""
         return self.start + share * self.time_limit
 
     def convex(self):
-        beta = np.minimum(self.data.n_pos, self.k)
-        found = self._separated(np.ones_like(beta) if self.condition == "strong" else beta)
-        bound = found.proof.bound(self.data) if found.proof else np.inf
-        return self._result(found.answer, found.w, bound, found.proof)
+        """Strong and beta: the margin is a concave function of w."""
+        n_lowest = np.minimum(self.data.n_pos, self.k)
+        if self.condition == "strong":
+            n_lowest = self._ones
+        separation = self._separated(
+            n_lowest, deadline=self.deadline, largest_margin=self.largest_margin
+        )
+        bound = separation.proof.bound(self.data) if separation.proof else np.inf
+        return self._result(separation.answer, separation.w, bound, separation.proof)
 
     def moderate(self):
+        """The strong direction will do; where it is affordable, the whole question is asked."""
         search = SubsetSearch(self.data, self.k, self.deadline)
         w = self._strong_direction()
         proof = None
         answer = "yes" if w is not None else "undecided"
         if w is None or search.is_small:
-            answer, w, proof = search.moderate()
+            answer, w, proof, _ = search.moderate()
         bound = 0.0 if answer == "no" else np.inf
         if answer == "yes" and self.largest_margin and search.is_small:
             better, bound = search.largest_margin("moderate", self.deadline)
@@ -324,38 +335,40 @@ class _Question:
     def weak(self):
         """Integer programme first when the largest margin is wanted, else the cheap questions."""
         search = SubsetSearch(self.data, self.k, self.deadline)
-        found = None
+        outcome = Outcome("undecided")
         bound = np.inf
         if not search.is_small:
-            found = self._strong_direction()
+            outcome = _yes_if_found(self._strong_direction())
         elif not self.largest_margin:
-            answer, w, _ = search.moderate()
-            found = w if answer == "yes" else search.weak_conflicts(self._after(0.4))
-        if found is None and search.is_small:
+            outcome = search.moderate()  # a yes to moderate is one to weak
+            if outcome.answer != "yes":
+                outcome = search.weak_conflicts(self._after(0.4))
+        if outcome.answer == "undecided" and search.is_small:
             w, bound = search.largest_margin("weak", self._after(0.7))
-            found = self._better(None, w)
+            outcome = _yes_if_found(self._better(None, w))
             bound = max(0.0, bound)
-        found = search.weak_conflicts(self.deadline) if found is None else found
-        if isinstance(found, SubsetProof):
-            return self._result("no", None, 0.0, found)
-        if isinstance(found, np.ndarray) and found.dtype == bool:  # positives that can be lifted
-            ones = np.ones(self.data.n_users, dtype=int)
-            found = self._separated(ones, found, largest_margin=False).w
-        if found is not None:
-            return self._result("yes", found, bound)
+        if outcome.answer == "undecided":
+            outcome = search.weak_conflicts(self.deadline)
+        if outcome.answer == "no":
+            return self._result("no", None, 0.0, outcome.proof)
+        w = outcome.w
+        if outcome.choice is not None:
+            w = self._separated(
+                self._ones, outcome.choice, deadline=self.deadline, largest_margin=False
+            ).w
+        if w is not None:
+            return self._result("yes", w, bound)
         if bound <= NUMERICAL_ZERO:
             note = f"numerical, by the integer solver: no w with |w_j| <= 1 exceeds {bound:.1e}"
             return self._result("no", None, bound, note=note)
         return self._result("undecided", None, bound, note="time limit reached")
 
-    def _separated(self, n_lowest, chosen=None, deadline=None, largest_margin=None):
-        separator = Separator(self.data, n_lowest, chosen, deadline or self.deadline)
-        return separator.solve(self.largest_margin if largest_margin is None else largest_margin)
+    def _separated(self, n_lowest, chosen=None, *, deadline, largest_margin):
+        return Separator(self.data, n_lowest, chosen, deadline).solve(largest_margin)
 
     def _strong_direction(self):
         """A w with the strong margin, which realises every condition; None: not found soon."""
-        ones = np.ones(self.data.n_users, dtype=int)
-        return self._separated(ones, None, self._after(0.5), False).w
+        return self._separated(self._ones, deadline=self._after(0.5), largest_margin=False).w
 
     def _better(self, w, candidate):
         """The one of two directions with the larger exact normalised margin; None if neither."""
@@ -365,7 +378,9 @@ class _Question:
             if direction is None or not any(direction):
                 continue
             margins = exact_margins(self.data, direction, self.k, self.condition)
-            margin = 0 if None in margins else min(margins) / max(map(abs, fractions(direction)))
+            if None in margins:
+                continue
+            margin = min(margins) / max(abs(weight) for weight in fractions(direction))
             if margin > best_margin:
                 best = direction
                 best_margin = margin
@@ -381,11 +396,28 @@ class _Question:
             rounded = np.array([float(v) for v in w])
             size = np.linalg.norm(rounded) if norm == "l2" else np.abs(rounded).max()
             exact = min(exact_margins(self.data, w, self.k, self.condition))
-            margin = float(exact) / float(size) * (1 - 1e-15)
+            margin = float(exact) / float(size) * (1 - 1e-15)  # no more than the exact one
             direction = rounded / size
             exact_w = tuple(fractions(w))
         is_exact = answer == "yes" or (answer == "no" and proof is not None)
-        note = "" if is_exact else note
-        seconds = time.monotonic() - self.start
-        found = self.condition, self.k, answer, direction, margin, max(float(bound), margin), norm
-        return Existence(*found, is_exact, proof, exact_w, seconds, note)
+        return Existence(
+            condition=self.condition,
+            k=self.k,
+            answer=answer,
+            w=direction,
+            margin=margin,
+            margin_bound=max(float(bound), margin),
+            norm=norm,
+            exact=is_exact,
+            proof=proof,
+            w_exact=exact_w,
+            seconds=time.monotonic() - self.start,
+            note="" if is_exact else note,
+        )
+
+
+def _yes_if_found(w):
+    """What a direction says, or that there is none yet."""
+    if w is None:
+        return Outcome("undecided")
+    return Outcome("yes", w)

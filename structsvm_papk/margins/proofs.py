@@ -182,30 +182,37 @@ class HullProof:
 
     def is_valid(self, data, chosen=None):
         """Whether the weights satisfy their constraints on this data, checked exactly."""
-        known = ~data.labels | (True if chosen is None else chosen)  # other positives are left out
-        positive = dict(zip(data.rows[known].tolist(), data.labels[known].tolist(), strict=True))
-        user = of_rows(data, None)[2]
-        sums = []
-        for side, weights in ((True, self.pos_weights), (False, self.neg_weights)):
-            sums.append([Fraction(0)] * data.n_users)
+        usable = np.ones(data.rows.size, dtype=bool)
+        if chosen is not None:  # other positives are left out
+            usable = ~data.labels | chosen
+        label = dict(zip(data.rows[usable].tolist(), data.labels[usable].tolist(), strict=True))
+        user = user_of_rows(data)
+        pos_sums = [Fraction(0)] * data.n_users
+        neg_sums = [Fraction(0)] * data.n_users
+        sides = ((True, self.pos_weights, pos_sums), (False, self.neg_weights, neg_sums))
+        for is_positive, weights, sums in sides:
             for row, weight in weights.items():
-                if weight < 0 or positive.get(row) is not side:
+                if weight < 0 or label.get(row) is not is_positive:
                     return False
-                sums[-1][user[row]] += weight
+                sums[user[row]] += weight
         capped = all(
-            weight * self.n_lowest[user[row]] <= sums[0][user[row]]
+            weight * self.n_lowest[user[row]] <= pos_sums[user[row]]
             for row, weight in self.pos_weights.items()
         )
-        return capped and sums[0] == sums[1] and sum(sums[0]) == 1
+        return capped and pos_sums == neg_sums and sum(pos_sums) == 1
 
     def bound(self, data):
         """Upper bound on f over the unit ball; 0.0 only when v is zero."""
         square = sum(x * x for x in self.vector(data))
-        return np.nextafter(_root(square) * (1 + 1e-15), np.inf) if square else 0.0
+        if not square:
+            return 0.0
+        # up by more than the root is rounded, and where that is below the smallest float
+        return np.nextafter(_root(square) * (1 + 1e-15), np.inf)
 
 
 def _root(value):
     """Square root of a Fraction that may be far below the range of floats."""
+    # 4^shift brings the value to size one, 2^-shift takes it back from the root, both exactly
     shift = max(0, (value.denominator.bit_length() - value.numerator.bit_length()) // 2)
     return float(value * 4**shift) ** 0.5 * 0.5**shift
 
@@ -225,7 +232,7 @@ class SubsetProof:
         """Check every conflict exactly, then that no choice of positives avoids all of them."""
         proven = [p for p in self.conflicts if p.is_valid(data) and not any(p.vector(data))]
         sets = [frozenset(p.pos_weights) for p in proven]
-        return no_choice_avoids(sets, *of_rows(data, self.needed))
+        return no_choice_avoids(sets, positives_of_users(data), self.needed, user_of_rows(data))
 
 
 @dataclass(frozen=True)
@@ -243,16 +250,23 @@ class CommonProof:
         if not self.identity.is_valid(data) or any(self.identity.vector(data)):
             return False
         stuck = {row for row, weight in self.identity.pos_weights.items() if weight > 0}
-        groups = of_rows(data, self.needed)[0]
-        return any(len(set(g) - stuck) < n for g, n in zip(groups, self.needed, strict=True))
+        return any(
+            len(set(positives) - stuck) < n
+            for positives, n in zip(positives_of_users(data), self.needed, strict=True)
+        )
 
 
-def of_rows(data, needed):
-    """The rows of X that are positives, user by user; `needed`; the user of each row."""
-    starts = zip(data.indptr[:-1], data.n_pos, strict=True)
-    groups = [data.rows[start : start + n].tolist() for start, n in starts]
-    user = dict(zip(data.rows.tolist(), data.user_of_position.tolist(), strict=True))
-    return groups, needed, user
+def positives_of_users(data):
+    """The rows of X that are positives, user by user."""
+    return [
+        data.rows[start : start + n].tolist()
+        for start, n in zip(data.indptr[:-1], data.n_pos, strict=True)
+    ]
+
+
+def user_of_rows(data):
+    """The user of each row of X, by its number."""
+    return dict(zip(data.rows.tolist(), data.user_of_position.tolist(), strict=True))
 
 
 def no_choice_avoids(sets, groups, needed, group_of, deadline=np.inf):
@@ -262,10 +276,12 @@ def no_choice_avoids(sets, groups, needed, group_of, deadline=np.inf):
 
     Raises TimeoutError: after the deadline.
     """
-    spare = [len(g) - n for g, n in zip(groups, needed, strict=True)]
+    # how many elements of each group may go
+    spare = [len(group) - n for group, n in zip(groups, needed, strict=True)]
     ordered = sorted(set(sets), key=len)
 
-    def dead(kept, removed, spare):
+    def none_avoids(kept, removed, spare):
+        """The same of the choices with the elements that are kept, without those removed."""
         if time.monotonic() > deadline:
             raise TimeoutError
         complete = next((s for s in ordered if not s & removed), None)
@@ -278,23 +294,23 @@ def no_choice_avoids(sets, groups, needed, group_of, deadline=np.inf):
             if spare[group] > 0:
                 fewer = list(spare)
                 fewer[group] -= 1
-                if not dead(kept, removed | {element}, fewer):
+                if not none_avoids(kept, removed | {element}, fewer):
                     return False
-            kept = kept | {element}
+            kept = kept | {element}  # the choices without it are done
         return True
 
-    return dead(frozenset(), frozenset(), spare)
+    return none_avoids(frozenset(), frozenset(), spare)
 
 
 def _disjoint_excess(sets, removed, kept, spare, group_of):
-    """More disjoint complete sets than elements that may still go."""
+    """Whether more complete sets are disjoint than elements may still go: each has to lose one."""
     used = set()
-    count = 0
-    for s in sets:
-        free = s - kept
-        if not s & removed and not free & used:
+    n_disjoint = 0
+    for conflict in sets:
+        free = conflict - kept
+        if not conflict & removed and not free & used:
             if not free:
                 return True
             used |= free
-            count += 1
-    return count > sum(spare)
+            n_disjoint += 1
+    return n_disjoint > sum(spare)

@@ -16,11 +16,13 @@ Users and their rows enter the programmes only when the current solution violate
 import time
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import chain, pairwise
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from scipy import optimize, sparse
 
+from structsvm_papk._types import Array
 from structsvm_papk.margins.proofs import (
     ExactLists,
     HullProof,
@@ -43,9 +45,32 @@ class Separation:
     """A w with ``f(w) = margin`` exactly, or a proof that bounds f above (with v = 0: by 0)."""
 
     answer: str
-    w: np.ndarray | None
-    margin: Fraction
-    proof: HullProof | None
+    w: np.ndarray | None = None
+    margin: Fraction = Fraction(0)
+    proof: HullProof | None = None
+
+
+class Multipliers(NamedTuple):
+    """A model and the multipliers of its rows, of which lambda, mu and s_u are made; or None."""
+
+    model: "_Model"
+    values: Array | None
+
+
+class _Optimum(NamedTuple):
+    """An optimum of the linear programme."""
+
+    w: Array
+    margin: float
+    multipliers: Multipliers
+
+
+class _Weights(NamedTuple):
+    """Multipliers by what they belong to: lambda, mu, and s_u of all users."""
+
+    pos: Array
+    neg: Array
+    shares: Array
 
 
 class Separator:
@@ -57,8 +82,9 @@ class Separator:
         self.deadline = deadline
         self.chosen = chosen
         usable = data.labels if chosen is None else data.labels & chosen
-        self._pos = [np.flatnonzero(usable[a:b]) + a for a, b in pairwise(data.indptr)]
-        self._neg = [np.flatnonzero(~data.labels[a:b]) + a for a, b in pairwise(data.indptr)]
+        # list positions of each user
+        self._pos = _positions_of_users(usable, data.indptr)
+        self._neg = _positions_of_users(~data.labels, data.indptr)
         self._user = data.user_of_position
         self.scale = _column_scale(data.X)
         self._in_work = np.zeros(len(data.rows), dtype=bool)
@@ -67,19 +93,23 @@ class Separator:
     def solve(self, largest_margin=True):
         """Decide; with `largest_margin`, go on to the largest margin over the l2 ball."""
         for _ in range(MAX_ROUNDS):
-            in_time = time.monotonic() <= self.deadline
-            w, margin, duals = self._linear_programme() if in_time else (None, None, None)
-            if w is None:
-                return Separation("undecided", None, Fraction(0), None)
-            if margin <= 1e-9:
-                return self._infeasible(duals)
-            if not self._grow(w):
+            optimum = None
+            if time.monotonic() <= self.deadline:
+                optimum = self._linear_programme()
+            if optimum is None:
+                return Separation("undecided")
+            if optimum.margin <= 1e-9:
+                return self._infeasible(optimum.multipliers)
+            if not self._grow(optimum.w):
                 break
-        exact = self.exact_margin(w)
+        proof = self._rounded_proof(optimum.multipliers)
+        exact = self.exact_margin(optimum.w)
         if exact <= 0:
-            return Separation("undecided", None, Fraction(0), self._rounded_proof(duals))
-        found = Separation("yes", w, exact, self._rounded_proof(duals))
-        return self._quadratic(found) if largest_margin else found
+            return Separation("undecided", proof=proof)
+        separation = Separation("yes", optimum.w, exact, proof)
+        if not largest_margin:
+            return separation
+        return self._quadratic(separation)
 
     def _linear_programme(self):
         """``max m`` over the working set, ``|w_j| <= 1`` in scaled features."""
@@ -88,8 +118,12 @@ class Separator:
         cost[model.margin] = -1.0
         x, duals = linear_programme(cost, model.matrix, model.bounds, self.deadline)
         if x is None:
-            return None, None, None
-        return x[: self.data.n_features] * self.scale, x[model.margin], (model, duals)
+            return None
+        return _Optimum(
+            w=x[: self.data.n_features] * self.scale,
+            margin=x[model.margin],
+            multipliers=Multipliers(model, duals),
+        )
 
     def _model(self):
         return _Model(self, np.flatnonzero(self._in_work))
@@ -102,14 +136,16 @@ class Separator:
     def _grow(self, w):
         """Add extreme rows of the users that w violates most; False when there are none."""
         scores = self.data.scores(w)
-        level = np.inf
+        level = np.inf  # the margin by the rows in work: none is violated that has as much
         margins = []
         for pos, neg, r in zip(self._pos, self._neg, self.n_lowest, strict=True):
             margins.append(_margin(scores[pos], scores[neg], r))
-            known = pos[self._in_work[pos]], neg[self._in_work[neg]]
-            if len(known[0]):
-                level = min(level, _margin(scores[known[0]], scores[known[1]], r))
-        level -= 1e-10 * (1 + abs(level)) if np.isfinite(level) else 0.0
+            pos_in_work = pos[self._in_work[pos]]
+            neg_in_work = neg[self._in_work[neg]]
+            if len(pos_in_work):
+                level = min(level, _margin(scores[pos_in_work], scores[neg_in_work], r))
+        if np.isfinite(level):
+            level -= 1e-10 * (1 + abs(level))
         before = self._in_work.sum()
         for u in np.argsort(margins)[:USERS]:
             if margins[u] < level:
@@ -119,25 +155,26 @@ class Separator:
                 self._in_work[neg[_lowest(-scores[neg], ROWS)]] = True
         return self._in_work.sum() > before
 
-    def _quadratic(self, found):
+    def _quadratic(self, separation):
         """``min |w|^2/2`` with margin 1 on the working set: the largest margin over the l2 ball.
 
         In units of the heaviest column first, then of the best w: columns may be far apart.
         """
-        best = self._rounds(found, float(found.margin), self.scale.min())
-        target = found.margin
-        return self._rounds(best, float(target), float(target) / normalised(best.margin, best.w))
+        target = float(separation.margin)
+        best = self._rounds(separation, target, self.scale.min())
+        return self._rounds(best, target, target / normalised(best.margin, best.w))
 
     def _rounds(self, best, target, unit):
         for _ in range(MAX_ROUNDS):
             if time.monotonic() > self.deadline:
                 return best
-            w, duals = self._quadratic_programme(target, unit)
+            w, multipliers = self._quadratic_programme(target, unit)
             if w is None:
                 return best
             exact = self.exact_margin(w)
             if exact > 0 and normalised(exact, w) >= normalised(best.margin, best.w):
-                best = Separation("yes", w, exact, self._rounded_proof(duals) or best.proof)
+                proof = self._rounded_proof(multipliers) or best.proof
+                best = Separation("yes", w, exact, proof)
             if not self._grow(w):
                 return best
         return best
@@ -152,8 +189,10 @@ class Separator:
         slack = np.arange(model.slack_start, model.n_variables)
         rules = [rows, x[model.margin] == target]
         closed = model.bounds[slack, 1] == 0
-        rules += [] if closed.all() else [x[slack[~closed]] >= 0]
-        rules += [x[slack[closed]] == 0] if closed.any() else []
+        if not closed.all():
+            rules.append(x[slack[~closed]] >= 0)
+        if closed.any():
+            rules.append(x[slack[closed]] == 0)
         problem = cp.Problem(cp.Minimize(cp.sum_squares(w) / 2), rules)
         try:
             problem.solve(solver=cp.CLARABEL, time_limit=seconds_to(self.deadline))
@@ -161,45 +200,49 @@ class Separator:
             return None, None
         if problem.status not in ("optimal", "optimal_inaccurate"):
             return None, None
-        return x.value[: self.data.n_features] * self.scale, (model, rows.dual_value)
+        w = x.value[: self.data.n_features] * self.scale
+        return w, Multipliers(model, rows.dual_value)
 
     def exact_margin(self, w):
         """``f(w)``, exactly."""
         lists = ExactLists(self.data, w)
         users = zip(self._pos, self._neg, self.n_lowest.tolist(), strict=True)
-        return min(lists.margin(*user) for user in users)
+        return min(lists.margin(pos, neg, r) for pos, neg, r in users)
 
-    def _infeasible(self, duals):
+    def _infeasible(self, multipliers):
         """Turn the programme's dual into an exact proof that no w separates."""
-        proof = self.exact_proof(*duals) or self.exact_proof(*self._interior_weights())
+        proof = self.exact_proof(multipliers)
+        if proof is None:
+            proof = self.exact_proof(self._interior_multipliers())
         if proof is not None and not any(proof.vector(self.data)):
-            return Separation("no", None, Fraction(0), proof)
-        return Separation("undecided", None, Fraction(0), self._rounded_proof(duals))
+            return Separation("no", proof=proof)
+        return Separation("undecided", proof=self._rounded_proof(multipliers))
 
-    def exact_proof(self, model, duals):
+    def exact_proof(self, multipliers):
         """Weights with v = 0 exactly, near the float ones; None when that fails.
 
         Unknowns: the free lambda_i, the mu_j and ``c_u = s_u/r_u``; weights at their cap are c_u.
         """
-        if duals is None:
+        if multipliers is None or multipliers.values is None:
             return None
         # 1. the users and rows whose weights are more than rounding of the float ones
-        *sides, shares = model.split(duals)
-        counted = shares > 1e-9 * shares.max(initial=0.0)
-        users = np.flatnonzero(counted)
+        model = multipliers.model
+        pos, neg, shares = model.split(multipliers.values)
+        has_share = shares > 1e-9 * shares.max(initial=0.0)
+        users = np.flatnonzero(has_share)
         if not len(users) or self.data.n_features + 2 * len(users) > LARGEST_SYSTEM:
             return None
         rows = np.concatenate([model.pos, model.neg])
-        weights = np.concatenate(sides)
-        live = (weights > 1e-10 * shares.max()) & counted[self._user[rows]]
-        rows = rows[live]
-        weights = weights[live]
+        weights = np.concatenate([pos, neg])
+        is_used = (weights > 1e-10 * shares.max()) & has_share[self._user[rows]]
+        rows = rows[is_used]
+        weights = weights[is_used]
         # 2. which positives are at their cap: an unknown fewer each, and an inequality that holds
         is_pos = self.data.labels[rows]
         r = self.n_lowest
-        cap = shares / self.n_lowest
+        cap = shares / r
         user = self._user[rows]
-        place = np.searchsorted(users, self._user[rows])
+        place = np.searchsorted(users, user)
         at_cap = is_pos & (r[user] > 1) & (weights > cap[user] * (1 - 1e-7))
         # 3. an exact solution near the float one, which may break inequalities: `is_valid` looks
         columns = self._proof_columns(rows, at_cap, place, r[users])
@@ -212,11 +255,12 @@ class Separator:
         n_free = len(x) - len(users)
         exact[~at_cap] = x[:n_free]
         exact[at_cap] = [x[n_free + p] for p in place[at_cap]]
-        pos, neg = (
-            dict(zip(self.data.rows[rows[side]].tolist(), exact[side], strict=True))
-            for side in (is_pos, ~is_pos)
+        row_of_X = self.data.rows[rows]
+        proof = HullProof(
+            pos_weights=dict(zip(row_of_X[is_pos].tolist(), exact[is_pos], strict=True)),
+            neg_weights=dict(zip(row_of_X[~is_pos].tolist(), exact[~is_pos], strict=True)),
+            n_lowest=tuple(self.n_lowest.tolist()),
         )
-        proof = HullProof(pos, neg, tuple(int(r) for r in self.n_lowest))
         return proof if proof.is_valid(self.data, self.chosen) else None
 
     def _proof_columns(self, rows, at_cap, place, r):
@@ -227,55 +271,67 @@ class Separator:
         is_pos = self.data.labels[rows]
         d = self.data.n_features
         n_users = len(r)
-        of_rows, of_caps = (np.zeros((n, d + 2 * n_users + 1)) for n in (len(rows), n_users))
+        n_equations = d + 2 * n_users + 1
         values = dense_rows(self.data.X, self.data.rows[rows]) * self.scale
+        of_rows = np.zeros((len(rows), n_equations))
         of_rows[:, :d] = np.where(is_pos, 1.0, -1.0)[:, None] * values
         of_rows[np.arange(len(rows)), d + place + n_users * ~is_pos] = 1.0
-        each = np.arange(n_users)
-        of_caps[each, d + each] = of_caps[each, d + n_users + each] = -r
+        # c_u stands for s_u = r_u c_u
+        users = np.arange(n_users)
+        of_caps = np.zeros((n_users, n_equations))
+        of_caps[users, d + users] = -r
+        of_caps[users, d + n_users + users] = -r
         of_caps[:, -1] = r
-        columns, caps = ([fractions(row) for row in part] for part in (of_rows, of_caps))
+        columns = [fractions(row) for row in of_rows]
+        caps = [fractions(row) for row in of_caps]
+        # the weight of a row at its cap is c_u as well
         for i in np.flatnonzero(at_cap):
             caps[place[i]] = [a + b for a, b in zip(caps[place[i]], columns[i], strict=True)]
         return [columns[i] for i in np.flatnonzero(~at_cap)] + caps
 
-    def _rounded_proof(self, duals):
+    def _rounded_proof(self, multipliers):
         """Make float weights satisfy their constraints exactly; v is then small, not zero."""
-        if duals is None or duals[1] is None:
+        if multipliers.values is None:
             return None
-        model, values = duals
-        weights_pos, weights_neg, _ = model.split(values)
+        model = multipliers.model
+        weights_pos, weights_neg, _ = model.split(multipliers.values)
         total = weights_neg.sum()
         if not total > 0:
             return None
         pos = {}
         neg = {}
         norm = Fraction(0)
-        live = weights_neg > 1e-13 * total
-        for u in np.unique(self._user[model.neg[live]]):
-            given = np.flatnonzero(live & (self._user[model.neg] == u))
-            mine = np.flatnonzero(self._user[model.pos] == u)
-            exact = fractions(weights_neg[given])
-            filled = fill_to_share(weights_pos[mine], sum(exact), int(self.n_lowest[u]))
-            if filled is None:
+        is_used = weights_neg > 1e-13 * total
+        for u in np.unique(self._user[model.neg[is_used]]):
+            # the negatives keep their weights, which say the user's share; the positives follow
+            of_neg = np.flatnonzero(is_used & (self._user[model.neg] == u))
+            of_pos = np.flatnonzero(self._user[model.pos] == u)
+            exact_neg = fractions(weights_neg[of_neg])
+            share = sum(exact_neg)
+            exact_pos = fill_to_share(weights_pos[of_pos], share, int(self.n_lowest[u]))
+            if exact_pos is None:
                 return None
-            pos |= zip(self.data.rows[model.pos[mine]].tolist(), filled, strict=True)
-            neg |= zip(self.data.rows[model.neg[given]].tolist(), exact, strict=True)
-            norm += sum(exact)
-        pos, neg = ({row: v / norm for row, v in side.items() if v} for side in (pos, neg))
-        return HullProof(pos, neg, tuple(int(r) for r in self.n_lowest))
+            pos |= zip(self.data.rows[model.pos[of_pos]].tolist(), exact_pos, strict=True)
+            neg |= zip(self.data.rows[model.neg[of_neg]].tolist(), exact_neg, strict=True)
+            norm += share
+        return HullProof(
+            pos_weights={row: weight / norm for row, weight in pos.items() if weight},
+            neg_weights={row: weight / norm for row, weight in neg.items() if weight},
+            n_lowest=tuple(self.n_lowest.tolist()),
+        )
 
-    def _interior_weights(self):
+    def _interior_multipliers(self):
         """Weights far from their bounds: a second chance when a vertex is too degenerate."""
-        extra = np.random.default_rng(0)
+        rng = np.random.default_rng(0)
         size = 4 * self.data.n_features
-        for rows in chain(*zip(self._pos, self._neg, strict=True)):
-            if self._in_work[rows].any():
-                self._in_work[extra.permutation(rows)[:size]] = True
+        for pos, neg in zip(self._pos, self._neg, strict=True):
+            for positions in (pos, neg):
+                if self._in_work[positions].any():
+                    self._in_work[rng.permutation(positions)[:size]] = True
         if self._in_work.sum() > LARGEST_SECOND_CHANCE:
-            return None, None
+            return None
         model = self._model()
-        return model, model.interior_weights()
+        return Multipliers(model, model.interior_weights())
 
 
 class _Model:
@@ -288,26 +344,23 @@ class _Model:
     def __init__(self, separator, positions):
         data = separator.data
         self._users, user = np.unique(data.user_of_position[positions], return_inverse=True)
-        self._all_users = data.n_users
+        self._n_all_users = data.n_users
         self.n_lowest = separator.n_lowest[self._users]
         is_pos = data.labels[positions]
         self.pos = positions[is_pos]
         self.neg = positions[~is_pos]
-        self.x_pos, self.x_neg = (
-            dense_rows(data.X, data.rows[at]) * separator.scale for at in (self.pos, self.neg)
-        )
+        self.x_pos = dense_rows(data.X, data.rows[self.pos]) * separator.scale
+        self.x_neg = dense_rows(data.X, data.rows[self.neg]) * separator.scale
+        n_features = data.n_features
         n_users = len(self._users)
         n_pos = len(self.pos)
-        self.margin = n_features = data.n_features
+        self._n_users = n_users
+        self._n_pos = n_pos
+        self.margin = n_features  # m stands behind w
         self.slack_start = n_features + 1 + 2 * n_users
         self.n_variables = self.slack_start + n_pos
-
-        def of_users(user):
-            entries = np.ones(user.size), (np.arange(user.size), user)
-            return sparse.csr_array(entries, (user.size, n_users))
-
-        self.pick_pos = of_users(user[is_pos])
-        self.pick_neg = of_users(user[~is_pos])
+        self.pick_pos = _indicators(user[is_pos], n_users)
+        self.pick_neg = _indicators(user[~is_pos], n_users)
         spread = sparse.csr_array((1.0 / self.n_lowest)[:, None] * self.pick_pos.T)
         eye = sparse.eye_array(n_users)
         slack = -sparse.eye_array(n_pos)
@@ -319,9 +372,9 @@ class _Model:
             ],
             format="csr",
         )
-        self._sizes = n_pos, n_users
         ones = np.ones(n_features)
         free = np.full(2 * n_users, np.inf)
+        # with r = 1 the lowest score itself counts: slack only where r is more
         most = np.where(self.n_lowest[user[is_pos]] == 1, 0.0, np.inf)
         low = [-ones, [0.0], -free, np.zeros(n_pos)]
         high = [ones, [np.inf], free, most]
@@ -329,30 +382,48 @@ class _Model:
 
     def split(self, duals):
         """Weights of the positives, of the negatives, and shares of the users, clipped at zero."""
-        n_pos, n_users = self._sizes
         duals = np.maximum(duals, 0.0)
-        shares = np.zeros(self._all_users)
-        shares[self._users] = duals[n_pos : n_pos + n_users]
-        return duals[:n_pos], duals[n_pos + n_users :], shares
+        pos, of_users, neg = np.split(duals, [self._n_pos, self._n_pos + self._n_users])
+        shares = np.zeros(self._n_all_users)
+        shares[self._users] = of_users
+        return _Weights(pos=pos, neg=neg, shares=shares)
 
     def interior_weights(self):
-        """Weights with v = 0 as far from their bounds as can be; None on failure."""
+        """Weights with v = 0 as far from their bounds as can be; None on failure.
+
+        Variables: the multipliers, and their distance from the bounds, which is made large.
+        """
         matrix = self.matrix.toarray()
-        (n_pos, n_users) = self._sizes
-        equal = matrix[:, : self.slack_start].T
+        n_rows = len(matrix)
+        of_users = np.s_[self._n_pos : self._n_pos + self._n_users]
+        # the columns of w, m, t and z make equations: v = 0, shares add to 1, sums equal shares
+        equations = matrix[:, : self.slack_start].T
+        target = np.eye(len(equations))[self.margin]
+        # columns of slack make lambda_i <= s_u/r; with r = 1 the sums imply it, without room
         caps = -matrix[:, self.slack_start :].T
-        floors = -np.delete(np.eye(len(matrix)), np.s_[n_pos : n_pos + n_users], axis=0)
-        several = caps.sum(axis=1, keepdims=True) > 0
-        most = np.block([[caps, several], [floors, np.ones((len(floors), 1))]])
+        has_room = caps.sum(axis=1, keepdims=True) > 0
+        floors = -np.delete(np.eye(n_rows), of_users, axis=0)
+        limits = np.block([[caps, has_room], [floors, np.ones((len(floors), 1))]])
         x = optimize.linprog(
-            -np.eye(len(matrix) + 1)[-1],
-            A_ub=most,
-            b_ub=np.zeros(len(most)),
-            A_eq=np.pad(equal, ((0, 0), (0, 1))),
-            b_eq=np.eye(len(equal))[self.margin],
+            -np.eye(n_rows + 1)[-1],
+            A_ub=limits,
+            b_ub=np.zeros(len(limits)),
+            A_eq=np.pad(equations, ((0, 0), (0, 1))),
+            b_eq=target,
             method="highs-ipm",
         ).x
         return None if x is None else x[:-1]
+
+
+def _positions_of_users(mask, indptr):
+    """Where the mask is True, user by user."""
+    return [np.flatnonzero(mask[a:b]) + a for a, b in pairwise(indptr)]
+
+
+def _indicators(user, n_users):
+    """Of each row, a one in the column of its user."""
+    entries = (np.ones(user.size), (np.arange(user.size), user))
+    return sparse.csr_array(entries, (user.size, n_users))
 
 
 def linear_programme(cost, matrix, bounds, deadline):
@@ -360,7 +431,9 @@ def linear_programme(cost, matrix, bounds, deadline):
     options = {"time_limit": seconds_to(deadline)}
     zeros = np.zeros(matrix.shape[0])
     result = optimize.linprog(cost, matrix, zeros, bounds=bounds, options=options)
-    return (result.x, -result.ineqlin.marginals) if result.status == 0 else (None, None)
+    if result.status != 0:
+        return None, None
+    return result.x, -result.ineqlin.marginals
 
 
 def seconds_to(deadline):

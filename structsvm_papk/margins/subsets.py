@@ -13,11 +13,13 @@ import time
 from contextlib import nullcontext
 from fractions import Fraction
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+from structsvm_papk._types import Array
 from structsvm_papk.margins.proofs import (
     CommonProof,
     HullProof,
@@ -25,15 +27,37 @@ from structsvm_papk.margins.proofs import (
     dense_rows,
     fractions,
     no_choice_avoids,
-    of_rows,
+    positives_of_users,
     solve_near,
+    user_of_rows,
 )
-from structsvm_papk.margins.separation import Separator, linear_programme, seconds_to
+from structsvm_papk.margins.separation import Multipliers, Separator, linear_programme, seconds_to
 from structsvm_papk.margins.silence import HIGHS_PRINTS, no_output_of_libraries
 
 NUMERICAL_ZERO = 1e-6
 _FAILED = 4  # what `milp` says of other ends than an optimum, a limit and no solution
 MOST_ENTRIES = 5_000_000  # rows times features that the integer programmes take
+MOST_POSITIVES = 3000  # each is an integer variable
+
+
+class Outcome(NamedTuple):
+    """What a search says: "yes" with a w, or with positives that some w lifts; "no"; "undecided".
+
+    w is of floats or Fractions; `choice` is a mask of list positions.
+    """
+
+    answer: str
+    w: list[Fraction] | Array | None = None
+    proof: SubsetProof | CommonProof | None = None
+    choice: Array | None = None
+
+
+class _Lift(NamedTuple):
+    """An optimum of `_lift_programme`: w, m_i of each positive, multipliers of the whole model."""
+
+    w: Array
+    lifted: Array
+    duals: Array
 
 
 class SubsetSearch:
@@ -51,63 +75,66 @@ class SubsetSearch:
     def is_small(self):
         """Whether programmes over all rows and positives at once are sensible."""
         entries = len(self._user) * (self.data.n_features + self.data.n_users)
-        return entries <= MOST_ENTRIES and len(self._positives) <= 3000
+        return entries <= MOST_ENTRIES and len(self._positives) <= MOST_POSITIVES
 
     def weak_conflicts(self, deadline):
-        """Return a SubsetProof, a choice of positives that can be lifted, or None (undecided)."""
+        """Weak: a choice of positives that some w lifts, or a proof that there is none."""
         self.deadline = deadline
         conflicts, alive = self._single_conflicts()
         if conflicts is None:
-            return None
-        sets = [frozenset(c.pos_weights) for c in conflicts]
+            return Outcome("undecided")
+        sets = [frozenset(conflict.pos_weights) for conflict in conflicts]
         while time.monotonic() < self.deadline:
             choice = self._choose(sets, alive)
             if choice is None:
                 return self._finish(conflicts, sets)
-            found, answer = self._conflicts_within(choice)
+            further, answer = self._conflicts_within(choice)
             if answer == "yes":
-                return choice
-            if not found:
-                return None
-            conflicts += found
-            sets += [frozenset(c.pos_weights) for c in found]
-        return None
+                return Outcome("yes", choice=choice)
+            if not further:
+                return Outcome("undecided")
+            conflicts += further
+            sets += [frozenset(conflict.pos_weights) for conflict in further]
+        return Outcome("undecided")
 
     def _single_conflicts(self):
         """Positives that no w lifts on their own, with proofs; and the others."""
         conflicts = []
         alive = np.zeros(len(self._user), dtype=bool)
         for u in range(self.data.n_users):
-            one = self.data.subset(np.arange(self.data.n_users) == u)
-            for i in range(int(one.n_pos[0])):
+            list_of_user = self.data.subset(np.arange(self.data.n_users) == u)
+            for i in range(int(list_of_user.n_pos[0])):
                 if time.monotonic() > self.deadline:
                     return None, alive
-                chosen = np.zeros(len(one.rows), dtype=bool)
+                chosen = np.zeros(len(list_of_user.rows), dtype=bool)
                 chosen[i] = True
-                result = Separator(one, [1], chosen, self.deadline).solve(largest_margin=False)
-                if result.answer == "no":
-                    proof = result.proof
-                    conflicts.append(
-                        HullProof(proof.pos_weights, proof.neg_weights, (1,) * len(self._ones))
-                    )
+                separator = Separator(list_of_user, [1], chosen, self.deadline)
+                separation = separator.solve(largest_margin=False)
+                if separation.answer == "no":
+                    proof = separation.proof
+                    of_all_users = (1,) * self.data.n_users
+                    conflicts.append(HullProof(proof.pos_weights, proof.neg_weights, of_all_users))
                 else:
                     alive[self.data.indptr[u] + i] = True
         return conflicts, alive
 
     def _conflicts_within(self, choice, most=6):
         """Find proofs that parts of a choice cannot be lifted; drop one element and repeat."""
-        found = []
+        conflicts = []
         chosen = choice.copy()
-        while len(found) < most and time.monotonic() < self.deadline:
-            result = Separator(self.data, self._ones, chosen, self.deadline).solve(False)
-            if result.answer != "no":
-                return found, result.answer if not found else "no"
-            found.append(result.proof)
-            heaviest = max(result.proof.pos_weights, key=result.proof.pos_weights.get)
-            chosen[np.flatnonzero((self.data.rows == heaviest) & chosen)] = False
-            if any(not chosen[a:b].any() for a, b in pairwise(self.data.indptr)):
+        while len(conflicts) < most and time.monotonic() < self.deadline:
+            separator = Separator(self.data, self._ones, chosen, self.deadline)
+            separation = separator.solve(largest_margin=False)
+            if separation.answer != "no":
+                # what is left of a choice with a conflict says nothing of the choice
+                return conflicts, "no" if conflicts else separation.answer
+            conflicts.append(separation.proof)
+            weights = separation.proof.pos_weights
+            heaviest = max(weights, key=weights.get)
+            chosen[(self.data.rows == heaviest) & chosen] = False
+            if any(not chosen[first:last].any() for first, last in pairwise(self.data.indptr)):
                 break
-        return found, "no"
+        return conflicts, "no"
 
     def _choose(self, sets, alive):
         """Choose `needed` positives per user that contain none of the sets; None if none exist.
@@ -115,51 +142,70 @@ class SubsetSearch:
         ``z`` in {0, 1} for each positive: of each user as many as needed, of each set one is left
         out.
         """
-        places = np.flatnonzero(alive)
-        row_place = {int(self.data.rows[p]): n for n, p in enumerate(places)}
-        of_user = 1.0 * (self._user[places] == np.arange(self.data.n_users)[:, None])
+        positions = np.flatnonzero(alive)
+        place = {int(row): n for n, row in enumerate(self.data.rows[positions])}  # of a row in z
+        of_user = 1.0 * (self._user[positions] == np.arange(self.data.n_users)[:, None])
         if (of_user.sum(axis=1) < self.needed).any():
             return None
         rules = [LinearConstraint(of_user, self.needed, self.needed)]
-        inside = [s for s in sets if all(row in row_place for row in s)]
+        inside = [conflict for conflict in sets if all(row in place for row in conflict)]
         if inside:
-            member = np.zeros((len(inside), len(places)))
-            for n, s in enumerate(inside):
-                member[n, [row_place[row] for row in s]] = 1.0
+            member = np.zeros((len(inside), len(positions)))
+            for n, conflict in enumerate(inside):
+                member[n, [place[row] for row in conflict]] = 1.0
             rules.append(LinearConstraint(member, ub=member.sum(axis=1) - 1))
-        ones = np.ones(len(places))
-        z = _integer_programme(0 * ones, ones, (0 * ones, ones), rules, self.deadline).x
+        ones = np.ones(len(positions))
+        z = _integer_programme(
+            cost=0 * ones,
+            integral=ones,
+            low=0 * ones,
+            high=ones,
+            rules=rules,
+            deadline=self.deadline,
+        ).x
         if z is None:
             return None
         chosen = np.zeros(len(self._user), dtype=bool)
-        chosen[places[z > 0.5]] = True
+        chosen[positions[z > 0.5]] = True
         return chosen
 
     def _finish(self, conflicts, sets):
         """Prove that every choice contains a conflict, in whole numbers."""
         try:
-            closed = no_choice_avoids(sets, *of_rows(self.data, self.needed), self.deadline)
+            closed = no_choice_avoids(
+                sets,
+                positives_of_users(self.data),
+                self.needed,
+                user_of_rows(self.data),
+                self.deadline,
+            )
         except TimeoutError:
-            return None
-        return SubsetProof(tuple(conflicts), tuple(self.needed.tolist())) if closed else None
+            closed = False
+        if not closed:
+            return Outcome("undecided")
+        proof = SubsetProof(tuple(conflicts), tuple(self.needed.tolist()))
+        return Outcome("no", proof=proof)
 
     def moderate(self):
-        """Return (answer, w as Fractions or None, CommonProof or None)."""
+        """Moderate: a w of Fractions, or a proof that there is none."""
         separator = Separator(self.data, self._ones, deadline=self.deadline)
         model = separator.whole_model()
-        w, lifted, duals = self._lift_programme(model, separator.scale)
-        if w is None:
-            return "undecided", None, None
-        enough = np.bincount(self._user[model.pos][lifted > 0.5], minlength=self.data.n_users)
-        self._tying = model.pos[lifted <= 0.5]
-        if (enough >= self.needed).all():
-            w = self.with_exact_ties(w)
-            return ("yes", w, None) if w is not None else ("undecided", None, None)
-        identity = separator.exact_proof(model, duals)
+        lift = self._lift_programme(model, separator.scale)
+        if lift is None:
+            return Outcome("undecided")
+        is_lifted = lift.lifted > 0.5  # w is free to grow, so at the optimum each m_i is 0 or 1
+        n_lifted = np.bincount(self._user[model.pos][is_lifted], minlength=self.data.n_users)
+        self._tying = model.pos[~is_lifted]
+        if (n_lifted >= self.needed).all():
+            w = self.with_exact_ties(lift.w)
+            return Outcome("undecided") if w is None else Outcome("yes", w)
+        identity = separator.exact_proof(Multipliers(model, lift.duals))
         if identity is None or any(identity.vector(self.data)):
-            return "undecided", None, None
+            return Outcome("undecided")
         proof = CommonProof(identity, tuple(self.needed.tolist()))
-        return ("no", None, proof) if proof.is_valid(self.data) else ("undecided", None, None)
+        if not proof.is_valid(self.data):
+            return Outcome("undecided")
+        return Outcome("no", proof=proof)
 
     def _lift_programme(self, model, scale):
         """``max sum m_i``: ``w.p_i >= t + m_i``, ``w.q_j <= t``, ``0 <= m_i <= 1``, w free."""
@@ -177,11 +223,15 @@ class SubsetSearch:
         bounds = [(None, None)] * (d + n_users) + [(0.0, 1.0)] * n_pos
         x, duals = linear_programme(cost, matrix, bounds, self.deadline)
         if x is None:
-            return None, None, None
-        user_neg = self._user[model.neg]
-        share = np.bincount(user_neg, weights=duals[n_pos:], minlength=n_users)
-        duals = np.concatenate([duals[:n_pos], share, duals[n_pos:]])
-        return x[:d] * scale, x[d + n_users :], duals
+            return None
+        # the whole model has rows of users between both sides; their share is the negatives' sum
+        of_pos, of_neg = np.split(duals, [n_pos])
+        shares = np.bincount(self._user[model.neg], weights=of_neg, minlength=n_users)
+        return _Lift(
+            w=x[:d] * scale,
+            lifted=x[d + n_users :],
+            duals=np.concatenate([of_pos, shares, of_neg]),
+        )
 
     def with_exact_ties(self, w):
         """Rational w near the float one on which positives that must tie with max q do so exactly.
@@ -200,6 +250,7 @@ class SubsetSearch:
         np.maximum.at(tops, self._user[negatives], scores[negatives])
         candidates = np.concatenate([self._tying, negatives])
         tied = candidates[np.abs(scores[candidates] - tops[self._user[candidates]]) <= size]
+        # unknown are w and the users' highest scores t_u: all rows that tie have w.x - t_u = 0
         values = dense_rows(self.data.X, self.data.rows[tied])
         columns = [fractions(values[:, j]) for j in range(d)]
         columns += [fractions(-1.0 * (self._user[tied] == u)) for u in range(self.data.n_users)]
@@ -223,10 +274,12 @@ class SubsetSearch:
         of_pos = 1.0 * (self._user[pos][:, None] == users)  # rows of positives, columns of users
         of_neg = 1.0 * (self._user[neg][:, None] == users)
         near, far = _distances(x_pos, x_neg, self._user[pos], self._user[neg])
-        most = min(
-            float(np.sort(near[own > 0])[-n]) for own, n in zip(of_pos.T, self.needed, strict=True)
-        )
-        size = np.full(len(pos), most) if condition == "moderate" else most + far
+        # w.(p_i - q_j) <= |p_i - q_j|_1, so that m is at most near_i of each positive above
+        most = np.inf
+        for user, needed in zip(users, self.needed, strict=True):
+            nearest = np.sort(near[self._user[pos] == user])
+            most = min(most, float(nearest[-needed]))
+        size = np.full(len(pos), most) if condition == "moderate" else most + far  # M_i
         # the variables: w, t, m, z
         column = np.ones((len(pos), 1))
         below = sparse.block_array([[x_neg, -of_neg, _none(neg, 1), _none(neg, len(pos))]])
@@ -242,13 +295,19 @@ class SubsetSearch:
             at_least = sparse.block_array([[x_pos, -of_pos, 0 * column, _none(pos, len(pos))]])
             rules.append(LinearConstraint(at_least, lb=0.0))
         lengths = [x_pos.shape[1], len(users), 1, len(pos)]
-        cost = np.repeat([0.0, 0.0, -1.0, 0.0], lengths)
-        low = np.repeat([-1.0, -np.inf, 0.0, 0.0], lengths)
-        high = np.repeat([1.0, np.inf, most, 1.0], lengths)
-        integral = np.repeat([0, 0, 0, 1], lengths)
-        result = _integer_programme(cost, integral, (low, high), rules, deadline)
-        bound = most if result.mip_dual_bound is None else min(most, -result.mip_dual_bound)
-        return None if result.x is None else result.x[: lengths[0]], float(bound)
+        result = _integer_programme(
+            cost=np.repeat([0.0, 0.0, -1.0, 0.0], lengths),
+            integral=np.repeat([0, 0, 0, 1], lengths),
+            low=np.repeat([-1.0, -np.inf, 0.0, 0.0], lengths),
+            high=np.repeat([1.0, np.inf, most, 1.0], lengths),
+            rules=rules,
+            deadline=deadline,
+        )
+        bound = most
+        if result.mip_dual_bound is not None:
+            bound = min(most, -result.mip_dual_bound)  # of a minimum: the cost is -m
+        w = None if result.x is None else result.x[: lengths[0]]
+        return w, float(bound)
 
 
 def _distances(x_pos, x_neg, user_of_pos, user_of_neg):
@@ -269,7 +328,7 @@ def _none(rows, n_columns):
     return sparse.csr_array((len(rows), n_columns))
 
 
-def _integer_programme(cost, integral, between, rules, deadline):
+def _integer_programme(cost, integral, low, high, rules, deadline):
     """``min cost.x`` by HiGHS within the time that is left; x is None where it has none."""
     silence = no_output_of_libraries if HIGHS_PRINTS else nullcontext
     for presolve in (True, False):  # after some presolves HiGHS ends in a "solve error"
@@ -278,7 +337,7 @@ def _integer_programme(cost, integral, between, rules, deadline):
             result = milp(
                 cost,
                 integrality=integral,
-                bounds=Bounds(*between),
+                bounds=Bounds(low, high),
                 constraints=rules,
                 options=options,
             )
