@@ -31,6 +31,7 @@ from structsvm_papk.errors import InputError
 
 _SMALLEST = 1e-150  # what a column can be divided by lies between these
 _LARGEST = 1e300
+_ROWS_AT_A_TIME = 1024  # of which columns are searched for a third value
 _COMMON = 1e150  # beside a larger one, other columns divided by the same number would be zero
 
 
@@ -66,11 +67,12 @@ class Variation:
     @classmethod
     def of(cls, X: Any, rows: Array, indptr: Array, spread: Spread) -> Variation:
         """Of the lists ``rows[indptr[u]:indptr[u + 1]]`` of X."""
-        low = np.full(X.shape[1], np.nan)
-        high = np.full(X.shape[1], np.nan)
         is_sparse = sparse.issparse(X)
-        if not is_sparse and rows.size:
-            _two_values(X, rows, low, high)
+        if is_sparse or not rows.size:
+            low = np.full(X.shape[1], np.nan)
+            high = low
+        else:
+            low, high = _two_values(X, rows)
         return cls(
             deviation=within_user_deviation(X, rows, indptr, spread),
             low=low,
@@ -175,48 +177,32 @@ def _pooled_deviation(parts: Sequence[Variation]) -> Array:
     return np.asarray(unit * np.sqrt(share @ np.square(each / unit)))
 
 
-@kernel
-def _two_values(X, rows, low, high):
+def _two_values(X: Any, rows: Array) -> tuple[Array, Array]:
     """The two values of each column, NaN for one with more; ends when all have more.
 
-    On data without indicators that is after a few rows.
+    On data without indicators that is after the first few rows.
     """
-    for f in range(low.size):
-        low[f] = X[rows[0], f]
-        high[f] = low[f]
-    two = np.ones(low.size, dtype=np.bool_)  # columns without a third value so far
-    n_two = low.size
-    for p in range(1, rows.size):
-        if n_two == 0:
+    low = np.full(X.shape[1], np.nan)
+    high = np.full(X.shape[1], np.nan)
+    columns = np.arange(X.shape[1])  # without a third value so far
+    lowest = X[rows[0]]
+    highest = X[rows[0]]
+    for first in range(0, rows.size, _ROWS_AT_A_TIME):
+        block = X[rows[first : first + _ROWS_AT_A_TIME]]
+        if columns.size < X.shape[1]:
+            block = block[:, columns]
+        seen = np.vstack([lowest, highest, block])
+        lowest = seen.min(axis=0)
+        highest = seen.max(axis=0)
+        two = ((seen == lowest) | (seen == highest)).all(axis=0)
+        columns = columns[two]
+        lowest = lowest[two]
+        highest = highest[two]
+        if not columns.size:
             break
-        row = X[rows[p]]
-        if not _has_another_value(row, two, low, high):
-            continue
-        for f in range(low.size):
-            value = np.float64(row[f])
-            if not two[f] or value == low[f] or value == high[f]:
-                continue
-            if low[f] == high[f]:
-                low[f] = min(low[f], value)
-                high[f] = max(high[f], value)
-            else:
-                low[f] = np.nan
-                high[f] = np.nan
-                two[f] = False
-                n_two -= 1
-
-
-@kernel
-def _has_another_value(row, two, low, high):
-    """Whether a row has a new value in one of these columns, which hardly any row has.
-
-    It counts without a branch, so that several columns are compared at a time.
-    """
-    n_others = 0
-    for f in range(low.size):
-        value = np.float64(row[f])
-        n_others += two[f] & (value != low[f]) & (value != high[f])
-    return n_others > 0
+    low[columns] = lowest
+    high[columns] = highest
+    return low, high
 
 
 @kernel
