@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -333,7 +334,7 @@ class Spread:
     shifted: Array
     row_terms: int
 
-    @property
+    @cached_property
     def from_origins(self) -> bool:
         """Whether subtracting the user's first row pays."""
         # a constant column moves no row past another, but its offset rounds the scores: it is

@@ -89,7 +89,9 @@ class _User:
     def add(self, coef: Array, intercept: float, error: float, products: Array) -> None:
         """Add a cut of weight 0; `products` are the active rows times ``X' coef``."""
         coefs = np.vstack([self.coef, coef])
-        gram = np.pad(self.gram, (0, 1))
+        n = self.theta.size
+        gram = np.empty((n + 1, n + 1))
+        gram[:n, :n] = self.gram
         gram[-1] = coefs @ products
         gram[:, -1] = gram[-1]
         intercepts = np.append(self.intercepts, intercept)
@@ -128,7 +130,7 @@ class CutBlocks(UserBlocks):
         self._scores = np.zeros(data.rows.size)
         self._coef = np.zeros(data.rows.size)
         self._values = np.empty(data.n_users)
-        self._terms = risk.score_terms()
+        self._terms = risk.score_terms
         self._roundings = 0
         if start is None:
             duals = Duals(

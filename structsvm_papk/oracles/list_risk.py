@@ -109,6 +109,7 @@ class ListRisk(LineOracle):
         bounds = runs_of_users(self.data.indptr, n_blocks)
         return ListRisk(self.surrogate, self.data, bounds, self.n_threads, self.sample)
 
+    @cached_property
     def score_terms(self) -> Array:
         """How many scores of each user a sum of the surrogate may have."""
         data = self.data
@@ -205,7 +206,7 @@ class ListRisk(LineOracle):
             values=values,
             coef=coef,
             intercepts=intercepts,
-            errors=error_of_sum(self.score_terms(), sizes),
+            errors=error_of_sum(self.score_terms, sizes),
             steeper=max(1.0, steepest),
         )
 
@@ -231,7 +232,7 @@ class ListRisk(LineOracle):
 
     def _longest_sum(self):
         """The most rows that are added up one after the other in a slope."""
-        active = np.add.reduceat(self.score_terms(), self.user_bounds[:-1])
+        active = np.add.reduceat(self.score_terms, self.user_bounds[:-1])
         chunks = np.diff(self._block_starts, append=self.edges.size - 1).max()
         return int(min(active.max(), np.diff(self.edges).max()) + chunks)
 
@@ -272,7 +273,10 @@ class ListRisk(LineOracle):
 
     def map_ranges(self, task: Callback, bounds: Array) -> None:
         """``task(lo, hi)`` on consecutive ranges that end at bounds, a few for each thread."""
-        n_ranges = min(bounds.size - 1, 1 if self.n_threads == 1 else 4 * self.n_threads)
+        if self.n_threads == 1:
+            task(int(bounds[0]), int(bounds[-1]))
+            return
+        n_ranges = min(bounds.size - 1, 4 * self.n_threads)
         ends = bounds[np.linspace(0, bounds.size - 1, n_ranges + 1).astype(np.int64)]
         self.map(task, list(pairwise(ends.tolist())))
 

@@ -20,7 +20,7 @@ import warnings
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError, lapack
 
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
@@ -222,7 +222,7 @@ def interior_point(slopes: Array, intercepts: Array, starts: Array, tol: float) 
             break
         try:
             state.step()
-        except (LinAlgError, ValueError):  # rounding has taken over: the best so far stands
+        except LinAlgError:  # rounding has taken over: the best so far stands
             break
     return best
 
@@ -319,7 +319,10 @@ class _NewtonSystem:
         scaled = np.sqrt(self.ratio)[:, None] * self.centred
         matrix = scaled.T @ scaled
         matrix.flat[:: slopes.shape[1] + 1] += 1.0
-        self.factor = cho_factor(matrix, overwrite_a=True, check_finite=True)
+        # SciPy's own functions for this take longer than the work, on systems of a few columns
+        self.factor, failed = lapack.dpotrf(matrix, overwrite_a=True, clean=False)
+        if failed or not np.isfinite(self.factor).all():
+            raise LinAlgError("no positive definite matrix")
         self.dual_residual = state.v + state.theta @ slopes
         self.sum_residual = 1.0 - state.sums(state.theta)
         self.primal_residual = state.xi[state.block] - state.heights - state.slack
@@ -330,7 +333,9 @@ class _NewtonSystem:
         pull = complementarity / state.slack - self.ratio * self.primal_residual
         level = (state.sums(pull) - self.sum_residual) / self.total
         right = -self.dual_residual - pull @ self.centred - self.sum_residual @ self.mean
-        v = cho_solve(self.factor, right, check_finite=False)
+        v = right
+        if v.size:  # none where every weight is held at zero
+            v, _ = lapack.dpotrs(self.factor, right)
         relative = self.centred @ v
         rise = self.mean @ v
         slack = self.primal_residual + level[state.block] - relative
