@@ -57,29 +57,32 @@ def scan_users(source: Source, threshold: float | None = None) -> UserRows:
     check_type("source", source, Source, "what open_source returns")
     check_number("relevance_threshold", threshold, optional=True)
     positive = np.empty(source.n_rows, dtype=bool)
-    runs: list[Array] = []  # the user of each run of rows
-    starts, values, last = [], [], None
+    positive_from = 0.5 if threshold is None else threshold  # 0.5: labels are 0/1 or -1/1
+    user_of_run: list[Array] = []  # a run: rows of one user that stand together
+    starts: list[Array] = []  # the first row of each run
+    distinct: list[Array] = []
+    last_user = None
     for first, labels, groups in source.lists():
         _check_piece(source, first, labels, groups)
-        positive[first : first + labels.size] = labels >= (0.5 if threshold is None else threshold)
-        values.append(_some_of(labels))
-        new = np.append(True, groups[1:] != groups[:-1])
-        new[0] = last is None or groups[0] != last
-        last = groups[-1]
-        runs.append(groups[new])
-        starts.append(first + np.flatnonzero(new))
-    limit = validation.relevant_from(np.concatenate(values), threshold, source.name)
+        positive[first : first + labels.size] = labels >= positive_from
+        distinct.append(_distinct_labels(labels))
+        is_start = np.append(True, groups[1:] != groups[:-1])
+        is_start[0] = last_user is None or groups[0] != last_user  # a run may span two pieces
+        last_user = groups[-1]
+        user_of_run.append(groups[is_start])
+        starts.append(first + np.flatnonzero(is_start))
+    limit = validation.relevant_from(np.concatenate(distinct), threshold, source.name)
     # users may be as many as a third of the rows: no copy lives longer than it must
     indptr = np.full(1 + sum(map(len, starts)), source.n_rows)
     np.concatenate(starts, out=indptr[:-1])
     del starts
-    users = np.concatenate(runs)
-    del runs
+    users = np.concatenate(user_of_run)
+    del user_of_run
     _refuse_scattered(source, users, indptr)
-    return UserRows(users, indptr, positive, limit)
+    return UserRows(users=users, indptr=indptr, positive=positive, relevant_from=limit)
 
 
-def _some_of(labels):
+def _distinct_labels(labels):
     """The smallest distinct labels and the largest one: enough to tell their classes."""
     distinct = np.unique(labels).astype(np.float64)
     return np.append(distinct[:8], distinct[-1])
@@ -103,14 +106,16 @@ def _refuse_scattered(source, users, indptr):
         order = np.argsort(users, kind="stable")
     except TypeError:
         raise InputError(f"{source.name}: the users' labels are of different types") from None
-    ordered = users[order]
-    again = np.flatnonzero(ordered[1:] == ordered[:-1])
-    if again.size:
-        u, v = order[again[0]], order[again[0] + 1]
+    in_order = users[order]
+    repeated = np.flatnonzero(in_order[1:] == in_order[:-1])
+    if repeated.size:
+        run = order[repeated[0]]
+        next_run = order[repeated[0] + 1]
+        user = users[run : run + 1].tolist()[0]
         raise InputError(
-            f"{source.name}: the rows of user {users[u : u + 1].tolist()[0]!r} do not stand "
-            f"together: rows {indptr[u]} to {indptr[u + 1] - 1}, and again from row {indptr[v]} "
-            "(counted from 0); sort the data by user first"
+            f"{source.name}: the rows of user {user!r} do not stand together: rows {indptr[run]} "
+            f"to {indptr[run + 1] - 1}, and again from row {indptr[next_run]} (counted from 0); "
+            "sort the data by user first"
         )
 
 
@@ -136,13 +141,15 @@ class FilePartition:
     def load(self) -> RankingData:
         """Read and check the rows, as `RankingData`."""
         X, labels, groups = self.source.rows(self.start, self.stop)
-        first = np.flatnonzero(np.append(True, groups[1:] != groups[:-1]))
-        indptr = np.append(first, groups.size)
+        first_rows = np.flatnonzero(np.append(True, groups[1:] != groups[:-1]))
         try:
             return RankingData(
-                X, labels >= self.relevant_from, indptr, groups[indptr[:-1]],
+                X=X,
+                y=labels >= self.relevant_from,
+                indptr=np.append(first_rows, groups.size),
+                users=groups[first_rows],
                 feature_names=self.source.feature_names,
-            )  # fmt: skip
+            )
         except InputError as error:
             raise InputError(f"{self}: {error}") from None
 
@@ -201,12 +208,18 @@ def file_partitions(
     rows = scan_users(source, relevance_threshold)
     bounds = cut_users(rows.indptr, max(1, partition_bytes // source.row_bytes))
     return [
-        FilePartition(source, int(start), int(stop), rows.relevant_from)
+        FilePartition(
+            source=source,
+            start=int(start),
+            stop=int(stop),
+            relevant_from=rows.relevant_from,
+        )
         for start, stop in pairwise(rows.indptr[bounds])
     ]
 
 
 def array_partitions(data: RankingData, n_partitions: int) -> list[ArrayPartition]:
     """Cut data in memory into at most `n_partitions` partitions with about as many rows each."""
-    bounds = cut_users(data.indptr, -(-data.rows.size // n_partitions))
+    rows_each = -(-data.rows.size // n_partitions)  # rounded up
+    bounds = cut_users(data.indptr, rows_each)
     return [ArrayPartition(data, int(first), int(last)) for first, last in pairwise(bounds)]

@@ -80,12 +80,13 @@ class NpyFile:
         process's own for as long as the system likes.
         """
         file.seek(len(self.header) + start * self.row_bytes)
-        left = memoryview(out.data).cast("B") if out.size else memoryview(b"")
-        while left:
-            n_read = file.readinto(left)
+        # an array without values has no view as bytes
+        unfilled = memoryview(out.data).cast("B") if out.size else memoryview(b"")
+        while unfilled:
+            n_read = file.readinto(unfilled)  # which may be fewer bytes than asked for
             if not n_read:
                 raise OSError("it ends early: the file has been truncated")
-            left = left[n_read:]
+            unfilled = unfilled[n_read:]
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,13 @@ class Source(ABC):
                 f"cannot write {needed / 1e6:.0f} MB of features to a scratch file in {where}: "
                 f"{error.strerror or error}; choose another scratch directory"
             ) from None
-        return NpyFile(self.name, self.dtype, (self.n_rows, self.n_features), b""), file
+        features = NpyFile(
+            path=self.name,
+            dtype=self.dtype,
+            shape=(self.n_rows, self.n_features),
+            header=b"",
+        )
+        return features, file
 
     def write_features(self, out: BinaryIO, scratch: PathLike) -> None:
         """Append the features to the file `out`, row after row; `scratch` is for other files."""
@@ -163,7 +170,9 @@ class NpyFiles(Source):
     @classmethod
     def open(cls, folder: Path) -> NpyFiles:
         """Open the files `X.npy`, `y.npy` and `groups.npy` of a directory."""
-        X, y, groups = (NpyFile.open(folder / f"{name}.npy") for name in ("X", "y", "groups"))
+        X = NpyFile.open(folder / "X.npy")
+        y = NpyFile.open(folder / "y.npy")
+        groups = NpyFile.open(folder / "groups.npy")
         if len(X.shape) != 2 or not X.shape[0] or not X.shape[1]:
             raise InputError(f"{X.path}: shape {X.shape}, expected (rows, features)")
         if X.dtype not in (np.float64, np.float32):
@@ -230,20 +239,27 @@ class ParquetFiles(Source):
             raise InputError(f"{path}: neither X.npy nor a .parquet file in this directory")
         schemas = []
         counts = []
-        for each in paths:
-            with open_parquet(each, _BUFFER_BYTES) as file:
+        for file_path in paths:
+            with open_parquet(file_path, _BUFFER_BYTES) as file:
                 schemas.append(file.schema_arrow)
                 counts.append(file.metadata.num_rows)
             if not schemas[-1].equals(schemas[0]):
-                raise InputError(f"{each}: other columns or types than {paths[0]}")
-        names = schemas[0].names
-        index = index_columns(schemas[0])
-        columns = choose_columns(paths[0], names, index, label=label, group=group, ignore=ignore)
+                raise InputError(f"{file_path}: other columns or types than {paths[0]}")
+        schema = schemas[0]
+        columns = choose_columns(
+            paths[0],
+            schema.names,
+            index_columns(schema),
+            label=label,
+            group=group,
+            ignore=ignore,
+        )
         if columns.group is None:
             raise InputError(
                 f"{path}: no user column ({', '.join(USER_COLUMNS)}); name it with --group"
             )
-        narrow = all(str(schemas[0].field(name).type) == "float" for name in columns.features)
+        # of 32 bits, as Arrow calls it; one of 64 is "double"
+        narrow = all(str(schema.field(name).type) == "float" for name in columns.features)
         if not sum(counts):
             raise InputError(f"{path}: no data rows")
         return cls(
@@ -269,8 +285,8 @@ class ParquetFiles(Source):
         columns = [*self.feature_names, self.label, self.group]
         lists = []
         for first, frame in self._frames(columns, start, stop):
-            place = first - start
-            X[place : place + frame.num_rows] = self._features(first, frame, self.feature_names)
+            i = first - start
+            X[i : i + frame.num_rows] = self._features(first, frame, self.feature_names)
             lists.append(self._labels_and_groups(first, frame))
         labels, groups = zip(*lists, strict=True)
         return X, np.concatenate(labels), np.concatenate(groups)
@@ -284,21 +300,24 @@ class ParquetFiles(Source):
         """Append the features of one file to `out`, row after row.
 
         They go to the file `stripe` first, a few columns at a time: a decoder holds some megabytes
-        of every column that it reads, more than many columns leave room for.
+        of every column that it reads, more than many columns leave room for. There they stand one
+        column after the other: row i of column c is the value ``c * n_rows + i`` of the row group.
         """
         width = self.dtype.itemsize
         step = max(1, self.piece_bytes // self.row_bytes)
         with open_parquet(path, _BUFFER_BYTES) as file:
-            for g in range(file.num_row_groups):
-                n_rows = file.metadata.row_group(g).num_rows
-                before = out.tell() // self.row_bytes
-                for c in range(0, self.n_features, _COLUMNS):
-                    names = list(self.feature_names[c : c + _COLUMNS])
-                    for first, frame in self._decoded(self.name, file, [g], names):
-                        features = self._features(before + first, frame, names)
-                        for j, column in enumerate(features.T):
-                            stripe.seek(((c + j) * n_rows + first) * width)
+            for row_group in range(file.num_row_groups):
+                n_rows = file.metadata.row_group(row_group).num_rows
+                # 1. from the row group to the stripe, by columns
+                rows_before = out.tell() // self.row_bytes
+                for first_column in range(0, self.n_features, _COLUMNS):
+                    names = list(self.feature_names[first_column : first_column + _COLUMNS])
+                    for first, frame in self._decoded(self.name, file, [row_group], names):
+                        features = self._features(rows_before + first, frame, names)
+                        for c, column in enumerate(features.T, start=first_column):
+                            stripe.seek((c * n_rows + first) * width)
                             stripe.write(np.ascontiguousarray(column))
+                # 2. from the stripe to `out`, by rows
                 for first in range(0, n_rows, step):
                     columns = np.empty((self.n_features, min(step, n_rows - first)), self.dtype)
                     for c, column in enumerate(columns):
@@ -308,40 +327,41 @@ class ParquetFiles(Source):
 
     def _frames(self, columns, start, stop):
         """Yield (first row, table) of a range of rows, small batches at a time."""
-        offset = 0
-        for path, expected in zip(self.paths, self.n_rows_of, strict=True):
-            lo = max(start - offset, 0)
-            hi = min(stop - offset, expected)
-            if lo < hi:
+        rows_before = 0  # in the files before
+        for path, n_rows in zip(self.paths, self.n_rows_of, strict=True):
+            start_here = max(start - rows_before, 0)
+            stop_here = min(stop - rows_before, n_rows)
+            if start_here < stop_here:
                 with open_parquet(path, _BUFFER_BYTES) as file:
-                    if file.metadata.num_rows != expected:
+                    if file.metadata.num_rows != n_rows:
                         raise InputError(f"{path} is another file now: its number of rows differs")
-                    for first, frame in self._range(path, file, columns, lo, hi):
-                        yield offset + first, frame
-            offset += expected
+                    for first, frame in self._of_file(path, file, columns, start_here, stop_here):
+                        yield rows_before + first, frame
+            rows_before += n_rows
 
-    def _range(self, path, file, columns, lo, hi):
-        """(first row, table) of the rows ``lo <= i < hi`` of one file, in batches."""
-        sizes = np.array([file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)])
+    def _of_file(self, path, file, columns, start, stop):
+        """(first row, table) of the rows ``start <= i < stop`` of one file, in batches."""
+        sizes = np.array([file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)])
         ends = np.cumsum(sizes)
-        groups = np.flatnonzero((ends > lo) & (ends - sizes < hi)).tolist()
-        origin = int(ends[groups[0]] - sizes[groups[0]])
-        for start, frame in self._decoded(path, file, groups, columns):
-            row = origin + start
-            if row >= hi:
+        starts = ends - sizes
+        row_groups = np.flatnonzero((ends > start) & (starts < stop)).tolist()
+        first_decoded = int(starts[row_groups[0]])
+        for first, frame in self._decoded(path, file, row_groups, columns):
+            row = first_decoded + first  # of the file
+            if row >= stop:
                 return
-            first = max(lo - row, 0)
-            last = min(hi - row, frame.num_rows)
-            if first < last:
-                yield row + first, frame.slice(first, last - first)
+            begin = max(start - row, 0)
+            end = min(stop - row, frame.num_rows)
+            if begin < end:
+                yield row + begin, frame.slice(begin, end - begin)
 
-    def _decoded(self, path, file, groups, columns):
+    def _decoded(self, path, file, row_groups, columns):
         """(first row, table) of some row groups, in batches; the first group's first row is 0."""
         import pyarrow as pa
 
         row = 0
         try:
-            for batch in file.iter_batches(self.batch_rows, groups, columns, use_threads=False):
+            for batch in file.iter_batches(self.batch_rows, row_groups, columns, use_threads=False):
                 yield row, pa.Table.from_batches([batch])
                 row += batch.num_rows
                 pa.default_memory_pool().release_unused()  # it keeps some ten times what is in use

@@ -8,23 +8,31 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk.errors import InputError
 
-_ROWS = 1 << 16  # are parsed at a time
+_ROWS_AT_ONCE = 1 << 16  # that are parsed
 _LONGEST_ID = 1000  # characters: numpy gives every text the room of the longest
 _HOLES = ("", "nan", "NaN", "NA", "N/A", "<NA>", "null", "NULL", "None")
 _SEPARATORS = {"csv": ",;\t", "tsv": "\t;,"}  # the usual one first
 
 
+class _Rows(NamedTuple):
+    """A text file that is open at its first row, and what its first line said."""
+
+    file: Any
+    names: list[str]
+    separator: str
+
+
 def text_names(path: Path, format: str) -> list[str]:
     """Names of the columns, from the first line."""
-    with _open_rows(path, format) as (_, names, _):
-        return names
+    with _open_rows(path, format) as rows:
+        return rows.names
 
 
 def how_to_leave_out(name: str) -> str:
@@ -53,25 +61,34 @@ def read_text(
 
     are_numbers = frozenset(numeric)
     may_be_holes = frozenset(with_holes)
-    with _open_rows(path, format) as (file, names, separator):
-        kinds = {c: str for c, name in enumerate(names) if name not in are_numbers}
-        how: dict[str, Any] = {"names": range(len(names)), "dtype": kinds, "header": None}
+    with _open_rows(path, format) as rows:
+        names = rows.names
+        holes = {c: _HOLES for c, name in enumerate(names) if name in may_be_holes}
+        options: dict[str, Any] = {
+            "names": range(len(names)),
+            "dtype": {c: str for c, name in enumerate(names) if name not in are_numbers},
+            "header": None,
+            "sep": rows.separator,
+            "low_memory": False,
+            "keep_default_na": False,
+            "na_values": holes,
+            "na_filter": bool(holes),
+        }
         if pd.__version__ < "3.1":  # from there on, numbers are always rounded correctly
-            how["float_precision"] = "round_trip"
-        how |= {"sep": separator, "low_memory": False, "keep_default_na": False}
-        how["na_values"] = {c: _HOLES for c, name in enumerate(names) if name in may_be_holes}
-        how["na_filter"] = bool(how["na_values"])
+            options["float_precision"] = "round_trip"
         pieces = []
-        source = _NoNulls(path, file)
+        source = _NoNulls(path, rows.file)
         try:
-            for frame in pd.read_csv(source, chunksize=_ROWS, **how):
+            for frame in pd.read_csv(source, chunksize=_ROWS_AT_ONCE, **options):
                 if not isinstance(frame.index, pd.RangeIndex):  # made of fields too many
                     raise pd.errors.ParserError
                 frame.columns = names
-                pieces.append(
-                    {name: _numbers(path, format, frame, name, features) for name in numeric}
-                    | {name: texts_of(path, frame[name]) for name in texts}
-                )
+                piece = {}
+                for name in numeric:
+                    piece[name] = _numbers(path, format, frame, name, features)
+                for name in texts:
+                    piece[name] = texts_of(path, frame[name])
+                pieces.append(piece)
         except pd.errors.ParserError as error:
             if source.interrupt is not None:
                 raise source.interrupt from None
@@ -93,24 +110,32 @@ def _numbers(path, format, frame, name, features):
         return values.to_numpy()
     row = bad.idxmax()
     text = str(frame[name][row])
-    uneven = None if text else _uneven_row(path, format, list(frame))
-    if uneven is not None:
-        raise InputError(uneven)
-    decimal = pd.to_numeric(text.replace(",", "."), errors="coerce")
-    advice = "" if pd.isna(decimal) else "; write decimals with a point"
-    if text.strip() in _HOLES and name in features:
-        advice = (
-            "; where a missing value means that a source did not return the item, say --missing "
-            'lowest (missing="lowest" in Python)'
-        )
-    elif text.strip() in _HOLES:
-        advice = "; leave rows without it out of the file"
-    elif pd.isna(decimal) and name in features:
-        advice = f"; {how_to_leave_out(name)}"
+    if not text:  # pandas fills rows with too few fields
+        uneven = _uneven_row(path, format, list(frame))
+        if uneven is not None:
+            raise InputError(uneven)
     raise InputError(
         f"{place_of(path, format, row)}: column {name!r} holds {text[:40]!r}, which is not a "
-        f"number{advice}"
+        f"number{_advice(text, name, name in features)}"
     )
+
+
+def _advice(text, name, is_feature):
+    """What to do with a text in a column of numbers, for the end of a message."""
+    import pandas as pd
+
+    if text.strip() in _HOLES:
+        if is_feature:
+            return (
+                "; where a missing value means that a source did not return the item, say "
+                '--missing lowest (missing="lowest" in Python)'
+            )
+        return "; leave rows without it out of the file"
+    if not pd.isna(pd.to_numeric(text.replace(",", "."), errors="coerce")):
+        return "; write decimals with a point"
+    if is_feature:
+        return f"; {how_to_leave_out(name)}"
+    return ""
 
 
 def texts_of(path: PathLike, column: Any) -> Array:
@@ -153,26 +178,29 @@ class _NoNulls:
 
 
 @contextmanager
-def _open_rows(path: Path, format: str) -> Iterator[tuple[Any, list[str], str]]:
-    """The file from its first row on, the names in its first line, and what separates columns:
-    the usual character of the format where the first line has it.
+def _open_rows(path: Path, format: str) -> Iterator[_Rows]:
+    """The rows of a file; columns are separated by the usual character of the format where the
+    first line has it.
     """
     try:
         with _open_text(path) as file:
-            first = re.sub(r'"[^"]*"', "", file.readline())
+            unquoted = re.sub(r'"[^"]*"', "", file.readline())
             usual = _SEPARATORS[format]
-            separator = next((s for s in usual if s in first), usual[0])
+            separator = next((character for character in usual if character in unquoted), usual[0])
             file.seek(0)
             names = next(csv.reader(file, delimiter=separator), None)
             if not names:
                 raise InputError(f"{path}: the first line must name the columns, but it is empty")
-            yield file, names, separator
+            yield _Rows(file, names, separator)
     except UnicodeDecodeError as error:
-        utf16 = error.object[:2] in (b"\xff\xfe", b"\xfe\xff")
-        kind, of = ("is UTF-16 text", "utf-16") if utf16 else ("is not UTF-8 text", "latin1")
+        fault = "is not UTF-8 text"
+        encoding = "latin1"
+        if error.object[:2] in (b"\xff\xfe", b"\xfe\xff"):  # byte order marks
+            fault = "is UTF-16 text"
+            encoding = "utf-16"
         raise InputError(
-            f"{path} {kind} (byte {error.object[error.start]:#04x}): save it as UTF-8, for example "
-            f"with iconv -f {of} -t utf-8"
+            f"{path} {fault} (byte {error.object[error.start]:#04x}): save it as UTF-8, for "
+            f"example with iconv -f {encoding} -t utf-8"
         ) from None
     except csv.Error as error:
         raise InputError(f"{path} is not a readable text file: {error}") from None
@@ -185,13 +213,13 @@ def _open_text(path):
 
 def _lines(path, format):
     """Line and fields of each row; blank lines are none."""
-    with _open_rows(path, format) as (file, _, separator):
-        file.seek(0)
-        rows = csv.reader(file, delimiter=separator)
-        next(rows)
-        for fields in rows:
+    with _open_rows(path, format) as rows:
+        rows.file.seek(0)  # so that lines are counted from the first one
+        reader = csv.reader(rows.file, delimiter=rows.separator)
+        next(reader)
+        for fields in reader:
             if len(fields) > 1 or "".join(fields).strip():
-                yield rows.line_num, fields
+                yield reader.line_num, fields
 
 
 def _uneven_row(path, format, names):
@@ -209,6 +237,7 @@ def place_of(path: Path, format: str, row: int) -> str:
     """Where a row stands, for a message: its line, or its number where lines cannot be told."""
     with suppress(InputError):  # the csv module limits the length of a field, pandas does not
         if format != "parquet":
-            line, _ = next(islice(_lines(path, format), row, None), ("?", None))
-            return f"{path}, line {line}"
+            for line, _ in islice(_lines(path, format), row, row + 1):
+                return f"{path}, line {line}"
+            return f"{path}, line ?"
     return f"{path}, row {row} (counted from 0)"

@@ -26,9 +26,8 @@ def ids_of(X: Any, groups: Any) -> tuple[Any, Any]:
             f"groups={groups}: give the user of each row; how many items is n={groups}"
         )
     names = [str(name) for name in getattr(X, "columns", ())]
-    user, item = (
-        tables.usual_column(usual, names) for usual in (tables.USER_COLUMNS, tables.ITEM_COLUMNS)
-    )
+    user = tables.usual_column(tables.USER_COLUMNS, names)
+    item = tables.usual_column(tables.ITEM_COLUMNS, names)
     if groups is None and user is None:
         raise InputError(
             f"groups= is missing: give the user of each row, or {ONE_LIST!r} if all rows are one "
@@ -46,7 +45,9 @@ def scored_rows(scores: Array, users: Any, items: Any) -> pd.DataFrame:
     """
     import pandas as pd
 
-    columns = {} if users is None else {"user": validation.check_ids(users, scores.size)}
+    columns = {}
+    if users is not None:
+        columns["user"] = validation.check_ids(users, scores.size)
     if items is None:
         columns["row"] = np.arange(scores.size)
     else:
@@ -54,7 +55,8 @@ def scored_rows(scores: Array, users: Any, items: Any) -> pd.DataFrame:
         if name in (None, "user", "score", "rank"):
             name = "item"
         columns[name] = validation.check_ids(items, scores.size, "items")
-    return pd.DataFrame(columns | {"score": scores})
+    columns["score"] = scores
+    return pd.DataFrame(columns)
 
 
 def top_rows(scores: Array, users: Any, items: Any, n: int) -> pd.DataFrame:
@@ -62,7 +64,7 @@ def top_rows(scores: Array, users: Any, items: Any, n: int) -> pd.DataFrame:
     frame = scored_rows(scores, users, items)
     user = frame["user"] if "user" in frame else np.zeros(len(frame))
     frame["rank"] = frame.groupby(user)["score"].rank(method="first", ascending=False).astype(int)
-    place = frame.groupby(user, sort=False).ngroup()
-    best = np.lexsort((frame["rank"], place))
-    best = best[frame["rank"].to_numpy()[best] <= n]
-    return frame.iloc[best].reset_index(drop=True)
+    place_of_user = frame.groupby(user, sort=False).ngroup()
+    order = np.lexsort((frame["rank"], place_of_user))  # the last key sorts first
+    is_best = frame["rank"].to_numpy()[order] <= n
+    return frame.iloc[order[is_best]].reset_index(drop=True)
