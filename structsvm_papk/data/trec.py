@@ -11,6 +11,7 @@ import csv
 import gzip
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,8 +26,42 @@ from structsvm_papk.files.atomic import write_atomically
 if TYPE_CHECKING:
     import pandas as pd
 
-RUN = ("query", "Q0", "document", "rank", "score", "tag")
-JUDGMENTS = ("query", "0", "document", "grade")
+
+@dataclass(frozen=True)
+class LineFormat:
+    """What a line holds.
+
+    Attributes
+    ----------
+    fields : tuple of str
+        Their names, in their order.
+    number : str
+        The field that is a number.
+    kind, verb : str
+        What a file of such lines is, and what it says was done to a document, for messages.
+    """
+
+    fields: tuple[str, ...]
+    number: str
+    kind: str
+    verb: str
+
+    def __str__(self) -> str:
+        return " ".join(self.fields)
+
+
+RUN = LineFormat(
+    fields=("query", "Q0", "document", "rank", "score", "tag"),
+    number="score",
+    kind="a run",
+    verb="retrieved",
+)
+JUDGMENTS = LineFormat(
+    fields=("query", "0", "document", "grade"),
+    number="grade",
+    kind="judgments",
+    verb="judged",
+)
 _LARGEST_GRADE = 2**53
 _LINES_AT_ONCE = 1 << 18  # that are written, or read
 _SHOWN = 60  # characters of a line, in a message
@@ -134,12 +169,13 @@ def run_lines(frame: pd.DataFrame, tag: str, at_once: int = _LINES_AT_ONCE) -> I
     if not np.isfinite(scores).all():
         row = int(np.argmin(np.isfinite(scores)))
         raise InputError(f"the score in row {row} is {scores[row]}; every score must be finite")
-    twice = second_of_a_pair(query_codes, document_codes, documents.size)
-    if twice is not None:
+    row = second_of_a_pair(query_codes, document_codes, documents.size)
+    if row is not None:
         raise InputError(
-            f"document {documents[document_codes[twice]]!r} of query "
-            f"{queries[query_codes[twice]]!r} occurs twice, again in row {twice}"
+            f"document {documents[document_codes[row]]!r} of query "
+            f"{queries[query_codes[row]]!r} occurs twice, again in row {row}"
         )
+    # by query, then by score, then by document, the latter two descending
     order = np.lexsort((-places_of(documents)[document_codes], -scores, query_codes))
     sizes = np.bincount(query_codes, minlength=queries.size)
     starts = np.cumsum(sizes) - sizes
@@ -192,41 +228,40 @@ def second_of_a_pair(first: Array, second: Array, n_second: int) -> int | None:
 # --- reading ------------------------------------------------------------------------------------
 
 
-def _read(path: Path, names: tuple[str, ...]) -> pd.DataFrame:
-    """The ids and the number of every line; `names` are the fields, of which one is a number."""
+def _read(path: Path, form: LineFormat) -> pd.DataFrame:
+    """The ids and the number of every line."""
     import pandas as pd
 
     with tables.reading(path):
-        columns = _by_arrow(path, names)
+        columns = _by_arrow(path, form)
         if columns is None:
-            columns = by_pandas(path, names)
+            columns = by_pandas(path, form)
         if columns is None:
-            raise InputError(_first_bad_line(path, names) or f"{path}: not readable as text")
-        number = _number_of(names)
+            raise InputError(_first_bad_line(path, form) or f"{path}: not readable as text")
+        number = form.number
         frame = pd.DataFrame({name: columns[name] for name in ("query", "document", number)})
-        if not _are_numbers(frame[number].to_numpy(), number):
-            raise InputError(_first_bad_line(path, names) or f"{path}: a {number} is no number")
-        query = frame["query"].cat.codes.to_numpy()
+        if not _are_numbers(frame[number].to_numpy(), form):
+            raise InputError(_first_bad_line(path, form) or f"{path}: a {number} is no number")
+        query = frame["query"].cat
         document = frame["document"].cat
-        row = second_of_a_pair(query, document.codes.to_numpy(), document.categories.size)
+        row = second_of_a_pair(
+            query.codes.to_numpy(), document.codes.to_numpy(), document.categories.size
+        )
         if row is not None:
-            raise InputError(_twice(path, names, row))
+            raise InputError(_repeated_document(path, form, row))
     return frame
 
 
-def _number_of(names: tuple[str, ...]) -> str:
-    return "score" if names == RUN else "grade"
-
-
-def _are_numbers(values: Array, name: str) -> bool:
+def _are_numbers(values: Array, form: LineFormat) -> bool:
+    """Whether all of them are finite scores, or grades: whole numbers that a float holds."""
     if values.dtype.kind not in "iuf" or not np.isfinite(values).all():
         return False
-    if name == "score":
+    if form is RUN:
         return True
     return bool((values == np.floor(values)).all() and (np.abs(values) <= _LARGEST_GRADE).all())
 
 
-def _by_arrow(path: Path, names: tuple[str, ...]) -> dict[str, Any] | None:
+def _by_arrow(path: Path, form: LineFormat) -> dict[str, Any] | None:
     """The columns by Arrow's parser, which is three times as fast as that of pandas.
 
     It takes one character between fields. None where it is not installed, or where the file is
@@ -239,27 +274,35 @@ def _by_arrow(path: Path, names: tuple[str, ...]) -> dict[str, Any] | None:
         return None
     import pandas as pd
 
-    number = _number_of(names)
-    kinds = {name: pa.dictionary(pa.int32(), pa.string()) for name in names}
-    kinds[number] = pa.float64()
+    types = {name: pa.dictionary(pa.int32(), pa.string()) for name in form.fields}
+    types[form.number] = pa.float64()
     with _open(path) as file:
-        first = next((line for line in file if line.strip()), b"")
-    separator = "\t" if b"\t" in first else " "
+        first_line = next((line for line in file if line.strip()), b"")
+    separator = "\t" if b"\t" in first_line else " "
+    read_options = arrow.ReadOptions(
+        use_threads=False,  # Arrow's threads can abort a process as it ends
+        column_names=list(form.fields),
+        block_size=1 << 22,
+    )
+    parse_options = arrow.ParseOptions(
+        delimiter=separator,
+        quote_char=False,
+        double_quote=False,
+    )
+    convert_options = arrow.ConvertOptions(
+        column_types=types,
+        null_values=[],
+        strings_can_be_null=False,
+    )
     try:
         with _open(path) as file:
-            table = arrow.read_csv(
-                file,
-                # Arrow's threads can abort a process as it ends
-                arrow.ReadOptions(use_threads=False, column_names=list(names), block_size=1 << 22),
-                arrow.ParseOptions(delimiter=separator, quote_char=False, double_quote=False),
-                arrow.ConvertOptions(column_types=kinds, null_values=[], strings_can_be_null=False),
-            )
+            table = arrow.read_csv(file, read_options, parse_options, convert_options)
     except (pa.ArrowInvalid, UnicodeDecodeError):
         return None
     columns: dict[str, Any] = {}
-    for name in names:
+    for name in form.fields:
         column = table.column(name)
-        if name == number:
+        if name == form.number:
             columns[name] = column.to_numpy()
             continue
         column = column.unify_dictionaries().combine_chunks()
@@ -272,60 +315,72 @@ def _by_arrow(path: Path, names: tuple[str, ...]) -> dict[str, Any] | None:
     return columns
 
 
-def by_pandas(
-    path: Path, names: tuple[str, ...], at_once: int = _LINES_AT_ONCE
-) -> dict[str, Any] | None:
+def by_pandas(path: Path, form: LineFormat, at_once: int = _LINES_AT_ONCE) -> dict[str, Any] | None:
     """The columns by the parser of pandas; None where some line is not of this form."""
     import pandas as pd
     from pandas.api.types import union_categoricals
 
-    number = _number_of(names)
-    kinds: dict[str, Any] = {name: str for name in names if name != number}
-    how: dict[str, Any] = {"names": list(names), "dtype": kinds, "header": None}
+    text_fields = [name for name in form.fields if name != form.number]
+    options: dict[str, Any] = {
+        "names": list(form.fields),
+        "dtype": dict.fromkeys(text_fields, str),
+        "header": None,
+        "sep": r"\s+",
+        "na_filter": False,
+        "low_memory": False,
+        "quoting": csv.QUOTE_NONE,
+    }
     if pd.__version__ < "3.1":  # from there on, numbers are always rounded correctly
-        how["float_precision"] = "round_trip"
-    how |= {"sep": r"\s+", "na_filter": False, "low_memory": False, "quoting": csv.QUOTE_NONE}
-    pieces: dict[str, list[Any]] = {name: [] for name in ("query", "document", number)}
+        options["float_precision"] = "round_trip"
+    queries = []
+    documents = []
+    numbers = []
     try:
-        opened = gzip.open if path.suffix == ".gz" else open
-        with opened(path, "rt", encoding="utf-8-sig") as file:
-            for frame in pd.read_csv(file, chunksize=at_once, **how):
+        opener = gzip.open if path.suffix == ".gz" else open
+        with opener(path, "rt", encoding="utf-8-sig") as file:
+            for frame in pd.read_csv(file, chunksize=at_once, **options):
                 if not isinstance(frame.index, pd.RangeIndex):  # made of fields too many
                     return None
-                coded = {name: frame[name].factorize() for name in kinds}
-                for codes, texts in coded.values():
-                    if (codes < 0).any() or _first_not_a_word([*map(str, texts)]) is not None:
+                ids = {}
+                for name in text_fields:
+                    codes, texts = frame[name].factorize()
+                    texts = list(map(str, texts))
+                    if (codes < 0).any() or _first_not_a_word(texts) is not None:
                         return None
-                for name in ("query", "document"):
-                    codes, texts = coded[name]
-                    pieces[name].append(pd.Categorical.from_codes(codes, [*map(str, texts)]))
-                pieces[number].append(frame[number].to_numpy())
+                    ids[name] = pd.Categorical.from_codes(codes, texts)
+                queries.append(ids["query"])
+                documents.append(ids["document"])
+                numbers.append(frame[form.number].to_numpy())
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError):
         return None
-    if not pieces[number]:
+    if not numbers:
         return None
     return {
-        "query": union_categoricals(pieces["query"]),
-        "document": union_categoricals(pieces["document"]),
-        number: np.concatenate(pieces[number]),
+        "query": union_categoricals(queries),
+        "document": union_categoricals(documents),
+        form.number: np.concatenate(numbers),
     }
 
 
 def _first_not_a_word(texts: Any) -> str | None:
     """The first text that is empty or holds white space or a null character; None without one."""
+    # all at once, which is much faster: as many words as texts, and as many lines
     joined = "\n".join(texts).encode()
     if len(joined.split()) == len(texts) == joined.count(b"\n") + 1 and b"\0" not in joined:
         return None
-    return next((text for text in texts if len(text.encode().split()) != 1 or "\0" in text), "")
+    for text in texts:
+        if len(text.encode().split()) != 1 or "\0" in text:
+            return text
+    return ""
 
 
 # --- what is wrong, and where -------------------------------------------------------------------
 
 
-def _looks_like(path: Path, names: tuple[str, ...]) -> bool:
+def _looks_like(path: Path, form: LineFormat) -> bool:
     with tables.reading(path):
         _, fields = next(_lines(path), (0, []))
-    return _what_is_wrong(fields, names) is None
+    return _what_is_wrong(fields, form) is None
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[bytes]]]:
@@ -346,38 +401,39 @@ def _without_end(line: bytes) -> bytes:
     return line.removesuffix(b"\n").removesuffix(b"\r")
 
 
-def _first_bad_line(path: Path, names: tuple[str, ...]) -> str | None:
-    empty = True
+def _first_bad_line(path: Path, form: LineFormat) -> str | None:
+    """Which line is not of this form, and why; None where all are."""
+    is_empty = True
     for number, fields in _lines(path):
-        empty = False
-        reason = _what_is_wrong(fields, names)
+        is_empty = False
+        reason = _what_is_wrong(fields, form)
         if reason is not None:
             is_table = not _TABLES.isdisjoint(path.suffixes)
             hint = "; fusion.join_lists reads tables" if is_table else ""
             return f"{path}, line {number}: {reason}{hint}"
-    return f"{path}: the file has no lines; expected '{' '.join(names)}'" if empty else None
+    if is_empty:
+        return f"{path}: the file has no lines; expected '{form}'"
+    return None
 
 
-def _what_is_wrong(fields: list[bytes], names: tuple[str, ...]) -> str | None:
+def _what_is_wrong(fields: list[bytes], form: LineFormat) -> str | None:
     """Why these fields are no line of a run, or of judgments; None where they are one."""
     try:
         texts = [field.decode() for field in fields]
     except UnicodeDecodeError as error:
         return f"is not UTF-8 text (byte {error.object[error.start]:#04x}): save it as UTF-8"
     line = " ".join(texts)
-    shown = repr(line if len(line) <= _SHOWN else line[:_SHOWN] + "..")
     if "\0" in line:
         return "holds a null character: it is not a text file"
-    if len(fields) != len(names):
-        other = JUDGMENTS if names == RUN else RUN
-        is_other = len(fields) == len(other) and _what_is_wrong(fields, other) is None
-        kind = "judgments" if other == JUDGMENTS else "a run"
-        hint = f"; this is a line of {kind}" if is_other else ""
-        return f"expected '{' '.join(names)}', {len(names)} fields, got {shown}{hint}"
-    number = _number_of(names)
-    text = texts[names.index(number)]
+    if len(fields) != len(form.fields):
+        shown = repr(line if len(line) <= _SHOWN else line[:_SHOWN] + "..")
+        other = JUDGMENTS if form is RUN else RUN
+        is_other = len(fields) == len(other.fields) and _what_is_wrong(fields, other) is None
+        hint = f"; this is a line of {other.kind}" if is_other else ""
+        return f"expected '{form}', {len(form.fields)} fields, got {shown}{hint}"
+    text = texts[form.fields.index(form.number)]
     value = _as_number(text)
-    if number == "score":
+    if form is RUN:
         return None if math.isfinite(value) else f"the score {text!r} is not a finite number"
     if math.isfinite(value) and value == math.floor(value) and abs(value) <= _LARGEST_GRADE:
         return None
@@ -385,22 +441,24 @@ def _what_is_wrong(fields: list[bytes], names: tuple[str, ...]) -> str | None:
 
 
 def _as_number(text: str) -> float:
+    """A number, without the underscores that Python allows; NaN for what is none."""
     try:
         return math.nan if "_" in text else float(text)
     except ValueError:
         return math.nan
 
 
-def _twice(path: Path, names: tuple[str, ...], row: int) -> str:
+def _repeated_document(path: Path, form: LineFormat, row: int) -> str:
     """Say which document is there twice, on which lines; `row` is its second."""
-    _, again = next(islice(_lines(path), row, None))
-    query = again[0]
-    document = again[2]
-    places = [n for n, fields in _lines(path) if fields[0] == query and fields[2] == document]
-    verb = "retrieved" if names == RUN else "judged"
+    _, repeated = next(islice(_lines(path), row, None))
+    query = repeated[0]
+    document = repeated[2]
+    numbers = [
+        number for number, fields in _lines(path) if fields[0] == query and fields[2] == document
+    ]
     return (
-        f"{path}, line {places[1]}: document {document.decode()!r} of query {query.decode()!r} is "
-        f"{verb} already on line {places[0]}; every query may hold it once"
+        f"{path}, line {numbers[1]}: document {document.decode()!r} of query {query.decode()!r} is "
+        f"{form.verb} already on line {numbers[0]}; every query may hold it once"
     )
 
 
