@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -73,8 +73,16 @@ def read_table(
     check_type("label", label, str, "the name of a column")
     check_type("group", group, str, "the name of a column", optional=True)
     ignore = as_names("ignore", ignore, str)
-    roles = {"label": label, "group": group, "ignore": ignore, "require_labels": require_labels}
-    return tables.read_features(path, format, like, missing, **roles)
+    return tables.read_features(
+        path,
+        format,
+        like,
+        missing,
+        label=label,
+        group=group,
+        ignore=ignore,
+        require_labels=require_labels,
+    )
 
 
 def read_ranking_data(
@@ -132,6 +140,18 @@ def read_ranking_data(
 # --- svmlight -------------------------------------------------------------------------------------
 
 
+class _Features(NamedTuple):
+    """The columns of an svmlight file.
+
+    `X` has the feature with index `first_index` in column 0; `remarks` say what had to be assumed
+    to match the features with those of `like`.
+    """
+
+    X: Any
+    first_index: int
+    remarks: tuple[str, ...]
+
+
 def _read_svmlight(path, query, like, first_index):
     from sklearn.datasets import load_svmlight_file  # half a second, and not of every program
 
@@ -143,16 +163,30 @@ def _read_svmlight(path, query, like, first_index):
         raise InputError(_first_bad_line(path) or f"{path}: {error}") from None
     if labels.size == 0:
         raise InputError(f"{path}: the file has no data rows")
-    X, base, remarks = _counted_columns(path, X, like, first_index)
-    counts = sidecar(path) if query is None else Path(query)
-    groups = _groups(path, qid, labels.size, counts)
-    user = "qid" if qid.size else "none" if counts is None else repr(counts.name)
+    features = _numbered_features(path, X, like, first_index)
+    query_file = sidecar(path) if query is None else Path(query)
+    groups = _groups(path, qid, labels.size, query_file)
+    user = "none"
+    if qid.size:
+        user = "qid"
+    elif query_file is not None:
+        user = repr(query_file.name)
+    n_features = features.X.shape[1]
+    first = features.first_index
     used = (
-        f"{path}: {X.shape[1]} features (indices {base} to {base + X.shape[1] - 1}, counted from "
-        f"{base}), label the first number, user {user}"
+        f"{path}: {n_features} features (indices {first} to {first + n_features - 1}, counted from "
+        f"{first}), label the first number, user {user}"
     )
-    place = partial(_line_of, path)
-    return Table(str(path), X, labels, groups, place, used, remarks, first_index=base)
+    return Table(
+        source=str(path),
+        X=features.X,
+        labels=labels,
+        groups=groups,
+        place=partial(_line_of, path),
+        columns_used=used,
+        remarks=features.remarks,
+        first_index=first,
+    )
 
 
 class _Lines:
@@ -169,12 +203,18 @@ class _Lines:
             yield line
 
 
-def _counted_columns(path, X, like, first_index):
-    """X with the first feature in column 0, its index in the file, and what had to be assumed."""
-    smallest, largest = (int(X.indices.min()), int(X.indices.max())) if X.nnz else (1, 0)
+def _numbered_features(path, X, like, first_index):
+    """`_Features` of X, whose column is the index in the file."""
+    smallest = 1  # of the indices; these two where no row has a feature
+    largest = 0
+    if X.nnz:
+        smallest = int(X.indices.min())
+        largest = int(X.indices.max())
     if largest > _LARGEST_INDEX:
         raise InputError(_first_bad_line(path))
-    base = first_index if first_index is not None else getattr(like, "first_index", None)
+    base = first_index
+    if base is None:
+        base = getattr(like, "first_index", None)
     if base is None:
         base = 0 if smallest == 0 else 1
     if smallest < base:
@@ -182,34 +222,36 @@ def _counted_columns(path, X, like, first_index):
             f"{path}: feature index 0, but the features are counted from 1 (--first-index 0 where "
             "this file counts them from 0)"
         )
-    shown = largest + 1 - base
-    n_features = shown if like is None else like.n_features
-    if shown > n_features:
+    n_seen = largest + 1 - base
+    n_features = n_seen if like is None else like.n_features
+    if n_seen > n_features:
         raise InputError(
-            f"{path}: {shown} features (largest index {largest}), but {n_features} are expected"
+            f"{path}: {n_seen} features (largest index {largest}), but {n_features} are expected"
         )
     if n_features == 0:
         raise InputError(f"{path}: no row has a feature")
     X.indices -= base
     X = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features))
-    sure = like is None or first_index is not None or not X.nnz
-    return X, base, () if sure else _assumed_indices(path, like, base, smallest, largest)
+    remarks = ()
+    if like is not None and first_index is None and X.nnz:
+        remarks = _assumed_indices(path, like, base, smallest, largest)
+    return _Features(X=X, first_index=base, remarks=remarks)
 
 
 def _assumed_indices(path, like, base, smallest, largest):
     """What to say where the indices of a file could be matched with a model's otherwise."""
-    say = f"they are taken as counted from {base} (--first-index says otherwise)"
+    assumed = f"they are taken as counted from {base} (--first-index says otherwise)"
     if like.feature_names is not None:
         return (
             f"{path}: the model names its features, this file numbers them: they are taken in the "
-            f"order {listed(like.feature_names)}; {say}",
+            f"order {listed(like.feature_names)}; {assumed}",
         )
     if like.first_index is None:
-        return (f"{path}: the model does not say from where features are counted: {say}",)
+        return (f"{path}: the model does not say from where features are counted: {assumed}",)
     if smallest >= 1 and largest < like.n_features:
         return (
             f"{path}: feature indices run from {smallest} to {largest}, where {like.n_features} "
-            f"features may be counted from 0 or from 1: {say}",
+            f"features may be counted from 0 or from 1: {assumed}",
         )
     return ()
 
@@ -221,29 +263,41 @@ def sidecar(path: Path) -> Path | None:
     return next((candidate for candidate in candidates if candidate.exists()), None)
 
 
-def _groups(path, qid, n_rows, counted):
+def _groups(path, qid, n_rows, query_file):
+    """The user of each row, by its qid or by the counts of a file; None where neither says."""
     if qid.size not in (0, n_rows):
-        rows = _data_lines(path)
-        line = next(n for n, parts in rows if not b"".join(parts[1:2]).startswith(b"qid:"))
-        raise InputError(f"{path}, line {line}: no qid, though other rows have one")
-    if counted is None:
+        raise InputError(
+            f"{path}, line {_first_without_qid(path)}: no qid, though other rows have one"
+        )
+    if query_file is None:
         return qid if qid.size else None
-    counts = _read_counts(counted)
+    counts = _read_counts(query_file)
     if sum(counts) != n_rows:  # of Python's integers: a sum in int64 could wrap around
         raise InputError(
-            f"{counted}: its {len(counts)} counts add up to {sum(counts)}, "
+            f"{query_file}: its {len(counts)} counts add up to {sum(counts)}, "
             f"but {path} has {n_rows} rows"
         )
     groups = np.repeat(np.arange(len(counts)), counts)
-    if qid.size and not _same_partition(groups, qid):
+    if not qid.size:
+        return groups
+    if not _same_partition(groups, qid):
         raise InputError(
-            f"{path} names its users by qid, and {counted} divides the rows differently; "
+            f"{path} names its users by qid, and {query_file} divides the rows differently; "
             "remove the one that is wrong"
         )
-    return qid if qid.size else groups
+    return qid
+
+
+def _first_without_qid(path):
+    """The number of the first line of data whose second part is no qid."""
+    for number, parts in _data_lines(path):
+        if len(parts) < 2 or not parts[1].startswith(b"qid:"):
+            return number
+    raise AssertionError("there is one")
 
 
 def _same_partition(first, second):
+    """Whether two labellings of the rows put the same ones together: each label has one partner."""
     pairs = np.unique(np.column_stack([first, second]), axis=0).shape[0]
     return pairs == np.unique(first).size == np.unique(second).size
 
@@ -273,25 +327,31 @@ def _data_lines(path):
 
 
 def _first_bad_line(path):
-    wrong = ((number, _what_is_wrong(parts)) for number, parts in _data_lines(path))
-    return next((f"{path}, line {number}: {reason}" for number, reason in wrong if reason), None)
+    """Which line is no svmlight row, and why; None where all are."""
+    for number, parts in _data_lines(path):
+        reason = _what_is_wrong(parts)
+        if reason is not None:
+            return f"{path}, line {number}: {reason}"
+    return None
 
 
 def _what_is_wrong(parts):
     """Why these parts are no svmlight row, or None."""
-    if not _is(float, parts[0]):
-        table = "; for a table with named columns give its format (csv or tsv)"
-        separated = any(separator in parts[0] for separator in b",;")
-        return f"the label {_shown(parts[0])} is not a number{table if separated else ''}"
+    label = parts[0]
+    if not _is_number(float, label):
+        hint = ""
+        if b"," in label or b";" in label:
+            hint = "; for a table with named columns give its format (csv or tsv)"
+        return f"the label {_shown(label)} is not a number{hint}"
     features = parts[1:]
     if features and features[0].startswith(b"qid:"):
-        if not _is(np.int64, features[0][4:]):
+        if not _is_number(np.int64, features[0].removeprefix(b"qid:")):
             return f"the query {_shown(features[0])} is not a whole number"
         features = features[1:]
     previous = -1
     for feature in features:
         index, colon, value = feature.partition(b":")
-        if not colon or not _is(np.int64, index) or not _is(float, value):
+        if not colon or not _is_number(np.int64, index) or not _is_number(float, value):
             return f"expected 'index:value', got {_shown(feature)}"
         if int(index) < 0:
             return f"negative feature index {int(index)}"
@@ -303,7 +363,7 @@ def _what_is_wrong(parts):
     return None
 
 
-def _is(kind, text):
+def _is_number(kind, text):
     """Whether a text is a number of some kind, without the underscores that Python allows."""
     try:
         kind(text)
@@ -318,7 +378,9 @@ def _shown(text):
 
 def _line_of(path, row):
     """The line of a row, for a message."""
-    return f"{path}, line {next(islice(_data_lines(path), row, None), '?')[0]}"
+    for number, _ in islice(_data_lines(path), row, row + 1):
+        return f"{path}, line {number}"
+    return f"{path}, line ?"
 
 
 def _open(path):

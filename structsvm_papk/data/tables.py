@@ -38,11 +38,12 @@ _FORMAT_OF_SUFFIX = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq":
 _ID_NAME = re.compile(  # the last two: what pandas calls an index
     r"(?i:(^|[_\W])ids?$)|[a-z]I[dD]s?$|^Unnamed: \d+$|^__index_level_\d+__$"
 )
-_SHOWN = 8
-_LOOKED_AT = 100_000  # rows, for columns that may be ids
-_FEWEST_ROWS = 50
-_NEARLY = 0.98  # share of different values in a list
-_SPAN = 5  # times the longest list: ranks, which differ too, stay below
+_SHOWN = 8  # names in a message
+# whole numbers that may be ids
+_ID_ROWS = 100_000  # that are looked at
+_FEWEST_ID_ROWS = 50  # fewer say nothing
+_ID_SHARE = 0.98  # of different values within lists, at least
+_ID_SPAN = 5  # times the longest list, at least: ranks, which differ too, stay below
 
 
 class Kind(Enum):
@@ -83,12 +84,11 @@ class Table:
             raise InputError(f"{self.place(bad[0])}: the label is {labels[bad[0]]}")
         feature = rows.first_non_finite(self.X, self.missing)
         if feature is not None:
-            row, column, value = feature
-            name = f"feature {column + (self.first_index or 0)}"
+            name = f"feature {feature.column + (self.first_index or 0)}"
             if self.feature_names is not None:
-                name = f"column {self.feature_names[column]!r}"
-            advice = rows.what_to_do(value, sparse.issparse(self.X), "--missing lowest")
-            raise InputError(f"{self.place(row)}: {name} is {value}; {advice}")
+                name = f"column {self.feature_names[feature.column]!r}"
+            advice = rows.what_to_do(feature.value, sparse.issparse(self.X), "--missing lowest")
+            raise InputError(f"{self.place(feature.row)}: {name} is {feature.value}; {advice}")
 
     @property
     def n_features(self) -> int:
@@ -103,11 +103,11 @@ class Table:
             raise InputError(f"{self.source}: no labels in the file")
         relevant = self.labels >= validation.relevant_from(self.labels, threshold, self.source)
         if self.groups is None and not one_list:
-            named = self.feature_names is not None
-            svmlight = "no qid: in the rows and no .query file beside it"
+            lacking = "no user column; name it with --group"
+            if self.feature_names is None:  # svmlight
+                lacking = "no qid: in the rows and no .query file beside it"
             raise InputError(
-                f"{self.source} does not say which rows belong to which user "
-                f"({'no user column; name it with --group' if named else svmlight}); "
+                f"{self.source} does not say which rows belong to which user ({lacking}); "
                 "if all rows are one list, say so with --one-list (one_list=True in Python)"
             )
         groups = None if one_list else self.groups
@@ -137,8 +137,17 @@ def format_of(path: Path) -> str | None:
 
 def usual_column(usual: Sequence[str], names: Collection[str]) -> str | None:
     """The column called like the first of some usual names, in any case and with any `_` or `-`."""
-    spelled = {_plain(name): name for name in reversed(list(names))} | {n: n for n in names}
-    return next((spelled[n] for u in usual for n in (u, _plain(u)) if n in spelled), None)
+    names = list(names)
+    of_spelling = {}
+    for name in reversed(names):  # the first of several that differ in case and in `_` only
+        of_spelling[_plain(name)] = name
+    for name in names:  # but rather the one that is spelled so
+        of_spelling[name] = name
+    for usual_name in usual:
+        for spelling in (usual_name, _plain(usual_name)):
+            if spelling in of_spelling:
+                return of_spelling[spelling]
+    return None
 
 
 def label_column(label: str, names: Collection[str]) -> str:
@@ -149,6 +158,7 @@ def label_column(label: str, names: Collection[str]) -> str:
 
 
 def _plain(name):
+    """A name without what spellings of it differ in."""
     return name.replace("_", "").replace("-", "").lower()
 
 
@@ -204,28 +214,34 @@ def choose_columns(
         )
     features = tuple(_feature_columns(path, places, {label, group, *index, *ignore}, like))
     item = usual_column(ITEM_COLUMNS, names)
-    roles = {"label": label if label in places else None, "user": group}
-    roles["item"] = None if item in features else item
-    taken = {*features, *roles.values()}
-    left = [name for name in names if name not in taken]
-    said = ", ".join(f"{r} {'none' if n is None else repr(n)}" for r, n in roles.items())
+    if item in features:
+        item = None
+    existing_label = label if label in places else None
+    taken = {*features, existing_label, group, item}
+    ignored = [name for name in names if name not in taken]
     used = (
-        f"{path}: {len(features)} features ({listed(features)}), {said}, "
-        f"ignored {listed(left) if left else 'none'}"
+        f"{path}: {len(features)} features ({listed(features)}), "
+        f"label {_or_none(existing_label)}, user {_or_none(group)}, item {_or_none(item)}, "
+        f"ignored {listed(ignored) if ignored else 'none'}"
     )
-    return Columns(features, roles["label"], group, used, roles["item"])
+    return Columns(features=features, label=existing_label, group=group, used=used, item=item)
+
+
+def _or_none(name):
+    return "none" if name is None else repr(name)
 
 
 def _places(path, names):
     """Where each name stands."""
     places = {name: c for c, name in enumerate(names)}
     if len(places) < len(names):
-        twice = next(name for c, name in enumerate(names) if places[name] != c)
-        raise InputError(f"{path}: column {twice!r} appears more than once")
+        repeated = next(name for c, name in enumerate(names) if places[name] != c)
+        raise InputError(f"{path}: column {repeated!r} appears more than once")
     return places
 
 
 def _feature_columns(path, places, others, like):
+    """Those of `like`, by name; else all but the `others` and what is named as ids usually are."""
     wanted = getattr(like, "feature_names", None)
     if wanted is not None:
         absent = [name for name in wanted if name not in places]
@@ -234,12 +250,7 @@ def _feature_columns(path, places, others, like):
                 f"{path}: no column {absent[0]!r}, a feature of the model ({listed(wanted)})"
             )
         return wanted
-    ids = {_plain(name) for name in (*USER_COLUMNS, *ITEM_COLUMNS)}
-    features = [
-        name
-        for name in places
-        if name not in others and _plain(name) not in ids and not _ID_NAME.search(name)
-    ]
+    features = [name for name in places if name not in others and not _is_named_as_id(name)]
     if not features:
         raise InputError(
             f"{path}: no feature column; the columns are {listed(list(places))}, and those of the "
@@ -248,6 +259,14 @@ def _feature_columns(path, places, others, like):
     if like is not None and len(features) != like.n_features:
         raise InputError(f"{path}: {len(features)} features, but {like.n_features} are expected")
     return features
+
+
+_PLAIN_ID_COLUMNS = frozenset(_plain(name) for name in (*USER_COLUMNS, *ITEM_COLUMNS))
+
+
+def _is_named_as_id(name):
+    """Whether a column is called as users, items or other ids usually are."""
+    return _plain(name) in _PLAIN_ID_COLUMNS or _ID_NAME.search(name) is not None
 
 
 # --- reading --------------------------------------------------------------------------------
@@ -298,20 +317,29 @@ def read_features(
     kinds[columns.group] = Kind.ID
     kinds.pop(None, None)
     values = read_columns(path, format, kinds, columns.features)
+    features = {name: values[name] for name in columns.features}
     place = partial(place_of, path, format)
-    X = feature_matrix({name: values[name] for name in columns.features}, place)
+    X = feature_matrix(features, place)
     labels = None if columns.label is None else values[columns.label].astype(float)
     users = None if columns.group is None else values[columns.group]
     remarks: tuple[str, ...] = ()
     if like is None:
-        remarks = remark_of_ids(path, {name: values[name] for name in columns.features}, users)
-    if like is not None and like.feature_names is None:
+        remarks = remark_of_ids(path, features, users)
+    elif like.feature_names is None:
         remarks = (
             f"{path}: the model does not name its {X.shape[1]} features, so the columns are "
             f"taken in this order: {listed(columns.features)}",
         )
     return Table(
-        str(path), X, labels, users, place, columns.used, remarks, columns.features, missing=missing
+        source=str(path),
+        X=X,
+        labels=labels,
+        groups=users,
+        place=place,
+        columns_used=columns.used,
+        remarks=remarks,
+        feature_names=columns.features,
+        missing=missing,
     )
 
 
@@ -320,13 +348,14 @@ def remark_of_ids(path: Any, columns: Mapping[str, Array], users: Array | None) 
 
     Ranks differ as well, but go no further than a list is long.
     """
-    named = may_be_ids(columns, users)
-    if not named:
+    names = may_be_ids(columns, users)
+    if not names:
         return ()
-    kind = "column holds" if len(named) == 1 else "columns hold"
+    columns_hold = "column holds" if len(names) == 1 else "columns hold"
     return (
-        f"{path}: the {kind} whole numbers that are nearly all different within lists, as ids are: "
-        f"{listed(named)}; if they are ids, leave them out with --ignore (ignore= in Python)",
+        f"{path}: the {columns_hold} whole numbers that are nearly all different within lists, as "
+        f"ids are: {listed(names)}; if they are ids, leave them out with --ignore (ignore= in "
+        "Python)",
     )
 
 
@@ -335,17 +364,15 @@ def remark_of_frame(X: Any, groups: Any) -> str | None:
     if not hasattr(X, "columns"):
         return None
     names = [str(name) for name in X.columns]
-    plain = {_plain(name) for name in (*USER_COLUMNS, *ITEM_COLUMNS)}
-    ids = [name for name in names if _plain(name) in plain or _ID_NAME.search(name)]
-    columns = {name: X[column] for name, column in zip(names, X.columns, strict=True)}
-    whole = {
-        name: np.asarray(column)
-        for name, column in columns.items()
-        if name not in ids and "int" in str(getattr(column, "dtype", "")).lower()
-    }
+    ids = [name for name in names if _is_named_as_id(name)]
+    whole_numbers = {}
+    for name, column_name in zip(names, X.columns, strict=True):
+        column = X[column_name]
+        if name not in ids and "int" in str(getattr(column, "dtype", "")).lower():
+            whole_numbers[name] = np.asarray(column)
     users = None if groups is None or isinstance(groups, str) else np.asarray(groups)
-    if whole and (users is None or len(users) == len(X)):
-        ids += may_be_ids(whole, users)
+    if whole_numbers and (users is None or len(users) == len(X)):
+        ids += may_be_ids(whole_numbers, users)
     if not ids:
         return None
     return (
@@ -360,22 +387,25 @@ def may_be_ids(columns: Mapping[str, Array], users: Array | None) -> list[str]:
 
     if not columns:
         return []
-    n = len(next(iter(columns.values())))
-    part = slice(0, min(n, _LOOKED_AT))
-    whose = np.zeros(n, dtype=np.int64)[part] if users is None else pd.factorize(users[part])[0]
-    longest = int(np.bincount(whose).max()) if whose.size else 0
-    if whose.size < _FEWEST_ROWS or longest < 2:
+    n_rows = min(len(next(iter(columns.values()))), _ID_ROWS)
+    codes = np.zeros(n_rows, dtype=np.int64)  # of the users
+    if users is not None:
+        codes, _ = pd.factorize(users[:n_rows])
+    if codes.size < _FEWEST_ID_ROWS:
         return []
-    named = []
+    longest = int(np.bincount(codes).max())
+    if longest < 2:
+        return []
+    names = []
     for name, values in columns.items():
         if values.dtype.kind not in "iu":
             continue
-        looked_at = values[part]
-        span = int(looked_at.max()) - int(looked_at.min())
-        pairs = pd.DataFrame({"user": whose, "value": looked_at})
-        if span > _SPAN * longest and 1.0 - pairs.duplicated().mean() >= _NEARLY:
-            named.append(name)
-    return named
+        values = values[:n_rows]
+        span = int(values.max()) - int(values.min())  # Python's integers: it may be beyond int64
+        pairs = pd.DataFrame({"user": codes, "value": values})
+        if span > _ID_SPAN * longest and 1.0 - pairs.duplicated().mean() >= _ID_SHARE:
+            names.append(name)
+    return names
 
 
 def feature_matrix(columns: Mapping[str, Array], place: Callable[[int], str]) -> Array:

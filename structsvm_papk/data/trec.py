@@ -169,11 +169,11 @@ def run_lines(frame: pd.DataFrame, tag: str, at_once: int = _LINES_AT_ONCE) -> I
     if not np.isfinite(scores).all():
         row = int(np.argmin(np.isfinite(scores)))
         raise InputError(f"the score in row {row} is {scores[row]}; every score must be finite")
-    row = second_of_a_pair(query_codes, document_codes, documents.size)
-    if row is not None:
+    repeated = second_of_a_pair(query_codes, document_codes, documents.size)
+    if repeated is not None:
         raise InputError(
-            f"document {documents[document_codes[row]]!r} of query "
-            f"{queries[query_codes[row]]!r} occurs twice, again in row {row}"
+            f"document {documents[document_codes[repeated]]!r} of query "
+            f"{queries[query_codes[repeated]]!r} occurs twice, again in row {repeated}"
         )
     # by query, then by score, then by document, the latter two descending
     order = np.lexsort((-places_of(documents)[document_codes], -scores, query_codes))

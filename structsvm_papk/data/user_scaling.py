@@ -43,7 +43,7 @@ def check_user_scaling(how: Any) -> str | None:
 
 
 class Completed(NamedTuple):
-    """Columns without holes, and where the holes were: None where none were looked for."""
+    """Columns without holes, and a mask of where they were: None where none were looked for."""
 
     X: Any
     holes: Array | None
@@ -72,9 +72,12 @@ def completed_rows(X: Any, groups: Any, how: str | None, missing: str | None) ->
     if missing is not None:
         refuse_sparse_holes(X)
     if groups is None:
-        what = f"user_scaling={how!r} scales" if missing is None else f"missing={missing!r} fills"
+        setting = f"user_scaling={how!r} scales"
+        if missing is not None:
+            setting = f"missing={missing!r} fills"
         raise InputError(
-            f"{what} X inside each user's list: give groups=, the user of each row, or 'one_list'"
+            f"{setting} X inside each user's list: give groups=, the user of each row, or "
+            "'one_list'"
         )
     users = groups_or_none(groups)
     codes = np.zeros(X.shape[0], dtype=np.int64)
@@ -85,7 +88,7 @@ def completed_rows(X: Any, groups: Any, how: str | None, missing: str | None) ->
         return Completed(scaled, None)
     rows = np.argsort(codes, kind="stable")
     starts = np.flatnonzero(np.diff(codes[rows], prepend=-1))
-    lowest = _lowest(scaled, rows, starts)
+    lowest = _lowest(scaled, rows, starts)  # a row each user, in the order of the codes
     holes = np.isnan(scaled)
     return Completed(np.where(holes, lowest[codes], scaled), holes)
 
@@ -153,11 +156,11 @@ def _filled(X: Array, columns: Array, lists: RankingData, user_of_row: Array) ->
     out = np.empty((X.shape[0], n_features + columns.size), X.dtype)
     out[:, :n_features] = X
     out[:, n_features:] = ~holes[:, columns]
-    some = lists.sizes > 0
-    lowest = np.zeros((lists.n_users + 1, n_features))
-    lowest[:-1][some] = _lowest(X, lists.rows, lists.indptr[:-1][some])
-    rows, places = np.nonzero(holes)
-    out[rows, places] = lowest[user_of_row[rows], places]
+    users = np.flatnonzero(lists.sizes)  # who have rows
+    lowest = np.zeros((lists.n_users + 1, n_features))  # the last: of the rows of no list
+    lowest[users] = _lowest(X, lists.rows, lists.indptr[users])
+    rows, columns_of_holes = np.nonzero(holes)
+    out[rows, columns_of_holes] = lowest[user_of_row[rows], columns_of_holes]
     return out
 
 
@@ -177,20 +180,22 @@ def _scaled(X: Any, codes: Array, how: str) -> Array:
             "X.toarray(), or standardize=True alone, which divides columns and keeps zeros"
         )
     frame = pd.DataFrame(X).astype(np.float64)
-    of_user = frame.groupby(codes)
+    by_user = frame.groupby(codes)
     if how == "rank":
-        size = of_user.transform("count").to_numpy()
-        scaled = of_user.rank().to_numpy() - (size + 1) / 2
-        scaled /= np.maximum(size, 1)
+        n_values = by_user.transform("count").to_numpy()
+        scaled = by_user.rank().to_numpy() - (n_values + 1) / 2  # around 0
+        scaled /= np.maximum(n_values, 1)
         return np.ascontiguousarray(scaled, dtype=X.dtype)
-    least = frame.abs().groupby(codes).transform("max") * np.finfo(X.dtype).eps * RESOLVED
+    resolved = frame.abs().groupby(codes).transform("max") * np.finfo(X.dtype).eps * RESOLVED
     # halves do not overflow; from the user's first row on, so that large offsets do not cancel
-    origin = of_user.transform("first" if how == "standardize" else "min")
-    away = frame * 0.5 - origin * 0.5
-    largest = away.abs().groupby(codes).transform("max")
-    away /= largest.where(largest > least, np.inf)
-    if how == "standardize":
-        centred = away - away.groupby(codes).transform("mean")
-        deviation = away.groupby(codes).transform("std", ddof=0)
-        away = centred / deviation.where(deviation > 0, np.inf)
-    return np.ascontiguousarray(away.to_numpy(), dtype=X.dtype)
+    origin = by_user.transform("first" if how == "standardize" else "min")
+    distance = frame * 0.5 - origin * 0.5
+    largest = distance.abs().groupby(codes).transform("max")
+    # from 0 to 1 for minmax; division by infinity makes 0 of a constant column
+    distance /= largest.where(largest > resolved, np.inf)
+    if how == "minmax":
+        return np.ascontiguousarray(distance.to_numpy(), dtype=X.dtype)
+    centred = distance - distance.groupby(codes).transform("mean")
+    deviation = distance.groupby(codes).transform("std", ddof=0)
+    scaled = centred / deviation.where(deviation > 0, np.inf)
+    return np.ascontiguousarray(scaled.to_numpy(), dtype=X.dtype)
