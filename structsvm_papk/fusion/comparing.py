@@ -119,7 +119,7 @@ def validated(
         weights = problem.weights(ranker)
         if ablate:
             weights = _ablated(problem, fused, ranker, weights, say)
-    said = dict.fromkeys(
+    of_fits = dict.fromkeys(  # each remark once
         str(warning.message)
         for warning in raised
         if not issubclass(warning.category, DegenerateOptimumWarning)  # the advice says so
@@ -143,7 +143,7 @@ def validated(
         advice=advice,
         ranker=ranker,
         for_engine=how.for_engine,
-        remarks=(*joined.remarks, *said),
+        remarks=(*joined.remarks, *of_fits),
     )
 
 
@@ -151,15 +151,16 @@ def _ranking(
     name: str, table: MetricTable, how: Settings, fused: MetricTable | None = None
 ) -> Ranking:
     metric = table.metrics[0]
-    drawn: dict[str, Any] = {"level": how.level, "n_resamples": how.n_resamples, "seed": how.seed}
-    lower = upper = np.nan
+    resampling: dict[str, Any] = {
+        "level": how.level, "n_resamples": how.n_resamples, "seed": how.seed
+    }  # fmt: skip
+    ranking = Ranking(name=name, mean=table.mean(metric), lower=np.nan, upper=np.nan)
     if no_interval(table, metric) is None:
-        made = metrics.interval(table, metric, **drawn)
-        lower, upper = made.lower, made.upper
-    ranking = Ranking(name, table.mean(metric), lower, upper)
+        interval = metrics.interval(table, metric, **resampling)
+        ranking = replace(ranking, lower=interval.lower, upper=interval.upper)
     if fused is None:
         return ranking
-    (paired,) = metrics.compare(fused, table, **drawn)
+    (paired,) = metrics.compare(fused, table, **resampling)
     return replace(
         ranking,
         ahead=paired.difference,
@@ -179,18 +180,19 @@ def _ablated(
     if len(weights) < 2:
         raise InputError("ablate needs at least two runs: without the only one there is no list")
     say("weights of resampled queries")
-    drawn = _resampled_shares(problem, ranker)
-    ends = np.quantile(drawn, [(1 - how.level) / 2, (1 + how.level) / 2], axis=0)
-    out = []
+    resampled = _resampled_shares(problem, ranker)
+    tails = [(1 - how.level) / 2, (1 + how.level) / 2]
+    lowest, highest = np.quantile(resampled, tails, axis=0)
+    ablated = []
     for column, weight in enumerate(weights):
         say(f"without {weight.name}")
         others = [name for name in problem.joined.names if name != weight.name]
         without = _ranking(weight.name, problem.table(problem.held_out(others)), how, fused)
-        out.append(
+        ablated.append(
             replace(
                 weight,
-                share_lower=float(ends[0, column]),
-                share_upper=float(ends[1, column]),
+                share_lower=float(lowest[column]),
+                share_upper=float(highest[column]),
                 without=without.mean,
                 gain=without.ahead,
                 gain_lower=without.ahead_lower,
@@ -198,7 +200,7 @@ def _ablated(
                 verdict=_verdict(without),
             )
         )
-    return out
+    return ablated
 
 
 def _verdict(without: Ranking) -> str:
@@ -211,14 +213,14 @@ def _resampled_shares(problem: Problem, ranker: Any) -> Array:
     """Shares of the weights under random weights of the queries, each fit begun at the last."""
     how = problem.how
     rng = np.random.default_rng(how.seed)
-    again = how.ranker(tol=FOLD_TOL, alpha=float(ranker.result_.alpha), warm_start=True)
-    drawn = []
+    refitted = how.ranker(tol=FOLD_TOL, alpha=float(ranker.result_.alpha), warm_start=True)
+    resampled = []
     for _ in range(how.n_refits):
         weight = rng.exponential(size=problem.joined.n_queries)
-        weight = np.maximum(weight, 1e-9)
-        problem.fit(again, sample_weight=weight[problem.joined.query])
-        drawn.append(shares(again, how.for_engine))
-    return np.array(drawn)
+        weight = np.maximum(weight, 1e-9)  # a query of weight 0 would be refused
+        problem.fit(refitted, sample_weight=weight[problem.joined.query])
+        resampled.append(shares(refitted, how.for_engine))
+    return np.array(resampled)
 
 
 # --- what to do -----------------------------------------------------------------------------------
@@ -231,7 +233,7 @@ def _advice(
     how: Settings,
 ) -> str:
     """Use it, equal weights are as good, or how many more judged queries would tell."""
-    by_name = {each.name: each for each in rankings}
+    by_name = {ranking.name: ranking for ranking in rankings}
     best = by_name[CHOSEN]
     n_queries = fused.users.size
     if np.isnan(best.ahead_lower):
@@ -258,8 +260,8 @@ def _advice(
         )
     if best.ahead_upper < 0:
         return f"Do not use these weights: {single} is better ({ends}); the runs may add nothing."
-    apart = (fused.values - tables[CHOSEN].values)[:, 0]
-    more = _more_queries(apart, best.ahead, how.level)
+    differences = (fused.values - tables[CHOSEN].values)[:, 0]
+    more = _more_queries(differences, best.ahead, how.level)
     if more is not None:
         return (
             f"No difference to the best of the others yet ({ends}): at least {more} more judged "
@@ -271,12 +273,17 @@ def _advice(
     return f"Equal weights are as good here: CombSUM ({ends} to the best of the others)."
 
 
-def _more_queries(apart: Array, difference: float, level: float) -> int | None:
+def _more_queries(differences: Array, mean: float, level: float) -> int | None:
     """How many further queries make an interval that excludes 0; None where too many."""
-    if difference <= 0 or not apart.std() > 0:
+    if mean <= 0 or not differences.std() > 0:
         return None
     needed = required_users(
-        min(difference, 1 - 1e-9), 1 - level, method="bootstrap", std=float(apart.std(ddof=1))
+        min(mean, 1 - 1e-9),  # a half-width has to be below 1
+        1 - level,
+        method="bootstrap",
+        std=float(differences.std(ddof=1)),
     )
-    more = needed - apart.size
-    return max(more, 1) if more <= _FEW_TIMES * apart.size else None
+    more = needed - differences.size
+    if more > _FEW_TIMES * differences.size:
+        return None
+    return max(more, 1)

@@ -74,12 +74,14 @@ def entries_of(given: Any, what: str, on: tuple[str, str], kind: str) -> Entries
             f"{type(given).__name__}"
         )
     present = list(frame.columns)
-    columns = [_named(name, present, what) for name in (*on, kind)]
-    value = _numbers(frame[columns[2]], what, kind)
+    query_column, document_column, value_column = (
+        _named(name, present, what) for name in (*on, kind)
+    )
+    value = _numbers(frame[value_column], what, kind)
     if not value.size:
         raise InputError(f"{what} is empty")
-    query, queries = _codes(frame[columns[0]], f"{what}: {on[0]}")
-    document, documents = _codes(frame[columns[1]], f"{what}: {on[1]}")
+    query, queries = _codes(frame[query_column], f"{what}: {on[0]}")
+    document, documents = _codes(frame[document_column], f"{what}: {on[1]}")
     twice = trec.second_of_a_pair(query, document, documents.size)
     if twice is not None:
         raise InputError(
@@ -87,7 +89,14 @@ def entries_of(given: Any, what: str, on: tuple[str, str], kind: str) -> Entries
             f"{queries[query[twice]]!r} occurs twice, again in row {twice} (counted from 0); every "
             f"{on[0]} may hold it once"
         )
-    return Entries(what, query, queries, document, documents, value)
+    return Entries(
+        what=what,
+        query=query,
+        queries=queries,
+        document=document,
+        documents=documents,
+        value=value,
+    )
 
 
 def _read(path: Path, on: tuple[str, str], kind: str) -> pd.DataFrame:
@@ -99,8 +108,8 @@ def _read(path: Path, on: tuple[str, str], kind: str) -> pd.DataFrame:
         frame = trec.read_run(path) if kind == "score" else trec.read_judgments(path)
         return frame.set_axis([*on, kind], axis=1)
     present = tables.column_names(path, format)
-    names = [_named(name, present, str(path)) for name in (*on, kind)]
-    kinds = dict(zip(names, (tables.Kind.ID, tables.Kind.ID, tables.Kind.NUMBER), strict=True))
+    kinds = {_named(name, present, str(path)): tables.Kind.ID for name in on}
+    kinds[_named(kind, present, str(path))] = tables.Kind.NUMBER
     return pd.DataFrame(tables.read_columns(path, format, kinds))
 
 
@@ -114,12 +123,14 @@ def _of_dictionary(given: Mapping[Any, Any], what: str, on: tuple[str, str], kin
                 f"{type(members).__name__}"
             )
     sizes = [len(members) for members in given.values()]
-    keys = pd.Series(list(given), dtype=None if given else object)
+    queries = pd.Series(list(given), dtype=None if given else object)
+    documents = [document for members in given.values() for document in members]
+    values = [value for members in given.values() for value in members.values()]
     return pd.DataFrame(
         {
-            on[0]: keys.repeat(sizes).to_numpy(),
-            on[1]: pd.Series([m for members in given.values() for m in members], dtype=object),
-            kind: [value for members in given.values() for value in members.values()],
+            on[0]: queries.repeat(sizes).to_numpy(),
+            on[1]: pd.Series(documents, dtype=object),
+            kind: values,
         }
     )
 
@@ -127,7 +138,8 @@ def _of_dictionary(given: Mapping[Any, Any], what: str, on: tuple[str, str], kin
 def _named(name: str, present: Sequence[Any], what: str) -> str:
     """The column of this name, or of one that it usually has."""
     usual = tuple(dict.fromkeys((name, *USUAL.get(name, ()))))
-    column = tables.usual_column(usual, [one for one in present if isinstance(one, str)])
+    texts = [column for column in present if isinstance(column, str)]
+    column = tables.usual_column(usual, texts)
     if column is None:
         others = f" (or {', '.join(usual[1:])})" if len(usual) > 1 else ""
         raise InputError(

@@ -90,7 +90,13 @@ class Problem:
                 "retrieved; weights and their test need at least two"
             )
         columns = filled(joined.scores, joined.query) if how.for_engine else joined.scores
-        return cls(joined, how, columns, relevant, _folds(usable, how))
+        return cls(
+            joined=joined,
+            how=how,
+            columns=columns,
+            relevant=relevant,
+            fold=_folds(usable, how),
+        )
 
     def fit(self, ranker: Any, **more: Any) -> None:
         """Train a ranker on all queries."""
@@ -117,12 +123,12 @@ class Problem:
         """
         names = list(names)
         query = self.joined.query
-        there = self.joined.scores[names].notna().to_numpy().any(axis=1)
-        scores = np.full(there.size, -np.inf)
+        retrieved = self.joined.scores[names].notna().to_numpy().any(axis=1)
+        scores = np.full(retrieved.size, -np.inf)
         for fold in range(self.fold.max() + 1):
             in_fold = (self.fold == fold)[query]
-            test = there & in_fold
-            train = there & ~in_fold
+            test = retrieved & in_fold
+            train = retrieved & ~in_fold
             if not (test.any() and self._is_trainable(train)):  # nothing learned or ranked
                 scores[test] = 0.0
                 continue
@@ -138,13 +144,14 @@ class Problem:
         with np.errstate(over="ignore"):  # trec_eval compares scores in single precision
             place = places(joined.query, scores.astype(np.float32), joined.place)
         n_shown = np.bincount(joined.query[scores > -np.inf], minlength=joined.n_queries)
-        last = np.full(joined.missed_query.size, np.inf)
+        # documents that no run retrieved count in the ideal lists: behind all that is shown
+        no_place = np.full(joined.missed_query.size, np.inf)
         grades = np.concatenate([joined.grades, joined.missed_grade])
         return metrics.evaluate(
             f"ndcg@{int(self.how.k)}",
-            -np.concatenate([place, last]),
-            np.maximum(grades, 0),
-            np.concatenate([joined.query, joined.missed_query]),
+            scores=-np.concatenate([place, no_place]),
+            labels=np.maximum(grades, 0),
+            groups=np.concatenate([joined.query, joined.missed_query]),
             list_length=n_shown,
             no_positives="zero",
         )
@@ -152,11 +159,12 @@ class Problem:
     def alone(self) -> dict[str, MetricTable]:
         """Each run, and what joins runs without judgments."""
         frame = self.joined.frame
-        tables = {
-            name: self.table(frame[name].fillna(-np.inf).to_numpy()) for name in self.joined.names
-        }
-        yardsticks = {name: self.table(score(frame)) for name, score in YARDSTICKS.items()}
-        return tables | yardsticks
+        tables = {}
+        for name in self.joined.names:
+            tables[name] = self.table(frame[name].fillna(-np.inf).to_numpy())
+        for name, joins in YARDSTICKS.items():
+            tables[name] = self.table(joins(frame))
+        return tables
 
     def best_of(self, tables: Mapping[str, MetricTable]) -> MetricTable:
         """In each fold the ranking that is the best on the other folds."""
@@ -211,8 +219,10 @@ def filled(scores: pd.DataFrame, query: Array) -> pd.DataFrame:
 
 def _folds(usable: Array, how: Settings) -> Array:
     """Fold of each query: as many queries that can be trained on in each as in the others."""
+    n_folds = min(int(how.n_folds), int(np.count_nonzero(usable)))
     order = np.random.default_rng(how.seed).permutation(usable.size)
+    # dealt like cards, those that can be trained on first
     order = np.concatenate([order[usable[order]], order[~usable[order]]])
     fold = np.empty(usable.size, dtype=np.int64)
-    fold[order] = np.arange(usable.size) % min(int(how.n_folds), int(np.count_nonzero(usable)))
+    fold[order] = np.arange(usable.size) % n_folds
     return fold

@@ -145,48 +145,56 @@ def join(
     on = _checked_on(on)
     names = _checked_names(runs, on)
     parts = [entries_of(runs[name], f"run {name!r}", on, "score") for name in names]
-    judged = [] if judgments is None else [entries_of(judgments, "judgments", on, GRADE)]
-    _same_kinds([*parts, *judged], on)
+    inputs = list(parts)
+    if judgments is not None:
+        inputs.append(entries_of(judgments, "judgments", on, GRADE))
+    _same_kinds(inputs, on)
+    # 1. codes of all queries and documents, in which a row is a whole number
     remarks: list[str] = []
-    queries, query_of = _union([part.queries for part in (*parts, *judged)])
-    if judged:
+    queries, query_of = _union([entries.queries for entries in inputs])
+    if judgments is not None:
         parts = _with_judgments(parts, query_of, queries, on[0], remarks)
+        inputs = [*parts, inputs[-1]]
     # documents of judgments alone come last: they are no rows
-    documents, document_of = _union([part.documents for part in (*parts, *judged)])
+    documents, document_of = _union([entries.documents for entries in inputs])
     pairs = [
-        query[part.query] * documents.size + document[part.document]
-        for part, query, document in zip((*parts, *judged), query_of, document_of, strict=True)
+        query[entries.query] * documents.size + document[entries.document]
+        for entries, query, document in zip(inputs, query_of, document_of, strict=True)
     ]
+    # 2. the rows, with a column of scores for each run
     rows, columns = _side_by_side(pairs[: len(parts)], [part.value for part in parts])
-    first = np.flatnonzero(np.diff(rows // documents.size, prepend=-1))
-    query = np.repeat(np.arange(first.size), np.diff(first, append=rows.size))
-    kept = rows[first] // documents.size  # codes of the queries that are left
+    query_code = rows // documents.size
     document = rows % documents.size
-    _remark_absent(parts, query_of, queries, kept, on[0], remarks)
+    first = np.flatnonzero(np.diff(query_code, prepend=-1))
+    codes_left = query_code[first]  # of the queries that have rows
+    query = np.repeat(np.arange(first.size), np.diff(first, append=rows.size))
+    _remark_absent(parts, query_of, queries, codes_left, on[0], remarks)
     last = max(int(codes.max(initial=-1)) for codes in document_of[: len(parts)])
-    shown = documents[: last + 1]
-    frame = {on[0]: queries[kept].take(query), on[1]: shown.take(document)}
+    retrieved = documents[: last + 1]
+    frame = {on[0]: queries[codes_left].take(query), on[1]: retrieved.take(document)}
     frame |= dict(zip(names, columns, strict=True))
+    # 3. their grades, and those of documents that were not retrieved
     missed_query = np.empty(0, dtype=np.int64)
     missed_grade = np.empty(0, dtype=np.int64)
-    for one in judged:
-        at = np.minimum(np.searchsorted(rows, pairs[-1]), rows.size - 1)
-        is_row = rows[at] == pairs[-1]
+    if judgments is not None:
+        judged = inputs[-1]
+        place = np.minimum(np.searchsorted(rows, pairs[-1]), rows.size - 1)
+        is_row = rows[place] == pairs[-1]
         grade = np.zeros(rows.size)
-        grade[at[is_row]] = one.value[is_row]
+        grade[place[is_row]] = judged.value[is_row]
         frame[GRADE] = _whole(grade)
-        number = np.full(queries.size, -1)
-        number[kept] = np.arange(kept.size)
-        of_query = number[query_of[-1][one.query]]
+        number = np.full(queries.size, -1)  # of a query that is left, by its code
+        number[codes_left] = np.arange(codes_left.size)
+        of_query = number[query_of[-1][judged.query]]
         missed = ~is_row & (of_query >= 0)
         missed_query = of_query[missed]
-        missed_grade = _whole(one.value[missed])
+        missed_grade = _whole(judged.value[missed])
     return Joined(
         frame=pd.DataFrame(frame, copy=False),
         names=names,
         query=query,
         document=document,
-        documents=shown,
+        documents=retrieved,
         missed_query=missed_query,
         missed_grade=missed_grade,
         remarks=tuple(remarks),
@@ -195,12 +203,12 @@ def join(
 
 def _side_by_side(pairs: Sequence[Array], values: Sequence[Array]) -> tuple[Array, list[Array]]:
     """All pairs in order, and a column of values for each list of pairs, NaN where it has none."""
-    every = np.concatenate(pairs)
-    order = np.argsort(every)
-    ordered = every[order]
+    together = np.concatenate(pairs)
+    order = np.argsort(together)
+    ordered = together[order]
     is_first = np.diff(ordered, prepend=-1) != 0
-    place = np.empty(every.size, dtype=np.int64)
-    place[order] = np.cumsum(is_first) - 1
+    place = np.empty(together.size, dtype=np.int64)
+    place[order] = np.cumsum(is_first) - 1  # equal pairs are one row
     rows = ordered[is_first]
     columns = []
     start = 0
@@ -247,15 +255,16 @@ def _with_judgments(
 
 
 def _remark_absent(
-    parts: Sequence[Entries], query_of: Sequence[Array], queries: Any, kept: Array, name: str,
+    parts: Sequence[Entries], query_of: Sequence[Array], queries: Any, codes_left: Array, name: str,
     remarks: list[str],
 ) -> None:  # fmt: skip
     """Say which run has nothing for queries that others have."""
     for part, codes in zip(parts, query_of, strict=False):
-        absent = queries[kept[~_present(queries.size, [codes[part.query]])[kept]]]
+        present = _present(queries.size, [codes[part.query]])
+        absent = queries[codes_left[~present[codes_left]]]
         if absent.size:
             remarks.append(
-                f"{part.what} retrieved nothing for {absent.size} of {kept.size} "
+                f"{part.what} retrieved nothing for {absent.size} of {codes_left.size} "
                 f"{_plural(name)}: {_listed(absent)}"
             )
 
@@ -271,11 +280,11 @@ def _union(parts: Sequence[Any]) -> tuple[Any, list[Array]]:
     return ids, np.split(codes, ends[:-1])
 
 
-def _present(n: int, codes: Sequence[Array]) -> Array:
-    """Which of n codes occur."""
+def _present(n: int, parts: Sequence[Array]) -> Array:
+    """Which of n codes occur in some part."""
     present = np.zeros(n, dtype=bool)
-    for each in codes:
-        present[each] = True
+    for codes in parts:
+        present[codes] = True
     return present
 
 
@@ -308,7 +317,9 @@ def _whole(values: Array) -> Array:
 
 def _listed(ids: Any) -> str:
     shown = ", ".join(map(str, list(ids[:_SHOWN])))
-    return f"{shown}{', ..' if len(ids) > _SHOWN else ''}"
+    if len(ids) > _SHOWN:
+        shown += ", .."
+    return shown
 
 
 def _plural(name: str) -> str:

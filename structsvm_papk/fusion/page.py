@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 from structsvm_papk._html import filled
-from structsvm_papk.fusion.report import FusionReport, Ranking
+from structsvm_papk.fusion.report import FusionReport
 
 _WIDTH = 100.0  # units of a drawing
 
@@ -17,35 +17,60 @@ def page(report: FusionReport) -> str:
         "title": f"Fusion of {len(report.weights)} runs",
         "report": report,
         "level": f"{100 * report.level:g}%",
-        "means": _drawn([_whisker(each, "mean", "lower", "upper") for each in report.rankings]),
-        "ahead": _drawn(
-            [_whisker(each, "ahead", "ahead_lower", "ahead_upper") for each in report.rankings[1:]],
-            zero=True,
+        "means": _drawn(
+            [
+                _whisker(ranking.name, ranking.mean, ranking.lower, ranking.upper)
+                for ranking in report.rankings
+            ]
         ),
-        "largest": max(abs(each.share) for each in report.weights) or 1.0,
+        "ahead": _drawn(
+            [
+                _whisker(ranking.name, ranking.ahead, ranking.ahead_lower, ranking.ahead_upper)
+                for ranking in report.rankings[1:]
+            ],
+            with_zero=True,
+        ),
+        "largest": max(abs(weight.share) for weight in report.weights) or 1.0,
         "result": report.ranker.result_,
     }
     return filled("fusion/page.html", values)
 
 
-def _whisker(ranking: Ranking, value: str, lower: str, upper: str) -> dict[str, Any]:
-    at = getattr(ranking, value)
-    low, high = (getattr(ranking, name) for name in (lower, upper))
-    ends = (at, at) if math.isnan(low) else (low, high)
-    return {"name": ranking.name, "value": at, "low": ends[0], "high": ends[1]}
+class _Whisker(NamedTuple):
+    """A value and the ends of its interval."""
+
+    name: str
+    value: float
+    low: float
+    high: float
 
 
-def _drawn(whiskers: list[dict[str, Any]], zero: bool = False) -> dict[str, Any]:
+def _whisker(name: str, value: float, lower: float, upper: float) -> _Whisker:
+    """A value and its interval; of no length where there is none."""
+    if math.isnan(lower):
+        return _Whisker(name, value, low=value, high=value)
+    return _Whisker(name, value, low=lower, high=upper)
+
+
+def _drawn(whiskers: list[_Whisker], with_zero: bool = False) -> dict[str, Any]:
     """Places on a drawing from 0 to `_WIDTH`, and what stands at its ends."""
-    lowest = min([each["low"] for each in whiskers] + [0.0] * zero)
-    highest = max([each["high"] for each in whiskers] + [0.0] * zero)
+    lowest = min(whisker.low for whisker in whiskers)
+    highest = max(whisker.high for whisker in whiskers)
+    if with_zero:
+        lowest = min(lowest, 0.0)
+        highest = max(highest, 0.0)
     width = (highest - lowest) or 1.0
 
     def place(value: float) -> float:
         return round(_WIDTH * (value - lowest) / width, 2)
 
     rows = [
-        each | {name + "_at": place(each[name]) for name in ("value", "low", "high")}
-        for each in whiskers
+        whisker._asdict()
+        | {
+            "value_at": place(whisker.value),
+            "low_at": place(whisker.low),
+            "high_at": place(whisker.high),
+        }
+        for whisker in whiskers
     ]
     return {"rows": rows, "lowest": lowest, "highest": highest, "zero": place(0.0)}

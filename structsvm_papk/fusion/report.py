@@ -138,8 +138,8 @@ class FusionReport:
         return {
             "metric": self.metric,
             **{name: getattr(self, name) for name in names},
-            "rankings": [asdict(each) for each in self.rankings],
-            "weights": [asdict(each) for each in self.weights],
+            "rankings": [asdict(ranking) for ranking in self.rankings],
+            "weights": [asdict(weight) for weight in self.weights],
             "alpha": float(self.ranker.result_.alpha),
             "certificate": certificate_of(self.ranker.result_),
         }
@@ -152,7 +152,7 @@ class FusionReport:
 
     def __str__(self) -> str:
         lines = [f"{self.metric}, {self.n_folds} folds of {self.n_queries} judged queries"]
-        lines += [f"{each.name:>20} {each.mean:.4f}" for each in self.rankings]
+        lines += [f"{ranking.name:>20} {ranking.mean:.4f}" for ranking in self.rankings]
         return "\n".join([*lines, self.advice])
 
     __repr__ = __str__

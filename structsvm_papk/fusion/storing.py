@@ -76,17 +76,18 @@ def _add(runs: dict[str, Path], name: str, path: Path) -> None:
 
 def _different_parts(paths: Sequence[Path]) -> list[str]:
     """File names without endings, and without what all of them begin or end with, up to a point."""
-    words = []
+    names = []  # each as its parts between points
     for path in paths:
         name = path.name
         while name.lower().endswith(_ENDINGS) and Path(name).stem:
             name = Path(name).stem
-        words.append(name.split("."))
-    if len(words) > 1:
-        for end in (0, -1):
-            while min(map(len, words)) > 1 and len({each[end] for each in words}) == 1:
-                words = [each[1:] if end == 0 else each[:-1] for each in words]
-    return [".".join(each) for each in words]
+        names.append(name.split("."))
+    if len(names) > 1:
+        while min(map(len, names)) > 1 and len({parts[0] for parts in names}) == 1:
+            names = [parts[1:] for parts in names]
+        while min(map(len, names)) > 1 and len({parts[-1] for parts in names}) == 1:
+            names = [parts[:-1] for parts in names]
+    return [".".join(parts) for parts in names]
 
 
 def list_columns(path: Path) -> tuple[str, str]:
@@ -155,6 +156,6 @@ def weights_file(model: Model, weights: Sequence[RunWeight], for_engine: bool) -
         return {
             "normalization": "minmax",
             "not_retrieved": 0.0,
-            "weights": {each.name: each.share for each in weights},
+            "weights": {weight.name: weight.share for weight in weights},
         }
     return weights_of(model)
