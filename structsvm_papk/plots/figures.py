@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -22,7 +22,18 @@ _AXES = {"data_passes": "passes over the data", "seconds": "seconds"}
 _CERTIFIED = "#1b5e9b"
 _DESCENT = ("#f2b134", "#dd6b1f", "#8f2d16", "#8a8a8a")
 COLORS = ("#1b5e9b", "#dd6b1f", "#2a8a57", "#8f2d16", "#7a4fa3", "#555555")
-_MARKERS = {"degenerate": ("o", True), "informative": ("o", False), "undecided": ("X", True)}
+
+
+class _Marker(NamedTuple):
+    shape: str
+    is_filled: bool
+
+
+_MARKERS = {  # by what is known of all users jointly
+    "degenerate": _Marker("o", is_filled=True),
+    "informative": _Marker("o", is_filled=False),
+    "undecided": _Marker("X", is_filled=True),
+}
 
 
 def has_matplotlib() -> bool:
@@ -64,9 +75,9 @@ def convergence_figure(runs: Sequence[Any], title: str = "") -> Figure:
     panels = figure.subplots(2, len(names), squeeze=False, sharey=True)
     highest = _LOWEST_GAP
     for column, name in enumerate(names):
-        same = [run for run in runs if run.surrogate == name]
-        for axes, x in zip(panels[:, column], _AXES, strict=True):
-            highest = max(highest, _draw_panel(axes, same, x))
+        of_surrogate = [run for run in runs if run.surrogate == name]
+        for axes, effort in zip(panels[:, column], _AXES, strict=True):
+            highest = max(highest, _draw_panel(axes, of_surrogate, effort))
         panels[0, column].set_title(literal(name))
     for row in panels[:, 0]:
         row.set_ylabel("relative gap to the\nbest known lower bound")
@@ -79,8 +90,8 @@ def convergence_figure(runs: Sequence[Any], title: str = "") -> Figure:
     return figure
 
 
-def _draw_panel(axes: Axes, runs: Sequence[Any], x: str) -> float:
-    """Draw the runs of one surrogate; return the largest gap of a solid line."""
+def _draw_panel(axes: Axes, runs: Sequence[Any], effort: str) -> float:
+    """Draw the runs of one surrogate against an effort; return the largest gap of a solid line."""
     bound = max(run.result.lower_bound for run in runs)
     scale = max(min(run.result.objective for run in runs), 1e-3)
     descents = iter(_DESCENT)
@@ -89,18 +100,18 @@ def _draw_panel(axes: Axes, runs: Sequence[Any], x: str) -> float:
         result = run.result
         certified = np.isfinite(result.lower_bound)
         color = _CERTIFIED if certified else next(descents, _DESCENT[-1])
-        at = result.curve(x)
+        spent = result.curve(effort)
         gap = np.maximum((result.curve("objective") - bound) / scale, _LOWEST_GAP)
         label = literal(run.label)
-        axes.step(at, gap, where="post", color=color, label=label, zorder=3 if certified else 2)
+        axes.step(spent, gap, where="post", color=color, label=label, zorder=3 if certified else 2)
         if certified:
             proven = (result.curve("objective") - result.curve("lower_bound")) / scale
             proven = np.maximum(proven, _LOWEST_GAP)
             axes.step(
-                at, proven, "--", where="post", color=color, lw=1, label=label + ", certified"
+                spent, proven, "--", where="post", color=color, lw=1, label=label + ", certified"
             )
         highest = max(highest, gap.max())
-    axes.set(xscale="log", yscale="log", xlabel=_AXES[x])
+    axes.set(xscale="log", yscale="log", xlabel=_AXES[effort])
     axes.grid(alpha=0.25)
     return highest
 
@@ -115,18 +126,19 @@ def degeneracy_figure(diagnoses: Sequence[Diagnosis]) -> Figure:
 
     figure = Figure(figsize=(7.2, 4.4), layout="constrained")
     axes = figure.subplots()
-    names = list(dict.fromkeys(one.surrogate for one in diagnoses))
-    ks = sorted({one.k for one in diagnoses})
-    for place, name in enumerate(names):
-        own = [one for one in diagnoses if one.surrogate == name]
-        shift = 0.08 * (place - (len(names) - 1) / 2)  # lines that coincide stay visible
-        color = COLORS[place % len(COLORS)]
-        x = [ks.index(one.k) + shift for one in own]
-        axes.plot(x, [one.share() for one in own], "-", color=color, label=literal(name))
-        for at, one in zip(x, own, strict=True):
-            marker, fill = _MARKERS[one.joint.verdict]
-            face = color if fill else "white"
-            axes.plot(at, one.share(), marker, color=color, mfc=face, ms=7, zorder=3)
+    names = list(dict.fromkeys(diagnosis.surrogate for diagnosis in diagnoses))
+    ks = sorted({diagnosis.k for diagnosis in diagnoses})
+    for number, name in enumerate(names):
+        of_surrogate = [diagnosis for diagnosis in diagnoses if diagnosis.surrogate == name]
+        shift = 0.08 * (number - (len(names) - 1) / 2)  # lines that coincide stay visible
+        color = COLORS[number % len(COLORS)]
+        xs = [ks.index(diagnosis.k) + shift for diagnosis in of_surrogate]
+        shares = [diagnosis.share() for diagnosis in of_surrogate]
+        axes.plot(xs, shares, "-", color=color, label=literal(name))
+        for x, share, diagnosis in zip(xs, shares, of_surrogate, strict=True):
+            marker = _MARKERS[diagnosis.joint.verdict]
+            face = color if marker.is_filled else "white"
+            axes.plot(x, share, marker.shape, color=color, mfc=face, ms=7, zorder=3)
     axes.set_xticks(range(len(ks)), [str(k) for k in ks])
     axes.set(
         xlabel="k",
@@ -146,6 +158,8 @@ Place: TypeAlias = tuple[str, int | float | None]  # surrogate and depth
 def depth_figure(points: Mapping[Place, tuple[float, float]], chosen: Place, metric: str) -> Figure:
     """Each surrogate's means, with bars of one standard error; `chosen` gets a ring.
 
+    `points` holds mean and standard error.
+
     Settings that rank nothing (w = 0: a mean of 0 without spread) are named, not drawn: they would
     squeeze the others together.
     """
@@ -155,22 +169,23 @@ def depth_figure(points: Mapping[Place, tuple[float, float]], chosen: Place, met
 
     figure = Figure(figsize=(7.2, 4.2), layout="constrained")
     axes = figure.subplots()
-    drawn = {place: value for place, value in points.items() if tuple(value) != (0, 0)} or points
-    empty = [place for place in points if place not in drawn]
-    points = drawn
-    depths = list(dict.fromkeys(depth for _, depth in points))
-    names = sorted({name for name, _ in points})
-    for place, name in enumerate(names):
-        own = [(depths.index(depth), *value) for (n, depth), value in points.items() if n == name]
-        at, mean, error = np.array(own).T
-        at = at + 0.06 * (place - (len(names) - 1) / 2)  # bars that coincide stay visible
-        color = COLORS[place % len(COLORS)]
-        axes.errorbar(
-            at, mean, error, color=color, marker="o", ms=5, capsize=3, label=literal(name)
-        )
-        if chosen in points and name == chosen[0]:
-            ring = [depth for n, depth in points if n == name].index(chosen[1])
-            axes.plot(at[ring], mean[ring], "o", ms=12, mfc="none", mec=color)
+    empty = [place for place, point in points.items() if tuple(point) == (0, 0)]
+    if len(empty) == len(points):  # better drawn than no figure
+        empty = []
+    drawn = [place for place in points if place not in empty]
+    depths = list(dict.fromkeys(depth for _, depth in drawn))
+    names = sorted({name for name, _ in drawn})
+    for number, name in enumerate(names):
+        places = [place for place in drawn if place[0] == name]
+        x = np.array([float(depths.index(depth)) for _, depth in places])
+        x += 0.06 * (number - (len(names) - 1) / 2)  # bars that coincide stay visible
+        mean = np.array([points[place][0] for place in places])
+        error = np.array([points[place][1] for place in places])
+        color = COLORS[number % len(COLORS)]
+        axes.errorbar(x, mean, error, color=color, marker="o", ms=5, capsize=3, label=literal(name))
+        if chosen in places:
+            ring = places.index(chosen)
+            axes.plot(x[ring], mean[ring], "o", ms=12, mfc="none", mec=color)
     axes.set_xticks(range(len(depths)), [_written(m) for m in depths])
     axes.set(xlabel="training depth", ylabel=f"{literal(metric)} of held-out users")
     title = "ring: chosen; bars: one standard error over users"

@@ -25,14 +25,15 @@ def comparison_figure(report: Any) -> Figure:
     height = 1.5 + 0.36 * len(rankings)
     figure = Figure(figsize=(8.4, height), layout="constrained")
     means, ahead = figure.subplots(1, 2, sharey=True)
-    for at, each in enumerate(rankings):
-        color = COLORS[0] if at == 0 else _OTHERS
-        _whisker(means, at, each.mean, each.lower, each.upper, color)
-        if at > 0:
-            decided = each.ahead_lower > 0 or each.ahead_upper < 0
-            color = COLORS[0] if decided else _OTHERS
-            _whisker(ahead, at, each.ahead, each.ahead_lower, each.ahead_upper, color)
-    means.set_yticks(range(len(rankings)), [literal(each.name) for each in rankings])
+    for row, ranking in enumerate(rankings):
+        is_fused = row == 0
+        color = COLORS[0] if is_fused else _OTHERS
+        _whisker(means, row, ranking.mean, ranking.lower, ranking.upper, color)
+        if not is_fused:
+            is_decided = ranking.ahead_lower > 0 or ranking.ahead_upper < 0
+            color = COLORS[0] if is_decided else _OTHERS
+            _whisker(ahead, row, ranking.ahead, ranking.ahead_lower, ranking.ahead_upper, color)
+    means.set_yticks(range(len(rankings)), [literal(ranking.name) for ranking in rankings])
     means.invert_yaxis()
     ahead.axvline(0, color="black", lw=0.8)
     level = f"{100 * report.level:g}%"
@@ -48,7 +49,8 @@ def comparison_figure(report: Any) -> Figure:
     return figure
 
 
-def _whisker(axes: Any, at: int, value: float, lower: float, upper: float, color: str) -> None:
+def _whisker(axes: Any, row: int, value: float, lower: float, upper: float, color: str) -> None:
+    """A point and its interval, where it has one."""
     if not np.isnan(lower):
-        axes.plot([lower, upper], [at, at], color=color, lw=2)
-    axes.plot(value, at, "o", color=color, ms=6)
+        axes.plot([lower, upper], [row, row], color=color, lw=2)
+    axes.plot(value, row, "o", color=color, ms=6)

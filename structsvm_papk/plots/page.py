@@ -11,7 +11,7 @@ import gzip
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -47,9 +47,10 @@ def page(
     with positives and negatives can be looked at; `other` is the second scorer's table.
     """
     table = evaluation.table
-    k = next((int(name[4:]) for name in table.metrics if name.startswith("pap@")), 10)
-    ks = [f"pap@{i}" for i in range(1, max(k, largest_k) + 1)]
-    by_k = evaluate_lists(list(map(parse, ks)), rows, table.conventions, gain=table.gain)
+    cutoffs = [int(name[4:]) for name in table.metrics if name.startswith("pap@")]
+    k = cutoffs[0] if cutoffs else 10
+    paps = [f"pap@{i}" for i in range(1, max(k, largest_k) + 1)]
+    by_k = evaluate_lists(list(map(parse, paps)), rows, table.conventions, gain=table.gain)
     payload = {
         "title": title,
         "k": k,
@@ -64,7 +65,8 @@ def page(
         "distribution": _distribution(by_k, f"pap@{k}"),
         "differences": None if other is None else _differences(table, other),
         "mean_pap": [
-            {"value": _plain(by_k.mean(name)), "n_used": int(by_k.used(name).sum())} for name in ks
+            {"value": _plain(by_k.mean(name)), "n_used": int(by_k.used(name).sum())}
+            for name in paps
         ],
         **_users(rows, by_k, n_users),
         **_whole_list(rows, _asked_for(evaluation.pooled)),
@@ -104,22 +106,25 @@ def mean_text(row: dict[str, Any], absent: str = "–") -> tuple[str, str]:
 
 
 def _summary(evaluation: Evaluation) -> dict[str, Any]:
-    rows = [
-        [s.metric, *mean_text(row), f"{s.n_used} of {s.n_users}", s.rules_applied() or "none"]
-        for s, row in zip(evaluation.table.summary(), evaluation.overall, strict=True)
-    ]
+    rows = []
+    for summary, row in zip(evaluation.table.summary(), evaluation.overall, strict=True):
+        mean, interval = mean_text(row)
+        used = f"{summary.n_used} of {summary.n_users}"
+        rows.append([summary.metric, mean, interval, used, summary.rules_applied() or "none"])
     head = ["metric", "mean", evaluation.heading, "users used", "rules applied"]
     return {"head": head, "rows": rows}
 
 
 def _segments(evaluation: Evaluation) -> dict[str, Any] | None:
+    if not evaluation.segments:
+        return None
     rows = [
         [f"{row['column']} = {row['segment']}", str(row["n_rows"]), str(row["n_pos"]),
          row["metric"], *mean_text(row), str(row["n_used"])]
         for row in evaluation.segments
     ]  # fmt: skip
     head = ["segment", "rows", "positives", "metric", "mean", evaluation.heading, "users"]
-    return {"title": "Segments", "head": head, "rows": rows} if rows else None
+    return {"title": "Segments", "head": head, "rows": rows}
 
 
 def _sandwich(table: MetricTable, name: str) -> str:
@@ -128,23 +133,23 @@ def _sandwich(table: MetricTable, name: str) -> str:
     if base != "pap" or f"precision@{k}" not in table.metrics or table.conventions.mean != "user":
         return ""
     used = table.used(name) & (table.n_neg >= int(k))
-    precision = table[f"precision@{k}"][used]
-    recall = precision * int(k) / np.minimum(table.n_pos[used], int(k))
-    both = precision * recall
-    either = precision + recall - precision * recall
     if not used.any():
         return ""
-    low = both.mean()
-    high = either.mean()
+    precision = table[f"precision@{k}"][used]
+    recall = precision * int(k) / np.minimum(table.n_pos[used], int(k))
+    low = (precision * recall).mean()
+    high = (precision + recall - precision * recall).mean()
     return (
         f" How many relevant items are shown, without their order, leaves {low:.3f} to {high:.3f}."
     )
 
 
 def _comparison(compared: Sequence[Comparison]) -> dict[str, Any] | None:
-    cells = [one.cells() for one in compared]
-    rows = [list(each.values()) for each in cells]
-    return {"title": "Comparison", "head": list(cells[0]), "rows": rows} if cells else None
+    if not compared:
+        return None
+    head = list(compared[0].cells())
+    rows = [list(comparison.cells().values()) for comparison in compared]
+    return {"title": "Comparison", "head": head, "rows": rows}
 
 
 def _distribution(table: MetricTable, metric: str) -> dict[str, Any]:
@@ -165,19 +170,19 @@ def _differences(table: MetricTable, other: MetricTable) -> dict[str, Any] | Non
     metric = next((name for name in table.metrics if name in other.metrics), None)
     if metric is None or not np.array_equal(table.users, other.users):
         return None
-    this, that, weights = paired_values(table, other, metric)
-    apart = this - that
-    largest = float(np.abs(apart).max(initial=0.0)) or 1.0
+    values, other_values, weights = paired_values(table, other, metric)
+    differences = values - other_values
+    largest = float(np.abs(differences).max(initial=0.0)) or 1.0
     edges = np.linspace(-largest, largest, _USER_BINS + 2)  # an odd number: one bar at zero
-    above = np.count_nonzero(apart > 0)
-    below = np.count_nonzero(apart < 0)
+    above = np.count_nonzero(differences > 0)
+    below = np.count_nonzero(differences < 0)
     return {
-        **_bars(apart, edges),
+        **_bars(differences, edges),
         "title": f"{metric}, this less other (line: the mean)",
         "axis": f"difference of {metric}",
-        "mean": _plain(np.average(apart, weights=weights)),
+        "mean": _plain(np.average(differences, weights=weights)),
         "note": f"Difference: above 0 for {above} users, below for {below}, "
-        f"0 for {apart.size - above - below}.",
+        f"0 for {differences.size - above - below}.",
     }
 
 
@@ -186,17 +191,23 @@ def _bars(values: Array, edges: Array) -> dict[str, Any]:
     centers = 0.5 * (edges[1:] + edges[:-1])
     ends = [float(edges[0]), float(edges[-1])]
     return {
-        "centers": centers.tolist(), "width": edges[1] - edges[0], "range": ends,
+        "centers": centers.tolist(),
+        "width": edges[1] - edges[0],
+        "range": ends,
         "users": counts.tolist(),
-    }  # fmt: skip
+    }
 
 
 def _whole_list(rows: RankedLists, areas: RankingReport) -> dict[str, Any]:
     """Curve, histogram, positive rates and warnings of all rows as one list."""
     thresholds, tp, fp = _counts(rows)
-    along = tp / areas.n_pos + fp / areas.n_neg
-    wanted = np.searchsorted(along, np.linspace(0, 2, _CURVE_POINTS))
-    kept = np.unique(np.append(np.minimum(wanted, along.size - 1), along.size - 1))
+    tpr = tp / areas.n_pos
+    fpr = fp / areas.n_neg
+    # points that are evenly spread along the curve, whose length is tpr + fpr, and its end
+    length = tpr + fpr
+    last = length.size - 1
+    wanted = np.searchsorted(length, np.linspace(0, 2, _CURVE_POINTS))
+    shown = np.unique(np.append(np.minimum(wanted, last), last))
     return {
         "n_pos": areas.n_pos,
         "n_neg": areas.n_neg,
@@ -204,51 +215,73 @@ def _whole_list(rows: RankedLists, areas: RankingReport) -> dict[str, Any]:
         "ap": areas.average_precision,
         "warnings": list(areas.warnings),
         "curve": {
-            "thresholds": [_plain(t) for t in thresholds[kept]],
-            "tp": tp[kept].tolist(),
-            "fp": fp[kept].tolist(),
+            "thresholds": [_plain(threshold) for threshold in thresholds[shown]],
+            "tp": tp[shown].tolist(),
+            "fp": fp[shown].tolist(),
         },
-        "rates": _rates(tp / areas.n_pos, fp / areas.n_neg, areas.positive_rate),
+        "rates": _rates(tpr, fpr, areas.positive_rate),
         "histogram": _histogram(rows),
     }
 
 
-def _counts(rows: RankedLists) -> tuple[Array, Array, Array]:
+class _Counts(NamedTuple):
     """+inf and each distinct score, decreasing; positives and negatives at or above each."""
-    levels, place = np.unique(rows.scores, return_inverse=True)
-    tp, fp = (
-        np.append(
-            0, np.cumsum(np.bincount(place[rows.relevant == label], minlength=levels.size)[::-1])
-        )
-        for label in (1, 0)
+
+    thresholds: Array
+    tp: Array
+    fp: Array
+
+
+def _counts(rows: RankedLists) -> _Counts:
+    levels, level = np.unique(rows.scores, return_inverse=True)
+
+    def at_or_above(mask: Array) -> Array:
+        of_level = np.bincount(level[mask], minlength=levels.size)
+        return np.append(0, np.cumsum(of_level[::-1]))
+
+    return _Counts(
+        thresholds=np.append(np.inf, levels[::-1]),
+        tp=at_or_above(rows.relevant == 1),
+        fp=at_or_above(rows.relevant == 0),
     )
-    return np.append(np.inf, levels[::-1]), tp, fp
 
 
-def _rates(tpr: Array, fpr: Array, own: float) -> list[dict[str, Any]]:
+def _rates(tpr: Array, fpr: Array, rate_of_data: float) -> list[dict[str, Any]]:
     """AUPRC at a grid of positive rates, that of the data among them: AP as a sum of recall steps
     times the precision rate TPR / (rate TPR + (1 - rate) FPR).
     """
-    grid = np.unique(np.append(np.geomspace(1e-3, 0.5, 41), own))
     steps = np.diff(tpr)
     tpr = tpr[1:]
     fpr = fpr[1:]
-    areas = [steps @ (r * tpr / (r * tpr + (1 - r) * fpr)) for r in grid]
-    return [
-        {"rate": float(r), "ap": float(ap), "own": bool(r == own)}
-        for r, ap in zip(grid, areas, strict=True)
-    ]
+    points = []
+    for rate in np.unique(np.append(np.geomspace(1e-3, 0.5, 41), rate_of_data)):
+        precision = rate * tpr / (rate * tpr + (1 - rate) * fpr)
+        points.append(
+            {
+                "rate": float(rate),
+                "ap": float(steps @ precision),
+                "own": bool(rate == rate_of_data),
+            }
+        )
+    return points
 
 
 def _histogram(rows: RankedLists) -> dict[str, Any]:
     finite = np.isfinite(rows.scores)
     edges = np.histogram_bin_edges(rows.scores[finite], _BINS)
-    shares = {}
-    for name, mask in (("positive", rows.relevant == 1), ("negative", rows.relevant == 0)):
+
+    def shares(mask: Array) -> list[float]:
         counts = np.histogram(rows.scores[mask & finite], edges)[0]
-        shares[name] = (counts / max(int(mask.sum()), 1)).tolist()
+        of_rows: list[float] = (counts / max(int(mask.sum()), 1)).tolist()
+        return of_rows
+
     centers = 0.5 * (edges[1:] + edges[:-1])
-    return {"centers": centers.tolist(), "width": float(edges[1] - edges[0]), **shares}
+    return {
+        "centers": centers.tolist(),
+        "width": float(edges[1] - edges[0]),
+        "positive": shares(rows.relevant == 1),
+        "negative": shares(rows.relevant == 0),
+    }
 
 
 def _users(rows: RankedLists, by_k: MetricTable, n_users: int) -> dict[str, Any]:
@@ -269,7 +302,8 @@ def _user(rows: RankedLists, by_k: MetricTable, u: int) -> dict[str, Any]:
     # pairs are counted in the whole list, only its best rows are drawn
     pos = scores[relevant == 1]
     neg = np.sort(scores[relevant == 0])
-    below, not_above = (np.searchsorted(neg, pos, side).sum() for side in ("left", "right"))
+    below = np.searchsorted(neg, pos, "left").sum()  # pairs with the negative below
+    not_above = np.searchsorted(neg, pos, "right").sum()
     n_pairs = pos.size * neg.size
     return {
         "name": str(by_k.users[u]),
@@ -331,17 +365,28 @@ def report(
         )
     areas = evaluate_lists([parse("auc"), parse("ap")], rows, PRESETS["sklearn"])
     auroc, ap = map(float, areas.values[0])
-    sides = rows.scores[relevant], rows.scores[~relevant]
     p_value = 1.0  # where all scores are tied, of which some versions of SciPy make NaN
     if rows.scores.min() < rows.scores.max():
-        p_value = float(stats.mannwhitneyu(*sides, method="asymptotic").pvalue)
+        test = stats.mannwhitneyu(
+            rows.scores[relevant], rows.scores[~relevant], method="asymptotic"
+        )
+        p_value = float(test.pvalue)
     rate = n_pos / (n_pos + n_neg)
     remarks: tuple[str, ...] = ()
     if auroc < WEAK_AUROC:
         remarks = (f"AUROC {auroc:.3f} is below {WEAK_AUROC}: hardly better than random",)
     if auroc > LEAKAGE_AUROC:
         remarks = (f"AUROC {auroc:.3f} is above {LEAKAGE_AUROC}: do features leak the label?",)
-    return RankingReport(n_pos, n_neg, rate, auroc, ap, ap / rate, p_value, remarks)
+    return RankingReport(
+        n_pos=n_pos,
+        n_neg=n_neg,
+        positive_rate=rate,
+        auroc=auroc,
+        average_precision=ap,
+        lift=ap / rate,
+        p_value=p_value,
+        warnings=remarks,
+    )
 
 
 @dataclass(frozen=True)
@@ -370,8 +415,8 @@ class Evaluation:
     def overall(self) -> list[dict[str, Any]]:
         """Mean of each metric over all users, with what the rules did."""
         return [
-            s.as_dict() | self._ends(self.table, s.metric) | {"interval": self.method}
-            for s in self.table.summary()
+            summary.as_dict() | self._ends(self.table, summary.metric) | {"interval": self.method}
+            for summary in self.table.summary()
         ]
 
     @cached_property
@@ -379,13 +424,19 @@ class Evaluation:
         """Mean of each metric over each segment."""
         return [
             {
-                "column": s.column, "segment": s.value, "kind": s.kind, "metric": metric,
-                "value": s.table.mean(metric), **self._ends(s.table, metric),
-                "n_rows": s.n_rows, "n_pos": s.n_pos, "n_used": int(s.table.used(metric).sum()),
+                "column": segment.column,
+                "segment": segment.value,
+                "kind": segment.kind,
+                "metric": metric,
+                "value": segment.table.mean(metric),
+                **self._ends(segment.table, metric),
+                "n_rows": segment.n_rows,
+                "n_pos": segment.n_pos,
+                "n_used": int(segment.table.used(metric).sum()),
             }
-            for s in self.table.segments
+            for segment in self.table.segments
             for metric in self.table.metrics
-        ]  # fmt: skip
+        ]
 
     def _ends(self, table: MetricTable, metric: str) -> dict[str, Any]:
         """Both ends of the interval of a mean, and its note; None where there is no interval."""
@@ -394,11 +445,11 @@ class Evaluation:
             return absent
         if self.method in ("bootstrap", "exact") and no_interval(table, metric, self.method):
             return absent  # too few users to resample, or values beside 0 and 1
-        made = metrics.interval(
+        interval = metrics.interval(
             table, metric, method=self.method, level=self.level,
             n_resamples=self.n_resamples, seed=self.seed,
         )  # fmt: skip
-        return {name: getattr(made, name) for name in absent}
+        return {"lower": interval.lower, "upper": interval.upper, "note": interval.note}
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -407,5 +458,5 @@ class Evaluation:
             "relevant_items": self.table.relevant_items,
             "pooled": None if self.pooled is None else asdict(self.pooled),
             "segments": self.segments,
-            "comparison": [asdict(c) for c in self.compared],
+            "comparison": [asdict(comparison) for comparison in self.compared],
         }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -118,12 +118,19 @@ class PAPDisplay(_Display):
         **options: Any,
     ) -> Self:
         """Display of scores; `ks` default 1..20, `options` those of `metrics.evaluate`."""
-        places = np.arange(1, 21) if ks is None else np.atleast_1d(as_array(ks, "ks"))
-        names = [f"pap@{k}" for k in places]
+        cutoffs = np.arange(1, 21) if ks is None else np.atleast_1d(as_array(ks, "ks"))
+        names = [f"pap@{k}" for k in cutoffs]
         table = metrics.evaluate(names, y_score, y_true, groups, **options)
-        rows = [_estimate(table, m, level, n_resamples, seed) for m in names]
-        mean, lower, upper, used = (np.array(part) for part in zip(*rows, strict=True))
-        return cls(places, mean, lower, upper, used, name).plot(ax)
+        estimates = [_estimate(table, metric, level, n_resamples, seed) for metric in names]
+        display = cls(
+            ks=cutoffs,
+            mean=np.array([estimate.mean for estimate in estimates]),
+            lower=np.array([estimate.lower for estimate in estimates]),
+            upper=np.array([estimate.upper for estimate in estimates]),
+            n_used=np.array([estimate.n_used for estimate in estimates]),
+            name=name,
+        )
+        return display.plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw on the axes; returns the display."""
@@ -145,16 +152,30 @@ class PAPDisplay(_Display):
         return self._drawn(ax)
 
 
+class _Estimate(NamedTuple):
+    """A mean over users, the ends of its interval (NaN: there is none), and how many users."""
+
+    mean: float
+    lower: float
+    upper: float
+    n_used: int
+
+
 def _estimate(
     table: MetricTable, metric: str, level: float, n_resamples: int, seed: int
-) -> tuple[float, float, float, int]:
-    """Mean, ends and users of a metric; NaN where there is none."""
-    lower = upper = np.nan
+) -> _Estimate:
+    lower = np.nan
+    upper = np.nan
     if no_interval(table, metric) is None:
-        made = metrics.interval(table, metric, level=level, n_resamples=n_resamples, seed=seed)
-        lower = made.lower
-        upper = made.upper
-    return table.mean(metric), lower, upper, int(table.used(metric).sum())
+        interval = metrics.interval(table, metric, level=level, n_resamples=n_resamples, seed=seed)
+        lower = interval.lower
+        upper = interval.upper
+    return _Estimate(
+        mean=table.mean(metric),
+        lower=lower,
+        upper=upper,
+        n_used=int(table.used(metric).sum()),
+    )
 
 
 @dataclass
@@ -211,26 +232,35 @@ class SegmentDisplay(_Display):
         """Display of the segments of a MetricTable."""
         if not table.segments:
             raise InputError("the table has no segments; give segments= to evaluate")
-        rows = [_estimate(s.table, metric, level, n_resamples, seed) for s in table.segments]
-        names = [f"{s.column} = {s.value}" for s in table.segments]
-        support = [
-            f"{row[3]} users, {s.n_pos} positives"
-            for row, s in zip(rows, table.segments, strict=True)
-        ]
-        estimates = np.array([row[:3] for row in rows], dtype=float)
-        return cls(metric, names, estimates, support, table.mean(metric)).plot(ax)
+        names = []
+        estimates = []
+        support = []
+        for segment in table.segments:
+            estimate = _estimate(segment.table, metric, level, n_resamples, seed)
+            names.append(f"{segment.column} = {segment.value}")
+            estimates.append([estimate.mean, estimate.lower, estimate.upper])
+            support.append(f"{estimate.n_used} users, {segment.n_pos} positives")
+        display = cls(
+            metric=metric,
+            names=names,
+            estimates=np.array(estimates, dtype=float),
+            support=support,
+            overall=table.mean(metric),
+        )
+        return display.plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw on the axes; returns the display."""
         ax = new_axes(ax, (6.8, 0.9 + 0.38 * len(self.names)))
         places = np.arange(len(self.names))[::-1]
         value, lower, upper = self.estimates.T
-        ends = np.vstack([value - lower, upper - value])
-        ax.errorbar(
-            value, places, xerr=np.maximum(ends, 0), fmt="o", ms=5, capsize=3, color=_PALETTE[0]
-        )
+        bars = np.maximum([value - lower, upper - value], 0)  # a mean may lie beside its interval
+        ax.errorbar(value, places, xerr=bars, fmt="o", ms=5, capsize=3, color=_PALETTE[0])
         ax.axvline(self.overall, color="0.6", lw=0.9, ls=":")
-        labels = [literal(f"{n}\n{s}") for n, s in zip(self.names, self.support, strict=True)]
+        labels = [
+            literal(f"{name}\n{support}")
+            for name, support in zip(self.names, self.support, strict=True)
+        ]
         ax.set_yticks(places, labels, fontsize=8)
         ax.set_ylim(-0.6, len(self.names) - 0.4)
         ax.set_xlabel(f"mean {self.metric} (dotted: all users)")
@@ -284,14 +314,15 @@ class RankStripDisplay(_Display):
         missing = ~np.isin(wanted, table.users)
         if missing.any():
             raise InputError(f"there is no user {wanted[missing][0]} in these rows")
-        at = np.searchsorted(table.users, wanted)
-        depth = min(depth, int(np.diff(rows.indptr)[at].max()))
-        strips = np.full((at.size, depth), np.nan)
-        for i, u in enumerate(at):
+        chosen = np.searchsorted(table.users, wanted)
+        depth = min(depth, int(np.diff(rows.indptr)[chosen].max()))
+        strips = np.full((chosen.size, depth), np.nan)
+        for strip, u in zip(strips, chosen, strict=True):
             part = slice(rows.indptr[u], rows.indptr[u + 1])
             order = np.lexsort((rows.relevant[part], -rows.scores[part]))  # negatives first in ties
-            strips[i, : order.size] = rows.relevant[part][order][:depth]
-        return cls(wanted.tolist(), strips, k, table.values[at, 0]).plot(ax)
+            strip[: order.size] = rows.relevant[part][order][:depth]
+        display = cls(users=wanted.tolist(), strips=strips, k=k, papk=table.values[chosen, 0])
+        return display.plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
         """Draw on the axes; returns the display."""
@@ -300,11 +331,16 @@ class RankStripDisplay(_Display):
         from matplotlib.colors import ListedColormap
 
         colors = ListedColormap([NEGATIVE, POSITIVE]).with_extremes(bad="white")
-        edges = np.arange(depth + 1) + 0.5, np.arange(n_users + 1) - 0.5
         ax.pcolormesh(
-            *edges, np.ma.masked_invalid(self.strips), cmap=colors, vmin=0, vmax=1,
-            edgecolors="white", lw=0.8,
-        )  # fmt: skip
+            np.arange(depth + 1) + 0.5,  # ranks count from 1
+            np.arange(n_users + 1) - 0.5,
+            np.ma.masked_invalid(self.strips),
+            cmap=colors,
+            vmin=0,
+            vmax=1,
+            edgecolors="white",
+            lw=0.8,
+        )
         ax.axvline(self.k + 0.5, color="#a83250", lw=1.4)
         ax.set_ylim(n_users - 0.5, -0.5)
         ax.set_yticks(range(n_users), [literal(user) for user in self.users], fontsize=8)
