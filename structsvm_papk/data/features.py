@@ -75,8 +75,7 @@ def add_weighted_rows(
     origin_rows = None if origins is None else origins.rows
     shifted = None if origins is None else origins.columns
     if sparse.issparse(X):
-        data, indices, indptr = X.data, X.indices, X.indptr
-        _csr_add(data, indices, indptr, rows, origin_rows, shifted, coef, active, bounds, out)
+        _csr_add(X.data, X.indices, X.indptr, rows, origin_rows, shifted, coef, active, bounds, out)
     elif is_row_major(X):
         _row_add(X, rows, origin_rows, coef, active, bounds, out)
     else:

@@ -234,7 +234,7 @@ def _uneven_row(path, format, names):
 
 
 def place_of(path: Path, format: str, row: int) -> str:
-    """Where a row stands, for a message: its line, or its number where lines cannot be told."""
+    """Where a row stands, for a message: its line, or its number where lines cannot be counted."""
     with suppress(InputError):  # the csv module limits the length of a field, pandas does not
         if format != "parquet":
             for line, _ in islice(_lines(path, format), row, row + 1):

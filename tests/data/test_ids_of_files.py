@@ -117,7 +117,8 @@ def test_a_frame_with_ids_among_its_features_warns(library):
     wider = frame.assign(shelf=frame["docno"])
     if library == "polars":
         pl = pytest.importorskip("polars")
-        frame, wider = (pl.from_pandas(one) for one in (frame, wider))
+        frame = pl.from_pandas(frame)
+        wider = pl.from_pandas(wider)
     ranker = PAPKRanker(k=3, alpha=1)
     with pytest.warns(UserWarning, match=r"look like ids.*: 'user_id', 'docno', 'shelf'; leave"):
         ranker.fit(wider, y, groups=users)

@@ -28,9 +28,9 @@ def candidates(seed=0, cut=0.6):
     X *= [1.0, 10.0, 0.01, 1.0]
     for user in range(N_LISTS):
         for column in range(3):
-            mine = groups == user
-            returned = X[:, column] >= np.quantile(X[mine, column], cut)
-            X[mine & ~returned, column] = np.nan
+            of_user = groups == user
+            returned = X[:, column] >= np.quantile(X[of_user, column], cut)
+            X[of_user & ~returned, column] = np.nan
     X[groups == 3, 1] = np.nan  # a source that returned nothing for this list
     X[groups == 5, :3] = np.nan
     return X, relevance > 1.0, groups
@@ -44,8 +44,8 @@ def by_hand(X, groups, how=None, nothing=0.0):
     out = np.array(X, dtype=float)
     for user in np.unique(groups):
         for column in range(X.shape[1]):
-            mine = np.flatnonzero(groups == user)
-            values = out[mine, column]
+            rows = np.flatnonzero(groups == user)
+            values = out[rows, column]
             there = ~np.isnan(values)
             if there.any():
                 if how is not None:
@@ -56,7 +56,7 @@ def by_hand(X, groups, how=None, nothing=0.0):
                 values[~there] = values[there].min()
             else:
                 values[:] = nothing
-            out[mine, column] = values
+            out[rows, column] = values
     return out, np.isnan(X)
 
 
@@ -107,11 +107,11 @@ def test_any_constant_gives_the_same_where_a_list_has_nothing_in_a_column():
     np.testing.assert_allclose(first.coef_, second.coef_[:N_FEATURES], rtol=1e-4)
     shifts = []
     for user in range(N_LISTS):
-        mine = user == GROUPS
-        scores = first.predict(X[mine], "one_list")
-        apart = scores - second.predict(columns[mine])
-        assert np.ptp(apart) <= 1e-4 * np.ptp(scores)
-        shifts.append(apart.mean())
+        of_user = user == GROUPS
+        scores = first.predict(X[of_user], "one_list")
+        difference = scores - second.predict(columns[of_user])
+        assert np.ptp(difference) <= 1e-4 * np.ptp(scores)
+        shifts.append(difference.mean())
     assert np.ptp(shifts) > 0.1  # lists that have nothing in a column are moved as a whole
 
 
@@ -196,14 +196,14 @@ def test_refusals_name_row_column_and_setting():
     frame = as_frame("NaN")
     row = int(np.flatnonzero(np.isnan(X).any(axis=1))[0])
     column = list(frame)[int(np.flatnonzero(np.isnan(X[row]))[0])]
-    said = rf"NaN at row {row}, column '{column}'.*missing=\"lowest\""
+    message = rf"NaN at row {row}, column '{column}'.*missing=\"lowest\""
     for data in (frame, as_frame("None"), as_frame("NA")):
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=message):
             PAPKRanker(k=3).fit(data, Y, GROUPS)
     plain = PAPKRanker(k=3, policy="cap").fit(frame.fillna(0.0), Y, GROUPS)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         plain.predict(frame)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         plain.to_model().predict(frame)
     infinite = X.copy()
     infinite[4, 2] = np.inf
@@ -238,9 +238,9 @@ def test_model_files_and_json_say_what_a_hole_adds(tmp_path):
     model = load_model(path)
     assert (model.missing_coef == fitted.missing_coef_).all()
     assert (model.predict(X, GROUPS) == fitted.predict(as_frame("NaN"), GROUPS)).all()
-    said = json.loads(json.dumps(fitted.export_weights()))
-    assert said["missing"] == "lowest"
-    assert said["missing_weights"] == dict(
+    exported = json.loads(json.dumps(fitted.export_weights()))
+    assert exported["missing"] == "lowest"
+    assert exported["missing_weights"] == dict(
         zip(["bm25", "dense", "splade", "full"], fitted.missing_coef_.tolist(), strict=True)
     )
 
@@ -252,14 +252,18 @@ def filled():
 def test_a_search_makes_each_matrix_once_and_is_a_search_on_columns_made_by_hand(monkeypatch):
     from structsvm_papk.data import user_scaling
 
-    made, build = [], user_scaling._filled
-    monkeypatch.setattr(
-        user_scaling, "_filled", lambda *args: made.append(args[0].shape) or build(*args)
-    )
+    shapes = []
+    filled = user_scaling._filled
+
+    def recorded(X, *arguments):
+        shapes.append(X.shape)
+        return filled(X, *arguments)
+
+    monkeypatch.setattr(user_scaling, "_filled", recorded)
     settings = {"k": 3, "surrogates": ["avg"], "alphas": [0.1, 0.01], "cv": 3, "depths": [0.9]}
-    tried = [None, "minmax"]
-    search = PAPKRankerCV(**settings, missing="lowest", user_scaling=tried).fit(X, Y, GROUPS)
-    assert made == [X.shape, X.shape]
+    scalings = [None, "minmax"]
+    search = PAPKRankerCV(**settings, missing="lowest", user_scaling=scalings).fit(X, Y, GROUPS)
+    assert shapes == [X.shape, X.shape]
     complete, holes = by_hand(X, GROUPS, search.best_params_["user_scaling"])
     by_columns = PAPKRankerCV(**settings).fit(np.hstack([complete, ~holes[:, :3]]), Y, GROUPS)
     np.testing.assert_allclose(search.best_score_, by_columns.best_score_, atol=2e-3)
@@ -276,15 +280,15 @@ def test_half_of_the_negatives_count_where_holes_are_filled():
     assert fitted.alpha_ == half.alpha_ == most.alpha_
     assert fitted.to_model().depth == 0.5 and most.to_model().depth == 0.9
     assert PAPKRanker(k=3, missing=None).make_surrogate().depth == 0.9
-    own = make_surrogate("ts", 3, 7)
-    assert ranker(k=None, surrogate=own).make_surrogate() == own
+    surrogate = make_surrogate("ts", 3, 7)
+    assert ranker(k=None, surrogate=surrogate).make_surrogate() == surrogate
     assert ranker(surrogate=make_surrogate("ts", 3)).make_surrogate().depth == 0.5
 
 
 def test_the_default_that_a_search_measures_by_has_the_depth_of_holes():
     settings = {"k": 3, "surrogates": ["avg"], "cv": 3, "missing": "lowest"}
     search = PAPKRankerCV(**settings).fit(X, Y, GROUPS)
-    assert {tried["depth"] for tried in search.cv_results_["params"]} == {0.5}
+    assert {params["depth"] for params in search.cv_results_["params"]} == {0.5}
     usual = PAPKRanker(k=3, missing="lowest").fit(X, Y, GROUPS)
     assert search.choice_.default.alpha == pytest.approx(usual.alpha_)
     deeper = PAPKRankerCV(**settings, depths=(0.9, 0.5)).fit(X, Y, GROUPS)

@@ -53,8 +53,8 @@ def test_columns_that_cannot_or_need_not_be_shifted_stay():
     assert risk.origins().columns.tolist() == [True, False, True]
     w = np.array([1.0, 1e-8, 1.0])
     rows = X[risk.data.rows]
-    own = EmpiricalRisk(FromZero(3), RankingData.from_groups(X, y, groups))
-    np.testing.assert_allclose(own.scores(w), rows @ w)
+    from_zero = EmpiricalRisk(FromZero(3), RankingData.from_groups(X, y, groups))
+    np.testing.assert_allclose(from_zero.scores(w), rows @ w)
     rows[:, [0, 2]] -= rows[risk.data.indptr[:-1]][groups][:, [0, 2]]
     np.testing.assert_allclose(risk.scores(w), rows @ w, rtol=1e-12, atol=1e-12)
     ordinary = a_risk("ts", lists(100.0)[0], y, groups)
@@ -71,7 +71,7 @@ class Understated(Avg):
 
 
 @pytest.mark.parametrize(
-    ("one", "options"),
+    ("one_list", "options"),
     [
         (False, {"skip_rows": False}),
         (False, {}),
@@ -80,23 +80,26 @@ class Understated(Avg):
         (False, None),  # in pieces
     ],
 )
-def test_a_surrogate_that_is_steeper_than_it_says_widens_the_bound(one, options, tmp_path):
+def test_a_surrogate_that_is_steeper_than_it_says_widens_the_bound(one_list, options, tmp_path):
     X, y, groups = lists(n_items=90, d=9)
     source = sources.npy_source(tmp_path, X, y, groups)
-    data = RankingData.from_groups(X, y, 0 * groups if one else groups)
-    risk, own = (
-        StreamedRisk(make(1), source, 2e6)
-        if options is None
-        else EmpiricalRisk(make(1), data, **options)
-        for make in (Understated, Avg)
-    )
+    data = RankingData.from_groups(X, y, 0 * groups if one_list else groups)
+
+    def make_risk(surrogate):
+        if options is None:
+            return StreamedRisk(surrogate, source, 2e6)
+        return EmpiricalRisk(surrogate, data, **options)
+
+    risk = make_risk(Understated(1))
+    honest = make_risk(Avg(1))
     assert risk.with_blocks(3).cuts(np.zeros(9)).steeper == pytest.approx(10.0)
     solver = CuttingPlane(1e-2, n_blocks=3)
     for warm in (None, solver.solve(risk)):
-        result, right = solver.solve(risk, warm_start=warm), solver.solve(own)
+        result = solver.solve(risk, warm_start=warm)
+        expected = solver.solve(honest)
         assert result.steeper == pytest.approx(10.0)
-        assert right.steeper == 1.0
-        assert result.lower_bound == pytest.approx(right.lower_bound, rel=1e-5)
+        assert expected.steeper == 1.0
+        assert result.lower_bound == pytest.approx(expected.lower_bound, rel=1e-5)
 
 
 @pytest.mark.parametrize("name", CONVEX)

@@ -42,11 +42,11 @@ def same_users(data, X, y, groups):
     """Whether every user of the data has the rows that the arrays say."""
     for u, user in enumerate(data.users):
         rows = data.rows[data.indptr[u] : data.indptr[u + 1]]
-        mine = groups == type(groups[0])(user)
-        expected = np.concatenate([X[mine & (y == 1)], X[mine & (y == 0)]])
+        of_user = groups == type(groups[0])(user)
+        expected = np.concatenate([X[of_user & (y == 1)], X[of_user & (y == 0)]])
         np.testing.assert_array_equal(data.X[rows], expected)
         assert data.X.dtype == X.dtype
-        assert data.n_pos[u] == y[mine].sum()
+        assert data.n_pos[u] == y[of_user].sum()
 
 
 @pytest.mark.parametrize("rows", [1, 6, 12, 1000])
@@ -168,7 +168,12 @@ def test_values_that_are_not_finite_are_placed(tmp_path):
 
 def test_users_that_are_text_count_with_their_characters():
     labels = np.array([f"user-{'x' * 100}{i}" for i in range(50)], dtype=object)
-    rows = UserRows(labels, np.arange(51), np.ones(50, dtype=bool), 0.5)
+    rows = UserRows(
+        users=labels,
+        indptr=np.arange(51),
+        positive=np.ones(50, dtype=bool),
+        relevant_from=0.5,
+    )
     assert rows.nbytes > 50 * (107 + 8 + 8 + 1)
 
 
@@ -176,12 +181,12 @@ def test_batches_beyond_the_range_are_not_decoded(tmp_path, monkeypatch):
     source = replace(parquet_source(tmp_path, *lists(), rows=1000), batch_rows=5)
     decoded = []
 
-    def counted(file, *arguments, **how):
-        for batch in iter_batches(file, *arguments, **how):
+    def recorded(file, *arguments, **options):
+        for batch in iter_batches(file, *arguments, **options):
             decoded.append(batch.num_rows)
             yield batch
 
     iter_batches = ParquetFile.iter_batches
-    monkeypatch.setattr(ParquetFile, "iter_batches", counted)
+    monkeypatch.setattr(ParquetFile, "iter_batches", recorded)
     assert len(source.rows(3, 12)[1]) == 9
     assert 9 <= sum(decoded) <= 20

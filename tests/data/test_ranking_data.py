@@ -63,7 +63,8 @@ def test_group_labels_of_any_type(groups):
 )
 def test_products_with_every_kind_of_matrix(matrix):
     data = RankingData.from_groups(matrix, Y, GROUPS)
-    w, coef = np.array([0.5, -2.0]), np.array([1.0, 0.0, -1.0, 2.0, 0.0, 3.0])
+    w = np.array([0.5, -2.0])
+    coef = np.array([1.0, 0.0, -1.0, 2.0, 0.0, 3.0])
     np.testing.assert_allclose(data.scores(w), (X @ w)[data.rows])
     np.testing.assert_allclose(data.rmatvec(coef), X[data.rows].T @ coef)
 
@@ -73,7 +74,8 @@ def test_usable_users_and_the_report():
     assert str(data.exclusions(1)) == (
         "1 of 2 users used; left out: 1 without a positive, 0 without a negative"
     )
-    usable, both = data.usable(1), RankingData.from_groups(X, Y, GROUPS)
+    usable = data.usable(1)
+    both = RankingData.from_groups(X, Y, GROUPS)
     assert usable.users.tolist() == ["a"] and usable.rows.tolist() == [1, 3, 5]
     assert usable.X is X and both.usable(1) is both
     for lists, needed, policy, message in (
@@ -148,7 +150,8 @@ def test_bad_input_is_named(changes, message):
 
 def test_other_weights_share_what_was_computed_of_the_features_but_not_the_fingerprint():
     data = RankingData.from_groups(X, Y, GROUPS)
-    spread, before = data.spread(), data.fingerprint()
+    spread = data.spread()
+    before = data.fingerprint()
     other = data.weighted([1.0, 3.0])
     assert other.spread() is spread and other.rows is data.rows
     assert other.fingerprint() != before == data.fingerprint()
@@ -195,9 +198,9 @@ def columns():
 @pytest.mark.parametrize("form", [np.ascontiguousarray, np.asfortranarray, sparse.csr_array])
 def test_the_deviation_within_users_is_its_definition_in_every_storage(columns, form):
     X = columns
-    found = deviation(form(X))
-    np.testing.assert_allclose(found, definition(X, USERS), rtol=1e-12)
-    assert found[4] == found[5] == found[8] == 0.0
+    computed = deviation(form(X))
+    np.testing.assert_allclose(computed, definition(X, USERS), rtol=1e-12)
+    assert computed[4] == computed[5] == computed[8] == 0.0
     single = np.delete(X, [1, 2, 6], axis=1).astype(np.float32)
     np.testing.assert_allclose(deviation(form(single)), definition(single, USERS), rtol=1e-12)
 

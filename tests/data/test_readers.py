@@ -88,7 +88,7 @@ NAMED = _model(3, feature_names=("c", "a", "b"))
 
 
 @pytest.mark.parametrize(
-    ("rows", "like", "base", "dense", "said"),
+    ("rows", "like", "base", "dense", "remark"),
     [
         ("1 0:1 2:5\n", None, None, [1, 0, 5], ""),
         ("1 1:5 2:7\n", None, 0, [0, 5, 7], ""),
@@ -106,7 +106,7 @@ NAMED = _model(3, feature_names=("c", "a", "b"))
     ],
 )
 def test_indices_are_matched_with_a_model_and_two_ways_to_do_so_are_told_of(
-    tmp_path, rows, like, base, dense, said
+    tmp_path, rows, like, base, dense, remark
 ):
     path = written(tmp_path, "rows", rows)
     if isinstance(dense, str):
@@ -114,7 +114,8 @@ def test_indices_are_matched_with_a_model_and_two_ways_to_do_so_are_told_of(
         return
     table = read_table(path, like=like, first_index=base)
     assert table.X.toarray().tolist() == [dense]
-    assert len(table.remarks) == bool(said) and all(said in remark for remark in table.remarks)
+    assert len(table.remarks) == bool(remark)
+    assert all(remark in text for text in table.remarks)
 
 
 def test_columns_matched_by_their_place_are_told_of(tmp_path):
@@ -236,7 +237,8 @@ def test_the_index_of_a_frame_is_no_feature_and_labels_have_a_usual_name(tmp_pat
     frame = pd.DataFrame({"relevant": [0, 1], "user": [1, 1], "x": [1.0, 2.0]}, index=[5, 3])
     frame = frame.set_index("user") if index == "user" else frame.rename_axis(index)
     path = write_frame(frame, tmp_path / "f.parquet")
-    source, table = ParquetFiles.open(path), read_table(path)
+    source = ParquetFiles.open(path)
+    table = read_table(path)
     assert source.feature_names == table.feature_names == ("x",)
     (_, labels, groups), *_ = source.lists()
     assert labels.tolist() == table.labels.tolist() == [0, 1]

@@ -57,6 +57,19 @@ def _ranker(coef, **settings):
     return ranker
 
 
+def _model(coef, k=1, feature_names=None):
+    """A model with these weights."""
+    return Model(
+        coef=coef,
+        k=k,
+        surrogate="avg",
+        alpha=1.0,
+        solver="cutting_plane",
+        certificate={},
+        feature_names=feature_names,
+    )
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("width", _WIDTHS)
 def test_same_bits_in_every_storage_and_by_every_road(width, dtype):
@@ -65,7 +78,8 @@ def test_same_bits_in_every_storage_and_by_every_road(width, dtype):
     X[5] = 0.0
     w = rng.normal(size=width)
     right = _one_after_the_other(X, w)
-    ranker, model = _ranker(w), Model(w, 1, "avg", 1.0, "cutting_plane", {})
+    ranker = _ranker(w)
+    model = _model(w)
     for name, stored in _storages(X).items():
         assert (ranker.decision_function(stored) == right).all(), name
         assert (ranker.predict(stored) == right).all(), name
@@ -79,7 +93,7 @@ def test_a_row_scores_the_same_wherever_it_stands(order):
     rng = np.random.default_rng(1)
     X = np.array(rng.normal(size=(203, 29)), order=order)
     w = rng.normal(size=29)
-    model = Model(w, 1, "avg", 1.0, "cutting_plane", {})
+    model = _model(w)
     scores = model.predict(X)
     for _ in range(20):
         order_of_rows = rng.integers(0, 203, size=rng.integers(1, 300))  # with repetitions
@@ -96,9 +110,8 @@ def test_blocks_and_threads_change_no_bit(storage):
     X = rng.normal(size=(50_001, 6))  # in three blocks
     w = rng.normal(size=6)
     right = _one_after_the_other(X, w)
-    stored = {"C": np.ascontiguousarray, "F": np.asfortranarray, "CSR": sparse.csr_matrix}[storage](
-        X
-    )
+    store = {"C": np.ascontiguousarray, "F": np.asfortranarray, "CSR": sparse.csr_matrix}[storage]
+    stored = store(X)
     for n_threads in (1, 2, 5):
         assert (_ranker(w, n_threads=n_threads).decision_function(stored) == right).all()
 
@@ -110,7 +123,7 @@ def test_entries_that_a_matrix_stores_twice_count_once_added_up():
     )
     right = _one_after_the_other([[0.1 + 0.2, 0.5]], w)
     assert _ranker(w).decision_function(twice)[0] == right[0]
-    assert Model(w, 1, "avg", 1.0, "cutting_plane", {}).predict(twice)[0] == right[0]
+    assert _model(w).predict(twice)[0] == right[0]
 
 
 @pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet", "svmlight"])
@@ -120,7 +133,7 @@ def test_files_score_as_memory_does(tmp_path, suffix):
     X = rng.random((5, 13)).round(3)[which]
     w = rng.normal(size=13)
     names = tuple(f"f{j}" for j in range(13))
-    model = Model(w, 2, "avg", 1.0, "cutting_plane", {}, feature_names=names)
+    model = _model(w, k=2, feature_names=names)
     frame = pd.DataFrame(
         {"user": np.repeat([1, 2], 45), "label": which % 2} | dict(zip(names, X.T, strict=True))
     )
@@ -146,7 +159,8 @@ def test_files_score_as_memory_does(tmp_path, suffix):
 def test_dask_collections_score_as_memory_does():
     da = pytest.importorskip("dask.array")
     rng = np.random.default_rng(4)
-    X, w = rng.normal(size=(60, 11)), rng.normal(size=11)
+    X = rng.normal(size=(60, 11))
+    w = rng.normal(size=11)
     scores = _ranker(w).decision_function(da.from_array(X, chunks=(7, 4)))
     assert (np.asarray(scores) == _one_after_the_other(X, w)).all()
 

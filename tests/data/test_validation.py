@@ -76,9 +76,9 @@ def test_binary_labels_mean_the_same_everywhere(labels):
         np.testing.assert_array_equal(door(labels), door(Y), err_msg=name)
 
 
-def _with(value, at=4):
+def _with(value, row=4):
     labels = Y.astype(object if value is None or isinstance(value, str) else float)
-    labels[at] = value
+    labels[row] = value
     return labels
 
 
@@ -212,8 +212,8 @@ def test_users_that_are_missing_mixed_or_rounded_are_refused(ids):
 )
 def test_different_users_stay_different(ids):
     for name, door in ID_DOORS.items():
-        found = door(np.concatenate([ids, ids]))
-        assert [type(v)(v) for v in found.tolist()] == sorted(ids.tolist()), name
+        users = door(np.concatenate([ids, ids]))
+        assert [type(user)(user) for user in users.tolist()] == sorted(ids.tolist()), name
 
 
 def test_lists_of_large_whole_numbers_do_not_become_floats():
@@ -260,8 +260,8 @@ def test_ids_of_two_tables_are_compared_exactly(ids, other, same):
 def test_missing_segments_are_a_segment_of_their_own():
     for value, missing in (("new", None), (3.0, np.nan)):
         tier = np.array([value, missing] * (N // 2), dtype=float if value == 3.0 else object)
-        found = metrics.evaluate("auc", SCORES, Y, segments={"tier": tier}).segments
-        assert [s.value for s in found] == [value, "missing"]
+        segments = metrics.evaluate("auc", SCORES, Y, segments={"tier": tier}).segments
+        assert [segment.value for segment in segments] == [value, "missing"]
     with pytest.raises(InputError, match="mix types"):
         metrics.evaluate("auc", SCORES, Y, segments={"a": np.array([1, "1"] * (N // 2), object)})
 

@@ -71,7 +71,9 @@ def test_a_stopped_run_goes_on_to_where_it_would_have_ended_and_a_finished_one_r
     name, tmp_path
 ):
     solver, risk = SOLVERS[name]
-    whole, place, seen = solver.solve(risk), Checkpoint(tmp_path), []
+    whole = solver.solve(risk)
+    place = Checkpoint(tmp_path)
+    seen = []
     n = max(2, whole.n_iter // 3)
     how = raising(KeyboardInterrupt) if n % 2 else (lambda: True)
     stopped = solver.solve(risk, callback=stop_at(n, how), checkpoint=place)
@@ -88,8 +90,8 @@ def test_a_stopped_run_goes_on_to_where_it_would_have_ended_and_a_finished_one_r
     kept = seen[0].iteration - 1
     assert kept in (n - 1, n)
     assert resumed.history[:kept] == stopped.history[:kept]
-    seconds, passes = resumed.curve("seconds"), resumed.curve("data_passes")
-    assert (np.diff(seconds) > 0).all()
+    passes = resumed.curve("data_passes")
+    assert (np.diff(resumed.curve("seconds")) > 0).all()
     if name == "global":  # rounds bound boxes; only some search for a better point
         assert (np.diff(resumed.curve("n_boxes")) > 0).all()
         assert resumed.n_iter == whole.n_iter  # the boxes were saved, too
@@ -103,7 +105,7 @@ def test_a_stopped_run_goes_on_to_where_it_would_have_ended_and_a_finished_one_r
 
 
 @pytest.mark.parametrize(
-    ("solver", "risk", "told"),
+    ("solver", "risk", "difference"),
     [
         (CuttingPlane(2e-3), make_risk(), r"alpha was 0\.001, is 0\.002"),
         (CuttingPlane(1e-3), make_risk(offset=1.0), "the data, the surrogate or k differs"),
@@ -113,14 +115,15 @@ def test_a_stopped_run_goes_on_to_where_it_would_have_ended_and_a_finished_one_r
         (SubgradientDescent(1e-3), make_risk(), "solver was 'CuttingPlane'"),
     ],
 )
-def test_checkpoints_of_other_runs_are_refused(solver, risk, told, tmp_path, monkeypatch):
-    place, bundle = Checkpoint(tmp_path), CuttingPlane(1e-3, tol=1e-2)
+def test_checkpoints_of_other_runs_are_refused(solver, risk, difference, tmp_path, monkeypatch):
+    place = Checkpoint(tmp_path)
+    bundle = CuttingPlane(1e-3, tol=1e-2)
     (tmp_path / ".result.checkpoint.x1y2.tmp").write_bytes(b"half a re")  # of a killed process
     (tmp_path / ".else.tmp").touch()
     rough = bundle.solve(make_risk(), checkpoint=place)
     before = contents(tmp_path)
     assert [path.name for path in sorted(before)] == [".else.tmp", "lock", "result.checkpoint"]
-    with pytest.raises(InputError, match=f"another run: .*{told}"):
+    with pytest.raises(InputError, match=f"another run: .*{difference}"):
         solver.solve(risk, checkpoint=place)
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint, "__version__", "9.9")
@@ -171,13 +174,14 @@ def test_where_the_system_has_no_locks_runs_go_on_and_parts_have_safe_names(tmp_
     ],
 )
 def test_results_with_a_right_checksum_and_wrong_entries_are_refused(entry, wrong, tmp_path):
-    solver, risk = CuttingPlane(1e-3, n_blocks=3), make_risk()
+    solver = CuttingPlane(1e-3, n_blocks=3)
+    risk = make_risk()
     place = Checkpoint(tmp_path, 1e9)
     solver.solve(risk, checkpoint=place, callback=stop_at(1, lambda: True))
     (path,) = tmp_path.glob("*.checkpoint")
     description, arrays = _FILE.read(path)
-    some = {name: arrays[name][:3] for name in ("slopes", "intercepts", "blocks")}
-    path.write_bytes(_FILE.encoded(description, arrays | some | {entry: wrong}))
+    few_cuts = {name: arrays[name][:3] for name in ("slopes", "intercepts", "blocks")}
+    path.write_bytes(_FILE.encoded(description, arrays | few_cuts | {entry: wrong}))
     with pytest.raises(InputError):
         solver.solve(risk, checkpoint=place)
     path.write_bytes(path.read_bytes()[:-8])
@@ -187,7 +191,8 @@ def test_results_with_a_right_checksum_and_wrong_entries_are_refused(entry, wron
 
 @pytest.mark.parametrize("name", ["avg", "deep_avg"])
 def test_an_interrupt_while_a_start_is_made_leaves_no_half_made_start(name, monkeypatch):
-    risk, calls = make_risk("clipped_ramp"), []
+    risk = make_risk("clipped_ramp")
+    calls = []
 
     def interrupted(self, w):
         calls.append(w)
@@ -215,7 +220,7 @@ def test_without_a_certificate_another_start_is_another_run(name, tmp_path):
 
 def test_a_full_disk_costs_the_checkpoint_but_not_the_run(tmp_path, monkeypatch):
     solver, risk = SOLVERS["bundle"]
-    place, told = Checkpoint(tmp_path, interval=0), []
+    place = Checkpoint(tmp_path, interval=0)
     solver.solve(risk, checkpoint=place, callback=stop_at(4, lambda: True))
     before = contents(tmp_path)
 
@@ -224,10 +229,12 @@ def test_a_full_disk_costs_the_checkpoint_but_not_the_run(tmp_path, monkeypatch)
         result = solver.solve(risk, checkpoint=place)
     assert result.converged and "No space left" in result.message
     assert before == contents(tmp_path)
+    sentences = []
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        solver.solve(risk, checkpoint=Checkpoint(tmp_path, 0, told.append))
-    assert len(told) == 2 and "resumed" in told[0] and "No space left" in told[1]
+        solver.solve(risk, checkpoint=Checkpoint(tmp_path, 0, sentences.append))
+    assert len(sentences) == 2
+    assert "resumed" in sentences[0] and "No space left" in sentences[1]
 
 
 def test_a_folder_that_cannot_be_written_is_refused_before_any_work(tmp_path, monkeypatch):
@@ -244,33 +251,36 @@ def test_a_folder_that_cannot_be_written_is_refused_before_any_work(tmp_path, mo
 
 
 @pytest.mark.parametrize(
-    ("name", "left"),
+    ("name", "n_calls"),
     [("bundle", 4), ("line_search", 2), ("line_search", 6), ("descent, best", 10), ("cccp", 90)],
 )
-def test_after_a_failure_of_the_oracle_the_run_goes_on(name, left, tmp_path, monkeypatch):
-    (solver, risk), scores, place = SOLVERS[name], ListRisk.scores, Checkpoint(tmp_path)
+def test_after_a_failure_of_the_oracle_the_run_goes_on(name, n_calls, tmp_path, monkeypatch):
+    solver, risk = SOLVERS[name]
+    scores = ListRisk.scores
+    place = Checkpoint(tmp_path)
 
-    def failing(left):
-        calls = iter(range(left))
+    def fail_after(n_calls):
+        calls = iter(range(n_calls))
 
-        def counted(self, w):
+        def failing(self, w):
             if next(calls, None) is None:
                 raise OracleFailure("the workers are gone")
             return scores(self, w)
 
-        monkeypatch.setattr(ListRisk, "scores", counted)
+        monkeypatch.setattr(ListRisk, "scores", failing)
 
-    failing(0)
+    fail_after(0)
     with pytest.raises(OracleFailure):  # there is no point yet
         solver.solve(risk)
-    failing(left)
+    fail_after(n_calls)
     broken = solver.solve(risk, checkpoint=place)
     assert broken.status is Status.FAILED and "workers are gone" in broken.message
     monkeypatch.undo()
     assert broken.lower_bound <= broken.objective
     value = solver.alpha / 2 * broken.w @ broken.w + risk(broken.w)[0]
     assert broken.objective == pytest.approx(value, rel=1e-9)
-    whole, resumed = solver.solve(risk), solver.solve(risk, checkpoint=place)
+    whole = solver.solve(risk)
+    resumed = solver.solve(risk, checkpoint=place)
     assert resumed.status is whole.status
     assert resumed.objective <= broken.objective
     if np.isfinite(whole.lower_bound):

@@ -152,10 +152,10 @@ def test_a_graph_of_one_list_scales_and_fills_as_predict_does(tmp_path, settings
     scores = ranker.predict(X, groups)
     for session in runs:
         for user in range(9):
-            mine = groups == user
-            (got,) = session.run(None, {"X": X[mine].astype(dtype)})
+            of_user = groups == user
+            (computed,) = session.run(None, {"X": X[of_user].astype(dtype)})
             error = 1e-12 if dtype == "float64" else 1e-5
-            np.testing.assert_allclose(got, scores[mine], rtol=0, atol=10 * error)
+            np.testing.assert_allclose(computed, scores[of_user], rtol=0, atol=10 * error)
 
 
 @pytest.mark.parametrize("how", ["standardize", "rank"])

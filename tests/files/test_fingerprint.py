@@ -12,7 +12,8 @@ pytestmark = pytest.mark.portable
 
 def make(change=None, order="C", dtype=np.float64):
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(60, 3)), np.tile([1, 0, 0, 0, 0], 12)
+    X = rng.normal(size=(60, 3))
+    y = np.tile([1, 0, 0, 0, 0], 12)
     if change == "X":
         X[59, 2] = np.nextafter(X[59, 2], 1)
     if change == "y":
@@ -24,7 +25,8 @@ def make(change=None, order="C", dtype=np.float64):
 
 def test_the_same_data_has_the_same_fingerprint_whatever_its_memory_order():
     assert make().fingerprint() == make(order="F").fingerprint()
-    X, y = np.random.default_rng(1).normal(size=(40, 2)), np.arange(40) < 10
+    X = np.random.default_rng(1).normal(size=(40, 2))
+    y = np.arange(40) < 10
     one_list = EmpiricalRisk(Max(3), RankingData.from_groups(X, y))
     for risk in (EmpiricalRisk(Avg(2), make()), one_list):
         assert risk.with_blocks(3).fingerprint() == risk.fingerprint()
@@ -35,11 +37,11 @@ def test_every_change_changes_the_fingerprint():
     risks = [Avg(2), Avg(3), Max(2)]
     others = [*map(make, ("X", "y", "groups")), make(dtype=np.float32)]
     others.append(data.subset(np.arange(6) < 5))
-    found = {EmpiricalRisk(surrogate, data).fingerprint() for surrogate in risks}
-    found |= {EmpiricalRisk(Avg(2), other).fingerprint() for other in others}
+    fingerprints = {EmpiricalRisk(surrogate, data).fingerprint() for surrogate in risks}
+    fingerprints |= {EmpiricalRisk(Avg(2), other).fingerprint() for other in others}
     ramp = EmpiricalRisk(ClippedRamp(2), data)
-    found |= {ramp.majorant(w).fingerprint() for w in np.eye(3)}
-    assert len(found) == len(risks) + len(others) + 3
+    fingerprints |= {ramp.majorant(w).fingerprint() for w in np.eye(3)}
+    assert len(fingerprints) == len(risks) + len(others) + 3
 
 
 def test_pieces_do_not_show_and_parts_do_not_run_together():

@@ -19,9 +19,15 @@ CERTIFICATE = {
     "n_iter": 12,
 }  # fmt: skip
 MODEL = Model(
-    np.array([0.1, -1 / 3, 5e-324, 1.7e308]), 3, "ts", 0.01, "cutting_plane", CERTIFICATE,
-    feature_names=("a", "b", "naïve", "d"), relevance_threshold=2.0,
-)  # fmt: skip
+    coef=np.array([0.1, -1 / 3, 5e-324, 1.7e308]),
+    k=3,
+    surrogate="ts",
+    alpha=0.01,
+    solver="cutting_plane",
+    certificate=CERTIFICATE,
+    feature_names=("a", "b", "naïve", "d"),
+    relevance_threshold=2.0,
+)
 
 
 @pytest.fixture

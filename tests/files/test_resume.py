@@ -76,10 +76,14 @@ def test_a_kept_search_that_is_changed_is_that_of_a_fresh_run(changed, rows, tmp
 def test_kept_fits_are_not_computed_again_and_damaged_ones_are(rows, tmp_path, monkeypatch):
     settings = {**CV, "alphas": (1.0, 0.1), "checkpoint": tmp_path}
     want = PAPKRankerCV(**settings).fit(*rows)
-    solved, solve = [], Training.solve
-    monkeypatch.setattr(
-        Training, "solve", lambda *a, **kw: solved.append(kw.get("in_fold")) or solve(*a, **kw)
-    )
+    solved = []
+    solve = Training.solve
+
+    def recorded(training, *arguments, **options):
+        solved.append(options.get("in_fold"))
+        return solve(training, *arguments, **options)
+
+    monkeypatch.setattr(Training, "solve", recorded)
     PAPKRankerCV(**settings).fit(*rows)
     assert solved == [None]  # on all users, from where it had ended
     files = sorted(tmp_path.glob("*.fits"))
@@ -111,9 +115,9 @@ def test_equal_searches_at_once_share_a_folder(rows, tmp_path):
     with ThreadPoolExecutor(4) as pool:
         searches = [pool.submit(PAPKRankerCV(**settings).fit, *rows) for _ in range(4)]
         for search in searches:
-            found = search.result()
-            assert found.best_params_ == fresh.best_params_
-            np.testing.assert_allclose(found.coef_, fresh.coef_, rtol=1e-3)
+            fitted = search.result()
+            assert fitted.best_params_ == fresh.best_params_
+            np.testing.assert_allclose(fitted.coef_, fresh.coef_, rtol=1e-3)
 
 
 def test_a_search_whose_folder_fills_up_goes_on_and_says_so(rows, tmp_path, monkeypatch):
@@ -129,15 +133,17 @@ def test_a_search_whose_folder_fills_up_goes_on_and_says_so(rows, tmp_path, monk
 
 
 def test_a_comparison_keeps_its_runs(rows, tmp_path):
-    data, place = RankingData.from_groups(*rows), Checkpoint(tmp_path)
+    data = RankingData.from_groups(*rows)
+    place = Checkpoint(tmp_path)
     settings = {"surrogates": ("ts", "avg"), "k": 3, "alpha": 1e-2, "etas": (0.1,)}
     broken = compare(data, **settings, checkpoint=place, watch=lambda *_: stop_at_three)
     assert len(broken) == 1
-    whole, resumed = compare(data, **settings), compare(data, **settings, checkpoint=place)
+    whole = compare(data, **settings)
+    resumed = compare(data, **settings, checkpoint=place)
     assert [run.result.status for run in resumed] == [run.result.status for run in whole]
-    for one, two in zip(whole, resumed, strict=True):
-        if one.result.converged:
-            assert one.result.objective == pytest.approx(two.result.objective, rel=2e-6)
+    for run, again in zip(whole, resumed, strict=True):
+        if run.result.converged:
+            assert run.result.objective == pytest.approx(again.result.objective, rel=2e-6)
     assert resumed[0].result.history[:3] == broken[0].result.history[:3]
 
 
@@ -158,21 +164,21 @@ def run(capsys, *arguments):
 def test_fit_and_compare_resume_and_refuse_each_other(file, tmp_path, capsys):
     fit = ("fit", file, "-o", tmp_path / "m", "--k", 3, "--json", "--checkpoint")
     _, first, _ = run(capsys, *fit, tmp_path / "c", "--checkpoint-interval", 0, "--max-iter", 3)
-    status, second, told = run(capsys, *fit, tmp_path / "c")
-    assert status == 0 and "resumed from" in told
+    status, second, errors = run(capsys, *fit, tmp_path / "c")
+    assert status == 0 and "resumed from" in errors
     assert json.loads(second)["n_iter"] > json.loads(first)["n_iter"] == 3
     _, third, _ = run(capsys, *fit, tmp_path / "c")
     assert json.loads(third)["objective"] <= json.loads(second)["objective"]
-    status, _, told = run(capsys, *fit, tmp_path / "c", "--alpha", 0.5)
-    assert status == 2 and re.search(r"alpha was 0\.\d+, is 0\.5", told)
+    status, _, errors = run(capsys, *fit, tmp_path / "c", "--alpha", 0.5)
+    assert status == 2 and re.search(r"alpha was 0\.\d+, is 0\.5", errors)
     (tmp_path / "taken").touch()
     assert "taken is no folder" in run(capsys, *fit, tmp_path / "taken")[2]
-    status, _, told = run(capsys, *fit, tmp_path / "c", "--checkpoint-interval", "nan")
-    assert status == 2 and "interval of a checkpoint must be a number of at least 0" in told
+    status, _, errors = run(capsys, *fit, tmp_path / "c", "--checkpoint-interval", "nan")
+    assert status == 2 and "interval of a checkpoint must be a number of at least 0" in errors
     compare = ("compare", file, "--k", 3, "--surrogate", "avg", "--eta", 0.1)
     assert run(capsys, *compare, "--checkpoint", tmp_path / "d")[0] == 0
-    status, _, told = run(capsys, *compare, "--checkpoint", tmp_path / "d")
-    assert status == 0 and told.count("resumed from") == 2
+    status, _, errors = run(capsys, *compare, "--checkpoint", tmp_path / "d")
+    assert status == 0 and errors.count("resumed from") == 2
 
 
 @pytest.mark.usefixtures("ctrl_c")
@@ -180,21 +186,21 @@ def test_fit_and_compare_resume_and_refuse_each_other(file, tmp_path, capsys):
 def test_an_interrupted_fit_keeps_its_best_model_and_goes_on(
     how, file, tmp_path, capsys, monkeypatch
 ):
-    def at_the_third(found):
-        if found.iteration == 3:
+    def at_the_third(progress):
+        if progress.iteration == 3:
             signal.raise_signal(how)
 
-    before, fit = signal.getsignal(how), ("fit", file, "-o", tmp_path / "m", "--k", 3, "--json")
-    fit = (*fit, "--checkpoint", tmp_path / "c")
+    before = signal.getsignal(how)
+    fit = ("fit", file, "-o", tmp_path / "m", "--k", 3, "--json", "--checkpoint", tmp_path / "c")
     with monkeypatch.context() as patch:
         patch.setattr(console, "live", lambda: signal.raise_signal(how))
-        status, out, told = run(capsys, *fit)  # there is no result yet
+        status, out, errors = run(capsys, *fit)  # there is no result yet
         assert status == 130 and json.loads(out) == {"error": "interrupted"}
-        assert "Error: interrupted" in told and not (tmp_path / "m").exists()
+        assert "Error: interrupted" in errors and not (tmp_path / "m").exists()
         patch.setattr(console, "live", lambda: nullcontext(lambda *_: at_the_third))
-        status, out, told = run(capsys, *fit)
+        status, out, errors = run(capsys, *fit)
     first = json.loads(out)
-    assert status == 1 and first["status"] == "interrupted" and "best point so far" in told
+    assert status == 1 and first["status"] == "interrupted" and "best point so far" in errors
     assert signal.getsignal(how) == before and (tmp_path / "m").is_file()
     status, out, _ = run(capsys, *fit)
     second = json.loads(out)
