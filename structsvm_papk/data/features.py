@@ -191,11 +191,11 @@ def difference(value, origin):
 
 
 @kernel
-def _entry(values, i, origin, j):
-    """An entry, less its origin where there is one."""
+def _entry(values, i, origin, f):
+    """The entry ``values[i]``, which is of column f, less its origin where there is one."""
     if origin is None:
         return values[i]
-    return difference(values[i], origin[j])
+    return difference(values[i], origin[f])
 
 
 @kernel

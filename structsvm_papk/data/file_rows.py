@@ -11,7 +11,7 @@ from structsvm_papk._types import Array, Callback
 
 BATCH_BYTES = 1 << 22  # read at a time, while the batch before is in work
 _GAP_BYTES = 1 << 15  # between two rows that is read along with them: as long as a call takes
-_GAPS = 32  # of the longest such gaps make a batch at least
+_LEAST_GAPS = 32  # no gap is larger than this part of a batch
 _IDLE = 3  # evaluations that a row may be kept without being asked for
 _PLACE_BYTES = 20  # of a row that is kept, beside its features
 _ROW_BYTES = 4  # of every row
@@ -56,7 +56,7 @@ class FileRows:
         self.shape = shape
         self.dtype = dtype
         row_bytes = shape[1] * np.dtype(dtype).itemsize
-        self._gap = max(1, min(_GAP_BYTES, batch_bytes // _GAPS) // row_bytes)
+        self._largest_gap = max(1, min(_GAP_BYTES, batch_bytes // _LEAST_GAPS) // row_bytes)
         batch = max(1, min(batch_bytes // row_bytes, shape[0]))
         self._buffers = np.empty((2, batch, shape[1]), dtype)
         self.kept = np.empty((capacity, shape[1]), dtype)  # takes memory as far as it is written
@@ -163,7 +163,7 @@ class FileRows:
             return
         steps = np.diff(rows)
         # rows that are close to each other are one run, read with what lies between them
-        is_break = steps > self._gap
+        is_break = steps > self._largest_gap
         run_ends = np.append(np.flatnonzero(is_break) + 1, rows.size)
         # where each row comes to lie, if the runs are written one after the other
         offsets = np.concatenate([[0], np.cumsum(np.where(is_break, 1, steps))])

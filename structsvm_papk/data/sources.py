@@ -126,17 +126,17 @@ class Source(ABC):
         in every pass over the data. It has no name and is gone when it is closed, whatever ends
         the process.
         """
-        where = scratch or tempfile.gettempdir()
+        directory = scratch or tempfile.gettempdir()
         needed = self.n_rows * self.row_bytes
         try:
-            if shutil.disk_usage(where).free < needed:
+            if shutil.disk_usage(directory).free < needed:
                 raise OSError("there is not enough space")
-            file = tempfile.TemporaryFile(dir=where)  # noqa: SIM115
-            self.write_features(file, where)
+            file = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115
+            self.write_features(file, directory)
             file.flush()
         except OSError as error:
             raise InputError(
-                f"cannot write {needed / 1e6:.0f} MB of features to a scratch file in {where}: "
+                f"cannot write {needed / 1e6:.0f} MB of features to a scratch file in {directory}: "
                 f"{error.strerror or error}; choose another scratch directory"
             ) from None
         features = NpyFile(
@@ -258,15 +258,15 @@ class ParquetFiles(Source):
             raise InputError(
                 f"{path}: no user column ({', '.join(USER_COLUMNS)}); name it with --group"
             )
-        # of 32 bits, as Arrow calls it; one of 64 is "double"
-        narrow = all(str(schema.field(name).type) == "float" for name in columns.features)
+        # Arrow calls those of 32 bits so, and those of 64 "double"
+        all_float32 = all(str(schema.field(name).type) == "float" for name in columns.features)
         if not sum(counts):
             raise InputError(f"{path}: no data rows")
         return cls(
             name=str(paths[0]),
             n_rows=sum(counts),
             n_features=len(columns.features),
-            dtype=np.dtype(np.float32 if narrow else np.float64),
+            dtype=np.dtype(np.float32 if all_float32 else np.float64),
             columns_used=columns.used,
             feature_names=columns.features,
             paths=tuple(map(str, paths)),

@@ -312,10 +312,11 @@ def read_features(
     names, index = _names_and_index(path, format)
     columns = choose_columns(path, names, index, like=like, **roles)
     number = Kind.NUMBER if missing is None else Kind.NUMBER_OR_HOLE
-    kinds: dict[Any, Kind] = dict.fromkeys(columns.features, number)
-    kinds[columns.label] = Kind.NUMBER
-    kinds[columns.group] = Kind.ID
-    kinds.pop(None, None)
+    kinds = dict.fromkeys(columns.features, number)
+    if columns.label is not None:
+        kinds[columns.label] = Kind.NUMBER
+    if columns.group is not None:
+        kinds[columns.group] = Kind.ID
     values = read_columns(path, format, kinds, columns.features)
     features = {name: values[name] for name in columns.features}
     place = partial(place_of, path, format)
@@ -414,8 +415,9 @@ def feature_matrix(columns: Mapping[str, Array], place: Callable[[int], str]) ->
     `place` says where a row stands, for a message.
     """
     arrays = list(columns.values())
-    narrow = all(values.dtype == np.float32 for values in arrays)
-    X = np.empty((arrays[0].size, len(arrays)), np.float32 if narrow else np.float64)
+    all_float32 = all(values.dtype == np.float32 for values in arrays)
+    dtype = np.float32 if all_float32 else np.float64
+    X = np.empty((arrays[0].size, len(arrays)), dtype)
     for c, (name, values) in enumerate(columns.items()):
         X[:, c] = values
         row = rows.first_rounded(values)
@@ -503,8 +505,9 @@ def open_parquet(path: PathLike, buffer_bytes: int = 0) -> Iterator[Any]:
         try:
             file = parquet.ParquetFile(os.fspath(path), buffer_size=buffer_bytes, pre_buffer=False)
         except OSError as error:
-            why = os.strerror(error.errno) if error.errno else error  # Arrow's own text is longer
-            raise InputError(f"cannot read {path}: {why}") from None
+            # Arrow's own text is longer
+            reason = os.strerror(error.errno) if error.errno else error
+            raise InputError(f"cannot read {path}: {reason}") from None
         with file:
             yield file
     except (ArrowException, UnicodeDecodeError) as error:  # text is decoded as it is taken out

@@ -207,8 +207,8 @@ def _open_rows(path: Path, format: str) -> Iterator[_Rows]:
 
 
 def _open_text(path):
-    opened = gzip.open if path.suffix == ".gz" else open
-    return opened(path, "rt", encoding="utf-8-sig", newline="")
+    opener = gzip.open if path.suffix == ".gz" else open
+    return opener(path, "rt", encoding="utf-8-sig", newline="")
 
 
 def _lines(path, format):

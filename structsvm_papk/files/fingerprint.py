@@ -26,9 +26,10 @@ def _add(digest, part, chunk_bytes):
             _add(digest, array, chunk_bytes)
     elif isinstance(part, np.ndarray):
         digest.update(f"array {part.dtype.str} {part.shape};".encode())
-        n_rows = max(1, chunk_bytes * len(part) // max(part.nbytes, 1))
-        for first in range(0, len(part), n_rows):
-            digest.update(np.ascontiguousarray(part[first : first + n_rows]))
+        rows_at_once = max(1, chunk_bytes * len(part) // max(part.nbytes, 1))
+        for first in range(0, len(part), rows_at_once):
+            digest.update(np.ascontiguousarray(part[first : first + rows_at_once]))
     else:
         text = str(part).encode()
+        # the length keeps "ab" and "c" apart from "a" and "bc"
         digest.update(f"{type(part).__name__} {len(text)};".encode() + text)

@@ -320,7 +320,7 @@ def _checked(description, n_features):
     names = values.get("feature_names")
     if names is not None:
         entries["feature_names"] = as_names("feature_names", names, str)
-        if not isinstance(names, list) or {len(names), len(set(names))} != {n_features}:
+        if not isinstance(names, list) or not len(names) == len(set(names)) == n_features:
             raise ValueError(f"feature_names must be a list of {n_features} different names")
     how = values.get("user_scaling")
     if isinstance(how, str):
