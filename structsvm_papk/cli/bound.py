@@ -134,7 +134,14 @@ def bound(
         raise InputError("--held-out and --search go with a model and its training data")
     if len(given) == 2:
         answer = _of_new_users(
-            given[0], given[1], held_out, sizes.target, search, form.rho, policy or "cap", reading
+            model_file=given[0],
+            data=given[1],
+            held_out=held_out,
+            target=sizes.target,
+            search=search,
+            rho=form.rho,
+            policy=policy or "cap",
+            reading=reading,
         )
     elif sizes.sampled is not None:
         answer = _sampled(sizes)
@@ -168,11 +175,12 @@ def _uniform(sizes: Sizes, form: Form, plot: Path | None) -> _Answer:
     if sizes.n_pos is None or sizes.n_neg is None or sizes.k is None:
         raise InputError("give --n-pos, --n-neg and --k; or a data file; or --target")
     options.check_plot(plot)
-    counts = (sizes.n_pos, sizes.n_neg, sizes.k)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", bounds.NotGuaranteedWarning)  # the note says it
         result = bounds.uniform(
-            *counts,
+            sizes.n_pos,
+            sizes.n_neg,
+            sizes.k,
             n_features=sizes.n_features,
             vc_dim=sizes.vc_dim,
             rho=form.rho,
@@ -186,11 +194,20 @@ def _uniform(sizes: Sizes, form: Form, plot: Path | None) -> _Answer:
     if form.gamma == "paper":
         content["counterexamples"] = theorem2_counterexamples()
         said = [
-            f"counterexample to “{one['claim']}”: {one['setting']}: population value "
-            f"{one['population']:.4g}, empirical {one['empirical']:.4g} ({one['why']})"
-            for one in content["counterexamples"]
+            f"counterexample to “{example['claim']}”: {example['setting']}: population value "
+            f"{example['population']:.4g}, empirical {example['empirical']:.4g} ({example['why']})"
+            for example in content["counterexamples"]
         ]
-    options.save_plot(plot, lambda: plot_uniform(*counts, sizes.n_features, sizes.vc_dim, form.rho))
+    draw = partial(
+        plot_uniform,
+        sizes.n_pos,
+        sizes.n_neg,
+        sizes.k,
+        n_features=sizes.n_features,
+        vc_dim=sizes.vc_dim,
+        rho=form.rho,
+    )
+    options.save_plot(plot, draw)
     rows = [
         ("half-width", _unless_vacuous(result, f"{result.half_width:.6g}")),
         ("form", result.form),
@@ -222,11 +239,14 @@ def _held_out(
         interval = bounds.held_out(scores, labels, k, form.rho, form.method or "shift")
     else:
         interval = bounds.many_users(list_risks(lists, scores, k), form.rho, form.method or "kl")
-    fields = interval.as_dict()
+    numbers = interval.as_dict()
     kind = "one list" if lists.n_users == 1 else "mean over users"
     content = {
-        "kind": kind, "n_users": fields.pop("n_users"), "risk": fields.pop("value"), **fields,
-    }  # fmt: skip
+        "kind": kind,
+        "n_users": numbers.pop("n_users"),
+        "risk": numbers.pop("value"),
+        **numbers,
+    }
     rows = [
         ("users", str(interval.n_users)),
         ("risk on this data", f"{interval.value:.6g}"),
@@ -249,25 +269,44 @@ def _guaranteed(result: Any) -> str:
 def _how_many(sizes: Sizes, rho: float) -> _Answer:
     """Items of one list for the bounds of lists, users for the bounds of means over users."""
     target: Any = sizes.target
-    of_class = sizes.n_features, sizes.vc_dim
-    forms = ["dkw"] if of_class == (None, None) else [*FORMS, "dkw"]
-    shape = sizes.top_share, sizes.pos_per_neg
-    items = {form: bounds.required_items(target, *shape, rho, form, *of_class) for form in forms}
-    users = {m: bounds.required_users(target, rho, m) for m in MANY_USERS[:3]}
+    forms = ["dkw"]  # of one scorer; the others need the class
+    if sizes.n_features is not None or sizes.vc_dim is not None:
+        forms = [*FORMS, "dkw"]
+    items = {}
+    for form in forms:
+        items[form] = bounds.required_items(
+            target,
+            sizes.top_share,
+            sizes.pos_per_neg,
+            rho=rho,
+            form=form,
+            n_features=sizes.n_features,
+            vc_dim=sizes.vc_dim,
+        )
+    users = {method: bounds.required_users(target, rho, method) for method in MANY_USERS[:3]}
     rows = []
-    for form, need in items.items():
+    for form, needed in items.items():
         kind = "one list, fixed scorer, " if form == "dkw" else "one list, all scorers, "
-        rows.append((kind + form, *(f"{need[n]:,}" for n in ("n_pos", "n_neg", "k")), ""))
-    rows += [(f"mean over users, {m}", "", "", "", f"{need:,}") for m, need in users.items()]
+        counts = (f"{needed['n_pos']:,}", f"{needed['n_neg']:,}", f"{needed['k']:,}")
+        rows.append((kind + form, *counts, ""))
+    for method, n_users in users.items():
+        rows.append((f"mean over users, {method}", "", "", "", f"{n_users:,}"))
     title = f"Sizes for a half-width of {target:g} at level {1 - rho:g}"
     content = {"kind": "how many", "target": target, "rho": rho, "items": items, "users": users}
     return _Answer(content, title, rows, ("bound", ">n_pos", ">n_neg", ">k", ">users"))
 
 
 def _of_new_users(
-    model_file: Path, data: Path, held_out: Path | None, target: float | None, search: bool,
-    rho: float, policy: str, reading: options.Reading,
-) -> _Answer:  # fmt: skip
+    *,
+    model_file: Path,
+    data: Path,
+    held_out: Path | None,
+    target: float | None,
+    search: bool,
+    rho: float,
+    policy: str,
+    reading: options.Reading,
+) -> _Answer:
     """The bound by stability, beside an interval of held-out users and the uniform bound."""
     model = load_model(model_file)
     if model.surrogate not in SURROGATES:
@@ -291,34 +330,47 @@ def _of_new_users(
     risk = EmpiricalRisk(surrogate, lists, policy)
     answer = bounds.stability(risk, _result_of(model, risk.column_scale))
     users = risk.data
-    sizes = int(users.n_pos.sum()), int(users.n_neg.sum()), model.k * users.n_users
-    beside = bounds.uniform(*sizes, n_features=model.n_features, rho=rho)
-    uniform = {"half_width": beside.half_width, "vacuous": beside.vacuous, "level": 1 - rho}
-    content = {"kind": "new users", **answer.as_dict(), "surrogate": model.surrogate}
-    content |= {"depth": model.depth, "uniform": uniform}
-    half = "says nothing" if beside.vacuous else f"half-width {beside.half_width:.3g}"
+    uniform = bounds.uniform(
+        n_pos=int(users.n_pos.sum()),
+        n_neg=int(users.n_neg.sum()),
+        k=model.k * users.n_users,
+        n_features=model.n_features,
+        rho=rho,
+    )
+    content = {
+        "kind": "new users",
+        **answer.as_dict(),
+        "surrogate": model.surrogate,
+        "depth": model.depth,
+        "uniform": {
+            "half_width": uniform.half_width, "vacuous": uniform.vacuous, "level": 1 - rho
+        },
+    }  # fmt: skip
+    half_width = "says nothing" if uniform.vacuous else f"half-width {uniform.half_width:.3g}"
     rows = [
         ("users that it was trained on", f"{answer.n_users:,}"),
         ("their risk", f"{answer.risk:.4f}"),
         ("a new user's risk, in expectation, at most", f"{answer.bound:.4f}"),
         ("weights move without a user by at most", f"{answer.distances.max():.3g}"),
         ("  of which for the certificate's gap", f"{answer.from_gap:.3g}"),
-        (f"uniform bound at {1 - rho:g}, all rows as one list", half),
+        (f"uniform bound at {1 - rho:g}, all rows as one list", half_width),
     ]
     if held_out is not None:
-        other = reading.second_table(held_out, table)
-        others = reading.lists(other).usable(model.k)
-        scores = scores_of(model, other)
+        other_table = reading.second_table(held_out, table)
+        others = reading.lists(other_table).usable(model.k)
+        scores = scores_of(model, other_table)
         interval = bounds.many_users(list_risks(others, scores[others.rows], model.k), rho)
         content["held_out"] = interval.as_dict()
         ends = f"{interval.value:.4f} [{interval.lower:.4f}, {interval.upper:.4f}]"
         rows.append((f"{interval.n_users:,} held-out users, {interval.level:g}", ends))
     if target is not None:
         n_users = answer.users_for(target)
-        known = n_users < np.inf
-        content |= {"target": target, "users_for_target": n_users if known else None}
-        text = f"about {n_users:,.3g}" if known else "no number"
-        rows.append((f"users of this kind for {target:g}", text))
+        content |= {"target": target, "users_for_target": None}
+        needed = "no number"
+        if n_users < np.inf:
+            content["users_for_target"] = n_users
+            needed = f"about {n_users:,.3g}"
+        rows.append((f"users of this kind for {target:g}", needed))
     fixed = f", {answer.note} taken as fixed" if answer.note else ""
     note = (
         "assumed: users are drawn independently; alpha, surrogate and depth were not chosen by "
@@ -332,7 +384,7 @@ def _of_new_users(
 
 def _searched(lists: RankingData, model: Model, policy: str) -> _Answer:
     """Bounds at other strengths and depths, smallest first."""
-    found = []
+    searched = []
     for depth in dict.fromkeys([model.depth, *_DEPTHS]):
         for factor in _ALPHAS:
             ranker = PAPKRanker(
@@ -343,15 +395,15 @@ def _searched(lists: RankingData, model: Model, policy: str) -> _Answer:
                 warnings.simplefilter("ignore")
                 result = ranker.fit_lists(lists).result_
             risk = EmpiricalRisk(ranker.make_surrogate(), lists, policy)
-            found.append((bounds.stability(risk, result), depth))
-    found.sort(key=lambda pair: pair[0].bound)
+            searched.append((depth, bounds.stability(risk, result)))
+    searched.sort(key=lambda pair: pair[1].bound)
     rows = [
-        (f"{each.alpha:g}", str(depth or "k"), f"{each.risk:.4f}", f"{each.bound:.4f}")
-        for each, depth in found
+        (f"{answer.alpha:g}", str(depth or "k"), f"{answer.risk:.4f}", f"{answer.bound:.4f}")
+        for depth, answer in searched
     ]
     content = [
-        {"alpha": each.alpha, "depth": depth, "risk": each.risk, "bound": each.bound}
-        for each, depth in found
+        {"alpha": answer.alpha, "depth": depth, "risk": answer.risk, "bound": answer.bound}
+        for depth, answer in searched
     ]
     columns = (">alpha", ">depth", ">risk", ">bound")
     return _Answer({"search": content}, "Smallest first", rows, columns)
@@ -359,8 +411,13 @@ def _searched(lists: RankingData, model: Model, policy: str) -> _Answer:
 
 def _result_of(model: Model, scale: Any) -> SolverResult:
     """The fit as its solver returned it, for the columns that it saw."""
-    proof = model.certificate
-    bound = -np.inf if proof["lower_bound"] is None else proof["lower_bound"]
+    certificate = model.certificate
+    bound = certificate["lower_bound"]
     w = model.list_weights()
-    w = w if scale is None else w * scale
-    return SolverResult(w, proof["objective"], bound, Status(proof["status"]), (), model.alpha)
+    return SolverResult(
+        w=w if scale is None else w * scale,
+        objective=certificate["objective"],
+        lower_bound=-np.inf if bound is None else bound,
+        status=Status(certificate["status"]),
+        alpha=model.alpha,
+    )

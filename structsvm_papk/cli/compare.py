@@ -49,8 +49,10 @@ def compare(
     rankers are compared by evaluate --compare.
     """
     weighting = weighting.suited_to(reading.missing)
-    names = surrogate or ["all"]
-    names = list(dict.fromkeys(n for name in names for n in (CONVEX if name == "all" else [name])))
+    names: list[str] = []
+    for name in surrogate or ["all"]:
+        names += CONVEX if name == "all" else [name]
+    names = list(dict.fromkeys(names))  # each once
     for name in names:
         any_surrogate = weighting.surrogate(name, k)
         solver_name("cutting_plane", any_surrogate)  # refuses what is not convex
@@ -72,9 +74,9 @@ def compare(
             standardize=weighting.units, positive=positive,
             watch=watch, n_threads=stopping.threads, checkpoint=checkpoint, **stopping.limits(),
         )  # fmt: skip
-    for used in (table, second):
-        if used is not None:
-            options.say_columns(used)
+    options.say_columns(table)
+    if second is not None:
+        options.say_columns(second)
     if held_out is not None:
         console.note(f"test: {held_out.exclusions(k)}")
     title = weighting.title(k=k, alpha=runs[0].alpha)
@@ -111,13 +113,17 @@ def print_runs(runs: Sequence[Any], title: str) -> None:
     places = [place for place in ("train", "test") if place in runs[0].pap_at_k]
     rows = [
         (
-            run.surrogate, run.label, f"{run.result.objective:.7f}",
-            _known(run.result.lower_bound, ".7f"), _known(run.result.gap, ".0e"),
-            f"{run.result.data_passes:g}", f"{run.result.seconds:.2f}",
+            run.surrogate,
+            run.label,
+            f"{run.result.objective:.7f}",
+            _known(run.result.lower_bound, ".7f"),
+            _known(run.result.gap, ".0e"),
+            f"{run.result.data_passes:g}",
+            f"{run.result.seconds:.2f}",
             *(_known(run.pap_at_k[place], ".3f") for place in places),
         )
         for run in runs
-    ]  # fmt: skip
+    ]
     numbers = [f">{name}" for name in ("objective", "bound", "gap", "passes", "s", *places)]
     title += f"; pAp@{runs[0].k} on {' and '.join(places)}"
     console.print_table(

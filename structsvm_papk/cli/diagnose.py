@@ -70,8 +70,8 @@ def diagnose(
     options.say_columns(table)
     options.save_plot(plot, lambda: degeneracy_figure(answers))
     parts = [
-        one.as_dict() | {"critical_depth": depth.as_dict()}
-        for one, depth in zip(answers, depths, strict=True)
+        answer.as_dict() | {"critical_depth": depth.as_dict()}
+        for answer, depth in zip(answers, depths, strict=True)
     ]
     title = f"Is w = 0 optimal? ({weighting.title()})"
     console.answer(as_json, weighting.content | {"diagnoses": parts}, _show, title, answers, depths)
@@ -79,33 +79,44 @@ def diagnose(
 
 def _show(title: str, answers: Sequence[Diagnosis], depths: Sequence[CriticalDepth]) -> None:
     rows: list[tuple[str, ...] | None] = []
-    for before, one, depth in zip([None, *answers], answers, depths, strict=False):
-        if before and before.k != one.k:
+    k = answers[0].k
+    for answer, depth in zip(answers, depths, strict=True):
+        if answer.k != k:
             rows.append(None)
-        verdict = one.joint.verdict
+            k = answer.k
+        verdict = answer.joint.verdict
         style = "yellow" if verdict is Verdict.DEGENERATE else "green"
-        shares = [f"{one.share(v):.0%}" if one.users else "-" for v in _WORDS]
-        answer = f"[{style}]{_WORDS[verdict]}[/{style}]"
-        cells = (str(one.k), one.surrogate, str(one.n_users), answer, _distance(one))
-        rows.append((*cells, _depth(depth), *shares))
+        shares = [f"{answer.share(word):.0%}" if answer.users else "-" for word in _WORDS]
+        rows.append(
+            (
+                str(answer.k),
+                answer.surrogate,
+                str(answer.n_users),
+                f"[{style}]{_WORDS[verdict]}[/{style}]",
+                _distance(answer),
+                _depth(depth),
+                *shares,
+            )
+        )
     columns = ("k", "surrogate", "users", "for all users", ">distance", ">critical depth")
     console.print_table(title, (*columns, ">alone: optimal", ">not", ">undecided"), rows)
-    if any(one.zero_is_optimal for one in answers):
+    if any(answer.zero_is_optimal for answer in answers):
         console.note(
             "Where w = 0 is optimal, training returns it for every alpha: give --depth the "
             "critical depth or more, or try surrogate clipped_ramp, another k, or better features."
         )
 
 
-def _distance(one: Diagnosis) -> str:
+def _distance(answer: Diagnosis) -> str:
     """The distance of 0 from the subdifferential, or how steeply a direction falls."""
-    if one.joint.verdict is Verdict.INFORMATIVE:
-        return f"{one.joint.lower_bound:.2e}"
-    return "0" if one.joint.verdict is Verdict.DEGENERATE else "-"
+    if answer.joint.verdict is Verdict.INFORMATIVE:
+        return f"{answer.joint.lower_bound:.2e}"
+    return "0" if answer.joint.verdict is Verdict.DEGENERATE else "-"
 
 
 def _depth(answer: CriticalDepth) -> str:
     """From which depth on zero is not optimal; ``<=`` where a smaller one is left undecided."""
     if answer.informative_from is None:
         return f"none of {answer.deepest}"
-    return f"{'' if answer.is_exact else '<= '}{answer.informative_from} of {answer.deepest}"
+    bound = "" if answer.is_exact else "<= "
+    return f"{bound}{answer.informative_from} of {answer.deepest}"

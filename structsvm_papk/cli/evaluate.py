@@ -177,17 +177,19 @@ def evaluate(
             )
         if columns.is_run(file):
             raise InputError(f"{file} is a run, not a model; two runs: {file} --compare {data}")
-        file, scorer = data, replace(scorer, model=file)
+        scorer = replace(scorer, model=file)
+        file = data
     rows, other = load(file, scorer, sure.compare, columns)
     threshold = columns.relevance_threshold
-    threshold = rows.threshold if threshold is None else threshold
-    how = rules.choices(rows) | {"relevance_threshold": threshold}
+    if threshold is None:
+        threshold = rows.threshold
+    choices = rules.choices(rows) | {"relevance_threshold": threshold}
     names = rules.metrics(beside_pairs=rows.relevant is not None)
-    table = rows.evaluated(names, how)
-    compared: list[Any] = []
+    table = rows.evaluated(names, choices)
+    compared: list[Comparison] = []
     second = None
     if other is not None:
-        second = other.evaluated(names, how)
+        second = other.evaluated(names, choices)
         if rows.relevant is None:
             _same_positives(table, second, file, sure.compare)
         elif not np.array_equal(table.users, second.users):
@@ -201,7 +203,9 @@ def evaluate(
     whole = None
     if pooled or html is not None or as_json:
         whole = _as_one_list(rows, table, required=pooled or html is not None)
-    evaluation = Evaluation(table, whole, compared, sure.interval, **sure.draws())
+    evaluation = Evaluation(
+        table=table, pooled=whole, compared=compared, method=sure.interval, **sure.draws()
+    )
     if csv_file is not None:
         write_atomically(csv_file, _csv(evaluation).encode())
         console.note(f"table written to {csv_file}")
@@ -246,8 +250,9 @@ def _verdict(pair: Comparison, scorers: tuple[str, str], better: bool) -> str:
 
 def _threshold(table: MetricTable, rows: Rows) -> float | None:
     """From which label on a row is relevant, as in the table."""
-    threshold = table.relevance_threshold
-    return ANY_GRADE if threshold is None and rows.relevant is not None else threshold
+    if table.relevance_threshold is None and rows.relevant is not None:
+        return ANY_GRADE
+    return table.relevance_threshold
 
 
 def _as_one_list(rows: Rows, table: MetricTable, required: bool) -> RankingReport | None:
@@ -282,7 +287,9 @@ def _names(file: Path, columns: Columns, scorer: Scorer, second: Path | None) ->
         return "", ""
     column = Path(columns.rank or columns.score)
     first = scorer.model or scorer.scores or (file if second.exists() else column)
-    return (first.name, second.name) if first.name != second.name else (str(first), str(second))
+    if first.name == second.name:  # in different folders
+        return str(first), str(second)
+    return first.name, second.name
 
 
 def _same_positives(table: MetricTable, other: MetricTable, file: Path, compare: Any) -> None:
@@ -315,9 +322,13 @@ def _any_user(table: MetricTable) -> bool:
     """Whether some metric has a user; says which have none, and why."""
     without = [summary for summary in table.summary() if summary.n_used == 0]
     for summary in without:
-        why = [f"{n} with {rule.replace('_', ' ')}" for rule, n in summary.by_rule.items() if n]
+        reasons = [
+            f"{n_users} with {rule.replace('_', ' ')}"
+            for rule, n_users in summary.by_rule.items()
+            if n_users
+        ]
         console.warn(
-            f"{summary.metric}: no user can be used ({', '.join(why) or 'no value'} of "
+            f"{summary.metric}: no user can be used ({', '.join(reasons) or 'no value'} of "
             f"{summary.n_users} users); another k, or another rule, may help"
         )
     return len(without) < len(table.metrics)
@@ -327,18 +338,20 @@ def _csv(evaluation: Evaluation) -> str:
     """All users first, then the segments."""
     text = io.StringIO()
     names = ("column", "segment", "metric", "value", "lower", "upper", "n_used")
-    writer = csv.DictWriter(text, names, "", "ignore", lineterminator="\n")
+    writer = csv.DictWriter(text, names, restval="", extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     writer.writerows([*evaluation.overall, *evaluation.segments])
     return text.getvalue()
 
 
 def _show(evaluation: Evaluation, scorers: tuple[str, str]) -> None:
-    table, level = evaluation.table, f">{evaluation.heading}"
-    rows: list[Sequence[str]] = [
-        (s.metric, *mean_text(row, "-"), str(s.n_used), s.rules_applied() or "-")
-        for s, row in zip(table.summary(), evaluation.overall, strict=True)
-    ]
+    table = evaluation.table
+    level = f">{evaluation.heading}"
+    rows: list[Sequence[str]] = []
+    for summary, row in zip(table.summary(), evaluation.overall, strict=True):
+        mean, interval = mean_text(row, "-")
+        rules = summary.rules_applied() or "-"
+        rows.append((summary.metric, mean, interval, str(summary.n_used), rules))
     columns = ["metric", ">mean", level, ">users used", ">rules applied"]
     title = f"{table.users.size} users, relevant items: {table.relevant_items}"
     console.print_table(title, columns, rows)
@@ -351,10 +364,11 @@ def _show(evaluation: Evaluation, scorers: tuple[str, str]) -> None:
         columns = ["segment", ">rows", ">positives", "metric", ">mean", level, ">users used"]
         console.print_table("Segments", columns, rows)
     if evaluation.compared:
-        cells = [one.cells() for one in evaluation.compared]
+        cells = [comparison.cells() for comparison in evaluation.compared]
         title = "Comparison: paired permutation test, correction "
         title += evaluation.compared[0].correction
-        metric, _, _, *numbers, p, _, users = cells[0]
+        # the scorers by their names, and the correction in the title
+        metric, _this, _other, *numbers, p, _corrected, users = cells[0]
         names = [*map(escape, scorers), *numbers, p, "p corrected", users]
-        rows = [["-" if cell == "–" else cell for cell in each.values()] for each in cells]
+        rows = [["-" if cell == "–" else cell for cell in row.values()] for row in cells]
         console.print_table(title, [metric, *(f">{name}" for name in names)], rows)

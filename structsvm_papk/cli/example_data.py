@@ -54,8 +54,10 @@ def _write_runs(folder: Path) -> None:
     for year, collection in years.items():
         for name, run in collection.runs.items():
             write_run(folder / f"{year}.{name}.run", run, name)
-        judged = collection.judgments.itertuples(index=False)
-        text = "".join(f"{each.query} 0 {each.document} {each.grade}\n" for each in judged)
+        text = "".join(
+            f"{judgment.query} 0 {judgment.document} {judgment.grade}\n"
+            for judgment in collection.judgments.itertuples(index=False)
+        )
         write_atomically(folder / f"{year}.qrels", text.encode())
         console.note(
             f"{len(collection.runs)} runs and judgments of {collection.n_queries} queries written "

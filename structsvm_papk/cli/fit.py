@@ -44,14 +44,23 @@ def fit(
     """
     weighting = weighting.suited_to(reading.missing)
     ranker = PAPKRanker(
-        k, surrogate, weighting.negatives, weighting.user_weight,
-        options.parse_alpha(alpha), solver,
-        **stopping.limits(), policy=policy, n_threads=stopping.threads,
-        relevance_threshold=reading.relevance_threshold, checkpoint=saving.checkpoint,
+        k=k,
+        surrogate=surrogate,
+        depth=weighting.negatives,
+        user_weight=weighting.user_weight,
+        alpha=options.parse_alpha(alpha),
+        solver=solver,
+        **stopping.limits(),
+        policy=policy,
+        n_threads=stopping.threads,
+        relevance_threshold=reading.relevance_threshold,
+        checkpoint=saving.checkpoint,
         solver_options=None if eta is None else {"eta": eta},
-        standardize=weighting.units, user_scaling=weighting.scaling,
-        positive=positive, missing=reading.missing,
-    )  # fmt: skip
+        standardize=weighting.units,
+        user_scaling=weighting.scaling,
+        positive=positive,
+        missing=reading.missing,
+    )
     ranker.check_settings()
     with where.loaded(data, reading, ranker) as loaded:
         ranker.checkpoint = saving.place()
@@ -68,27 +77,36 @@ def fit(
         options.say_columns(loaded.table)
         console.note(str(ranker.exclusions_))
         gains = {"train": loaded.gain(ranker)}
-    run = Run(model.solver, model.surrogate, model.k, model.alpha, ranker.result_,
-              ranker.exclusions_, ranker.solver_options or {}, gains)  # fmt: skip
+    run = Run(
+        solver=model.solver,
+        surrogate=model.surrogate,
+        k=model.k,
+        alpha=model.alpha,
+        result=ranker.result_,
+        exclusions=ranker.exclusions_,
+        settings=ranker.solver_options or {},
+        pap_at_k=gains,
+    )
     for warning in raised:
         if not issubclass(warning.category, ConvergenceWarning):
             console.warn(_said(warning.message))
     if run.result.status is not Status.DEGENERATE:
         compare.explain(run)
-    content = run.as_dict() | weighting.content | {"positive": positive}
-    content["missing"] = reading.missing
-    content |= {"model": str(model_file)}
+    content = run.as_dict() | weighting.content
+    content |= {"positive": positive, "missing": reading.missing, "model": str(model_file)}
     title = weighting.title(k=model.k, alpha=model.alpha)
     title += ", weights >= 0" if positive else ""
     title += ", missing lowest" if reading.missing else ""
     console.answer(as_json, content, compare.print_runs, [run], f"{data.name}: {title}")
     console.note(f"model written to {model_file}")
     if run.result.status == Status.FAILED:
-        console.warn(
-            f"the same command goes on from {saving.checkpoint} once the data can be reached again"
-            if saving.checkpoint is not None
-            else "with --checkpoint DIR, the same command could go on from here"
-        )
+        advice = "with --checkpoint DIR, the same command could go on from here"
+        if saving.checkpoint is not None:
+            advice = (
+                f"the same command goes on from {saving.checkpoint} once the data can be reached "
+                "again"
+            )
+        console.warn(advice)
     if not run.result.converged:
         raise typer.Exit(1)
 
@@ -97,8 +115,10 @@ def _said(warning: Any) -> str:
     """A warning in the words of the command line."""
     if not isinstance(warning, DegenerateOptimumWarning):
         return str(warning)
-    given = " ".join(
-        "without --positive" if option == "positive" else f"--{option} {value}"
-        for option, value in warning.settings.items()
-    )
-    return f"degenerate: {warning.what}" + (f"\ntry {given}, or tune" if given else "")
+    given = []
+    for option, value in warning.settings.items():
+        given.append("without --positive" if option == "positive" else f"--{option} {value}")
+    said = f"degenerate: {warning.what}"
+    if given:
+        said += f"\ntry {' '.join(given)}, or tune"
+    return said

@@ -107,8 +107,8 @@ def fuse(
     Without, a --model fuses the RUNs into --output.
     """
     given = storing.named_runs(runs)
-    others = storing.named_runs(applying.apply) if applying.apply else {}
-    inputs = [*given.values(), *others.values()]
+    to_apply = storing.named_runs(applying.apply) if applying.apply else given
+    inputs = [*given.values(), *to_apply.values()]
     _check_paths(learning, applying, model, inputs, [weights, html])
     if learning.qrels is None:
         trained = _loaded(model, applying, {"weights": weights, "plot": plot, "html": html})
@@ -119,10 +119,12 @@ def fuse(
     options.check_plot(plot)
     on = storing.list_columns(next(iter(given.values())))
     with console.bar("reading") as update:
+
+        def say(text: str) -> None:
+            update(description=text)
+
         joined = join(given, learning.qrels, on)
-        report = validated(
-            joined, learning.settings(), learning.ablate, lambda text: update(description=text)
-        )
+        report = validated(joined, learning.settings(), learning.ablate, say)
     for remark in report.remarks:
         console.warn(remark)
     trained = report.ranker.to_model()
@@ -134,7 +136,7 @@ def fuse(
         write_atomically(weights, (json.dumps(values, indent=2) + "\n").encode())
         console.note(f"weights written to {weights}")
     if applying.output is not None:
-        n_rows = _apply(trained, others or given, applying, said=report.remarks)
+        n_rows = _apply(trained, to_apply, applying, said=report.remarks)
         console.note(f"{n_rows} rows written to {applying.output}")
     options.save_plot(plot, report.plot)
     if html is not None:
@@ -213,14 +215,23 @@ def _show(report: FusionReport) -> None:
 def _show_rankings(report: FusionReport) -> None:
     level = f"{100 * report.level:g}%"
     rows: list[Sequence[str]] = []
-    for each in report.rankings:
-        name = f"[bold]{each.name}[/bold]" if each.name == FUSED else escape(each.name)
-        if each.name == CHOSEN:
+    for ranking in report.rankings:
+        name = escape(ranking.name)
+        ahead = f"{ranking.ahead:+.4f}"
+        if ranking.name == FUSED:
+            name = f"[bold]{name}[/bold]"
+            ahead = ""
+        if ranking.name == CHOSEN:
             name += " *"
-        ahead = "" if each.name == FUSED else f"{each.ahead:+.4f}"
-        cells = [name, f"{each.mean:.4f}", _ends(each.lower, each.upper), ahead,
-                 _ends(each.ahead_lower, each.ahead_upper, "+.4f")]  # fmt: skip
-        rows.append(cells)
+        rows.append(
+            (
+                name,
+                f"{ranking.mean:.4f}",
+                _ends(ranking.lower, ranking.upper),
+                ahead,
+                _ends(ranking.ahead_lower, ranking.ahead_upper, "+.4f"),
+            )
+        )
     _say(
         f"{report.metric} of {report.n_queries} judged queries, each ranked by weights that were "
         f"learned from the other folds ({report.n_folds}); how far fused is ahead, paired by query."
@@ -231,14 +242,16 @@ def _show_rankings(report: FusionReport) -> None:
 
 
 def _show_weights(report: FusionReport) -> None:
-    largest = max(abs(each.share) for each in report.weights) or 1.0
+    largest = max(abs(weight.share) for weight in report.weights) or 1.0
     n_relevant = max(report.n_relevant, 1)
-    rows: list[tuple[str, ...]] = [
-        (escape(each.name), f"{each.share:+.3f}", _bar(each.share / largest),
-         f"{each.not_there:+.3g}", f"{each.n_missed / report.n_documents:.0%}",
-         f"{each.n_relevant_missed / n_relevant:.0%}")
-        for each in report.weights
-    ]  # fmt: skip
+    rows = []
+    for weight in report.weights:
+        cells = [escape(weight.name), f"{weight.share:+.3f}", _bar(weight.share / largest)]
+        if not report.for_engine:
+            cells.append(f"{weight.not_there:+.3g}")
+        cells.append(f"{weight.n_missed / report.n_documents:.0%}")
+        cells.append(f"{weight.n_relevant_missed / n_relevant:.0%}")
+        rows.append(cells)
     unit = "standard deviation of a run's scores"
     absent = " (not there: what is added for a document that the run missed)"
     if report.for_engine:
@@ -250,7 +263,6 @@ def _show_weights(report: FusionReport) -> None:
     )
     columns = ["run", ">weight", "", ">not there", ">missed", ">relevant missed"]
     if report.for_engine:
-        rows = [(*row[:3], *row[4:]) for row in rows]
         columns.remove(">not there")
     console.print_table("", columns, rows, box=None, padding=(0, 1, 0, 0))
     print()
@@ -259,11 +271,16 @@ def _show_weights(report: FusionReport) -> None:
 def _show_ablation(report: FusionReport) -> None:
     level = f"{100 * report.level:g}%"
     rows = [
-        (escape(each.name), f"{each.without:.4f}", f"{each.gain:+.4f}",
-         _ends(each.gain_lower, each.gain_upper, "+.4f"),
-         _ends(each.share_lower, each.share_upper, "+.3f"), each.verdict)
-        for each in report.weights
-    ]  # fmt: skip
+        (
+            escape(weight.name),
+            f"{weight.without:.4f}",
+            f"{weight.gain:+.4f}",
+            _ends(weight.gain_lower, weight.gain_upper, "+.4f"),
+            _ends(weight.share_lower, weight.share_upper, "+.3f"),
+            weight.verdict,
+        )
+        for weight in report.weights
+    ]
     columns = ["run", ">without", ">adds", f">{level} interval", f">{level} of weight", "verdict"]
     _say(f"{report.metric} without each run, and what the run adds.")
     console.print_table("", columns, rows, box=None, padding=(0, 1, 0, 0))

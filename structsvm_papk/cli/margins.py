@@ -47,9 +47,13 @@ def margins(
     if scores is not None:
         answers["scores"] = _check(lists, scores[lists.rows], k, delta)
     if search:
-        answers["shared"] = {c: find_in_data(lists, k, c, time_limit).as_dict() for c in conditions}
+        answers["shared"] = {
+            name: find_in_data(lists, k, name, time_limit).as_dict() for name in conditions
+        }
     if search and per_user:
-        answers["per_user"] = {c: _count_users(lists, k, c, time_limit) for c in conditions}
+        answers["per_user"] = {
+            name: _count_users(lists, k, name, time_limit) for name in conditions
+        }
     console.answer(as_json, answers, _show, answers, conditions)
 
 
@@ -64,9 +68,12 @@ def _check(lists: RankingData, scores: Array, k: int, delta: float) -> dict[str,
 
 
 def _count_users(lists: RankingData, k: int, condition: str, time_limit: float) -> dict[str, int]:
-    every = np.arange(lists.n_users)
-    alone = (lists.subset(every == u) for u in every)
-    answers = [find_in_data(one, k, condition, time_limit).answer for one in alone]
+    """How many users have a scorer of their own, by answer."""
+    users = np.arange(lists.n_users)
+    answers = []
+    for u in users:
+        list_of_user = lists.subset(users == u)
+        answers.append(find_in_data(list_of_user, k, condition, time_limit).answer)
     return {answer: answers.count(answer) for answer in ("yes", "no", "undecided")}
 
 
@@ -78,11 +85,16 @@ def _show(answers: dict[str, Any], conditions: Sequence[str]) -> None:
         columns += [">some linear w", ">margin", ">at most", ">norm", ">certificate", ">seconds"]
     if "per_user" in answers:
         columns.append(">users with their own w: yes / no / undecided")
-    parts = {"scores": _score_cells, "shared": _search_cells, "per_user": _user_cells}
-    rows = [
-        [c, *(cell for name in parts if name in answers for cell in parts[name](answers[name], c))]
-        for c in conditions
-    ]
+    rows = []
+    for condition in conditions:
+        cells = [condition]
+        if "scores" in answers:
+            cells += _score_cells(answers["scores"], condition)
+        if "shared" in answers:
+            cells += _search_cells(answers["shared"], condition)
+        if "per_user" in answers:
+            cells += _user_cells(answers["per_user"], condition)
+        rows.append(cells)
     title = f"Margin conditions, k = {answers['k']}, {answers['n_users']} users"
     console.print_table(title, columns, rows)
     for answer in answers.get("shared", {}).values():
@@ -103,10 +115,15 @@ def _score_cells(scores: dict[str, Any], condition: str) -> list[str]:
 
 def _search_cells(shared: dict[str, Any], condition: str) -> list[str]:
     answer = shared[condition]
-    proof = "exact" if answer["exact"] else "numerical" if answer["answer"] == "no" else "-"
+    certificate = "-"
+    if answer["exact"]:
+        certificate = "exact"
+    elif answer["answer"] == "no":
+        certificate = "numerical"
     margin = f"{answer['margin']:.6g}" if answer["answer"] == "yes" else "-"
     bound = f"{answer['margin_bound']:.6g}" if np.isfinite(answer["margin_bound"]) else "-"
-    return [answer["answer"], margin, bound, answer["norm"], proof, f"{answer['seconds']:.1f}"]
+    seconds = f"{answer['seconds']:.1f}"
+    return [answer["answer"], margin, bound, answer["norm"], certificate, seconds]
 
 
 def _user_cells(counts: dict[str, Any], condition: str) -> list[str]:

@@ -48,28 +48,36 @@ def predict(
     items = None
     if name is not None:
         items = pd.Series(read_columns(data, str(format), {name: Kind.ID})[name], name=name)
-    ignored = [*(columns.ignore or ()), *([item] if item else [])]
-    table = replace(columns, ignore=ignored).table(data, like=trained, require_labels=False)
+    no_features = list(columns.ignore or ())
+    if item:
+        no_features.append(item)
+    table = replace(columns, ignore=no_features).table(data, like=trained, require_labels=False)
     scores = scores_of(trained, table, one_list)
     users = None if one_list else table.groups
     if top is not None and not one_list:
         refuse_unknown_users(table)
-    frame = (
-        scored_rows(scores, users, items) if top is None else top_rows(scores, users, items, top)
-    )
+    if top is None:
+        frame = scored_rows(scores, users, items)
+    else:
+        frame = top_rows(scores, users, items, top)
     options.say_columns(table)
     separator = "\t" if output is not None and format_of(output) == "tsv" else ","
     text = frame.to_csv(None, sep=separator, index=False, lineterminator="\n")
     if output is not None:
         write_atomically(output, text.encode())
     if as_json:
-        content: dict[str, Any] = {"scores": frame["score"].tolist()}
+        content: dict[str, Any]
         if output is not None:
-            shown = frame["score"]
-            ends = {"smallest": shown.min(), "mean": shown.mean(), "largest": shown.max()}
-            content = {"output": str(output), **ends}
+            content = {
+                "output": str(output),
+                "smallest": frame["score"].min(),
+                "mean": frame["score"].mean(),
+                "largest": frame["score"].max(),
+            }
         elif top is not None:
             content = {"top": frame.to_dict("records")}
+        else:
+            content = {"scores": frame["score"].tolist()}
         console.print_json({"model": str(model), "n_rows": scores.size, **content})
     elif output is None:
         print(text, end="")

@@ -26,8 +26,9 @@ from structsvm_papk.errors import InputError, plain_interrupts
 WRONG_INPUT = 2
 OWN_ERROR = 3
 INTERRUPTED = 128 + signal.SIGINT
+# of click, or of the copy of it that newer releases of typer have
 _ClickException: type[Any] = next(
-    c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException"
+    base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException"
 )
 
 _PANELS = {
@@ -88,9 +89,11 @@ class RecordedCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Let an option that is described as ``NAME ..`` take all words up to the next option."""
-        several = [each for each in self.params if str(each.metavar or "").endswith(" ..")]
-        flags = {flag for each in several for flag in each.opts if flag.startswith("-")}
-        spread: list[str] = []
+        flags: set[str] = set()
+        for parameter in self.params:
+            if str(parameter.metavar or "").endswith(" .."):
+                flags |= {flag for flag in parameter.opts if flag.startswith("-")}
+        spread: list[str] = []  # with the flag before each of its words, as typer wants it
         flag = None
         for word in args:
             if word.startswith("-"):
@@ -127,7 +130,7 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
                 given[name] = Path(given[name])
         _check_paths(options, given)
         for name, group in groups.items():
-            given[name] = group(**{one.name: given.pop(one.name) for one in fields(group)})
+            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
         return command(**given)
 
     shown = [_shown(option) for option in options.values()]

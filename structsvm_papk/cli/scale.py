@@ -51,8 +51,10 @@ class Loaded:
 
     def train(self, ranker: PAPKRanker) -> None:
         """Train a ranker on them."""
-        fit = ranker.fit_lists if isinstance(self.lists, RankingData) else ranker.fit_risk
-        fit(self.lists)
+        if isinstance(self.lists, RankingData):
+            ranker.fit_lists(self.lists)
+        else:
+            ranker.fit_risk(self.lists)
 
     def gain(self, ranker: PAPKRanker) -> float:
         """Mean pAp@k of a trained ranker on them."""
@@ -108,8 +110,9 @@ class Scale:
                 yield self._streamed(data, reading, ranker, self.memory_budget)
             elif self.dask is not None:
                 with connect(self.dask) as client:
-                    for name in ("distributed", "distributed.client"):  # a lost scheduler is told
-                        logging.getLogger(name).setLevel(logging.CRITICAL)  # by an error of ours
+                    # that a scheduler is lost is said by an error of ours
+                    for name in ("distributed", "distributed.client"):
+                        logging.getLogger(name).setLevel(logging.CRITICAL)
                     yield self._on_cluster(data, reading, ranker, client)
             elif data.is_dir():
                 raise InputError(f"{data} is a directory: give --memory-budget or --dask")
@@ -146,9 +149,15 @@ class Scale:
         cut = _as_begun(ranker.checkpoint, "memory_budget", budget)
         source = _source(data, reading)
         risk = StreamedRisk(
-            ranker.make_surrogate(), source, budget, ranker.relevance_threshold, ranker.policy,
-            ranker.n_threads, self.scratch, ranker.user_weight,
-        )  # fmt: skip
+            ranker.make_surrogate(),
+            source,
+            memory_budget=budget,
+            relevance_threshold=ranker.relevance_threshold,
+            policy=ranker.policy,
+            n_threads=ranker.n_threads,
+            scratch=self.scratch,
+            user_weight=ranker.user_weight,
+        )
         console.note(f"{risk.share_in_memory:.0%} of the features stay in memory")
         return Loaded(risk, source, cut)
 
@@ -163,18 +172,21 @@ class Scale:
         if cut["partitions"] is None:
             cut = {"partitions": 2 * sum(client.nthreads().values())}
         partitions: Any
-        n = cut["partitions"]
+        n_partitions = cut["partitions"]
         if _in_pieces(data, reading):
             table = _source(data.resolve(), reading)  # workers have other folders
-            piece = -(-table.n_rows * table.row_bytes // n)
-            partitions = file_partitions(table, piece, ranker.relevance_threshold)
+            piece_bytes = -(-table.n_rows * table.row_bytes // n_partitions)  # rounded up
+            partitions = file_partitions(table, piece_bytes, ranker.relevance_threshold)
         else:
             table = reading.table(data)
-            partitions = array_partitions(reading.lists(table), n)
+            partitions = array_partitions(reading.lists(table), n_partitions)
         risk = DaskRisk(
-            ranker.make_surrogate(), partitions, client, ranker.policy,
+            ranker.make_surrogate(),
+            partitions,
+            client,
+            policy=ranker.policy,
             user_weight=ranker.user_weight,
-        )  # fmt: skip
+        )
         console.note(f"{len(partitions)} partitions; workers: {len(client.nthreads())}")
         return Loaded(risk, table, cut)
 
@@ -203,9 +215,10 @@ def _source(data: Path, reading: Reading) -> Any:
 def size_in_bytes(text: str) -> int:
     """Bytes that a text such as 500MB, 1.5G or 2GiB means."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?I?)B?\s*", text.upper())
-    if not match or match[2] not in _BYTES or float(match[1]) == 0:
+    number, unit = match.groups() if match else ("0", "")
+    if float(number) == 0 or unit not in _BYTES:
         raise InputError(f"--memory-budget must be a size such as 500MB or 2GiB, got {text!r}")
-    return int(float(match[1]) * _BYTES[match[2]])
+    return int(float(number) * _BYTES[unit])
 
 
 def _as_begun(folder: Path | None, name: str, value: Any) -> dict[str, Any]:
@@ -215,10 +228,10 @@ def _as_begun(folder: Path | None, name: str, value: Any) -> dict[str, Any]:
         return {name: value}
     try:
         begun: dict[str, Any] = json.loads(record.read_text())
-        other = value is not None and begun.get(name) != value
+        is_other = value is not None and begun.get(name) != value
     except (OSError, ValueError, AttributeError):
         raise InputError(f"{record} cannot be read; choose a new folder") from None
-    if other or name not in begun:
+    if is_other or name not in begun:
         given = " ".join(f"--{key.replace('_', '-')} {was}" for key, was in begun.items())
         raise InputError(
             f"the run in {folder} was begun with {given}: its cuts are of the partitions that this "

@@ -57,12 +57,16 @@ class Grid:
     def settings(self, missing: str | None) -> dict[str, Any]:
         """The parameters of `PAPKRankerCV`."""
         settings: dict[str, Any] = {
-            "k": self.k, "surrogates": self.surrogate, "positive": self.positive,
-            "standardize": options.parse_standardize(self.standardize),
-            "user_weights": self.user_weight, "alphas": self.alpha,
+            "k": self.k,
+            "surrogates": self.surrogate,
             "depths": [options.parse_depth(text, missing) for text in self.depth or ()],
+            "user_weights": self.user_weight,
+            "alphas": self.alpha,
+            "standardize": options.parse_standardize(self.standardize),
             "user_scaling": [options.parse_scaling(text) for text in self.user_scaling or ()],
-        }  # fmt: skip
+            "positive": self.positive,
+        }
+        # what is not given is left to PAPKRankerCV
         return {name: value for name, value in settings.items() if value not in (None, [])}
 
 
@@ -167,8 +171,11 @@ def tune(
 
 def _watch(update: Callable[..., None]) -> Callable[[Trial], None]:
     def watch(trial: Trial) -> None:
-        at = trial.setting
-        label = f"{at.surrogate}, depth {at.depth or 'k'}, fold {trial.fold + 1}: {trial.score:.4f}"
+        setting = trial.setting
+        label = (
+            f"{setting.surrogate}, depth {setting.depth or 'k'}, fold {trial.fold + 1}: "
+            f"{trial.score:.4f}"
+        )
         update(completed=trial.n_done, total=trial.n_planned, description=label)
 
     return watch
@@ -179,12 +186,14 @@ def _content(
 ) -> dict[str, Any]:
     """All settings, best first; the chosen one, and the calls that repeat it."""
     results = ranker.cv_results_
-    columns = {
-        "mean": "mean_test_score", "error": "se_test_score", "folds": "n_splits",
-        "fit_seconds": "mean_fit_time",
-    }  # fmt: skip
     rows = [
-        results["params"][i] | {name: results[key][i] for name, key in columns.items()}
+        results["params"][i]
+        | {
+            "mean": results["mean_test_score"][i],
+            "error": results["se_test_score"][i],
+            "folds": results["n_splits"][i],
+            "fit_seconds": results["mean_fit_time"][i],
+        }
         for i in np.argsort(results["rank_test_score"], kind="stable")
     ]
     best = ranker.best_params_
@@ -213,40 +222,46 @@ def _command(chosen: dict[str, Any], asked: dict[str, Any]) -> str:
 
     Whatever option fit has too keeps its value; of those that were tried it is the chosen one.
     """
-    depth = chosen["depth"] or "k"
-    units = {True: "yes", False: "no"}.get(chosen["standardize"], "auto")
-    chosen = chosen | {
-        "data": asked["data"], "k": asked["k"], "depth": depth, "standardize": units
-    }  # fmt: skip
-    return command_line("fit", fit, chosen, asked) + " --model MODEL"
+    standardize = {True: "yes", False: "no"}.get(chosen["standardize"], "auto")
+    as_options = chosen | {
+        "data": asked["data"],
+        "k": asked["k"],
+        "depth": chosen["depth"] or "k",
+        "standardize": standardize,
+    }
+    return command_line("fit", fit, as_options, asked) + " --model MODEL"
 
 
 def _python(ranker: PAPKRankerCV, asked: dict[str, Any]) -> str:
     """The ranker of the chosen setting; what the search shares with it and is not its default."""
-    settings = ranker.get_params() | {
-        "one_list": asked["one_list"], "relevance_threshold": asked["relevance_threshold"],
-    }  # fmt: skip
-    chosen = {"k": ranker.k, **ranker.best_params_}
-    defaults = PAPKRanker().get_params()
-    shared = defaults.keys() & settings.keys() - {*chosen, "callback", "checkpoint"}
-    chosen |= {
-        name: settings[name]
-        for name, default in defaults.items()
-        if name in shared and settings[name] != default
-    }
-    return f"PAPKRanker({', '.join(f'{name}={value!r}' for name, value in chosen.items())})"
+    settings = ranker.get_params()
+    settings["one_list"] = asked["one_list"]
+    settings["relevance_threshold"] = asked["relevance_threshold"]
+    arguments = {"k": ranker.k, **ranker.best_params_}
+    for name, default in PAPKRanker().get_params().items():
+        if name in arguments or name in ("callback", "checkpoint"):
+            continue
+        if name in settings and settings[name] != default:
+            arguments[name] = settings[name]
+    return f"PAPKRanker({', '.join(f'{name}={value!r}' for name, value in arguments.items())})"
 
 
 def _show(content: dict[str, Any], n_shown: int | None) -> None:
     rows = []
     for row in content["settings"]:
         cells = [
-            row["surrogate"], str(row["depth"] or "k"), row["user_weight"], f"{row['alpha']:.4g}",
-            row["user_scaling"] or "none", f"{row['mean']:.4f}", f"{row['error']:.4f}",
+            row["surrogate"],
+            str(row["depth"] or "k"),
+            row["user_weight"],
+            f"{row['alpha']:.4g}",
+            row["user_scaling"] or "none",
+            f"{row['mean']:.4f}",
+            f"{row['error']:.4f}",
             str(row["folds"]),
-        ]  # fmt: skip
-        chosen = content["chosen"].items() <= row.items()
-        rows.append([f"[bold]{cell}[/bold]" for cell in cells] if chosen else cells)
+        ]
+        if content["chosen"].items() <= row.items():
+            cells = [f"[bold]{cell}[/bold]" for cell in cells]
+        rows.append(cells)
     title = f"Mean {content['scoring']} over held-out users, {content['n_splits']} folds"
     columns = (
         "surrogate", ">depth", "users' weight", ">alpha", "scaling", ">mean", ">± error", ">folds"

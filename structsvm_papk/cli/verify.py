@@ -41,18 +41,20 @@ def verify(
     ids = expanded(check or ALL_IDS)
     start = time.perf_counter()
     with console.bar("searching", total=len(ids)) as update:
-        checks = propositions.verify(
-            ids, seed, effort, jobs or os.cpu_count() or 1,
-            lambda c: update(advance=1, description=f"{c.id} {c.verdict}"),
-        )  # fmt: skip
+
+        def say(result: Any) -> None:
+            update(advance=1, description=f"{result.id} {result.verdict}")
+
+        n_jobs = jobs or os.cpu_count() or 1
+        checks = propositions.verify(ids, seed, effort, n_jobs, progress=say)
     parts = [] if check else regimes(seed)
     if report is not None:
         write_atomically(report, render(checks, seed, effort, parts).encode())
         console.note(f"report written to {report}")
-    content = {"seed": seed, "effort": effort, "checks": [c.as_dict() for c in checks]}
+    content = {"seed": seed, "effort": effort, "checks": [result.as_dict() for result in checks]}
     console.answer(as_json, content, _show, checks, parts)
     console.note(f"{len(checks)} checks in {time.perf_counter() - start:.0f} s")
-    failed = [c.id for c in checks if not c.control_works]
+    failed = [result.id for result in checks if not result.control_works]
     if failed:
         console.note(f"controls that did not work: {', '.join(failed)}", style="red")
         raise typer.Exit(1)
@@ -60,27 +62,35 @@ def verify(
 
 def _show(checks: Sequence[Any], parts: Sequence[dict[str, Any]]) -> None:
     rows = []
-    for c in checks:
-        verdict = f"[{'green' if c.verdict == 'holds' else 'red'}]{c.verdict}[/]"
-        control = f"{c.control}: {c.control_verdict}"
-        control = control if c.control_works else f"[red]{control}[/red]"
-        rows.append((c.id, c.formula, verdict, f"{c.instances:,}", f"{c.worst:.1e}", control))
+    for check in checks:
+        color = "green" if check.verdict == "holds" else "red"
+        control = f"{check.control}: {check.control_verdict}"
+        if not check.control_works:
+            control = f"[red]{control}[/red]"
+        rows.append(
+            (
+                check.id,
+                check.formula,
+                f"[{color}]{check.verdict}[/]",
+                f"{check.instances:,}",
+                f"{check.worst:.1e}",
+                control,
+            )
+        )
     columns = ("check", "claim", "verdict", ">instances", ">worst", "control")
     console.print_table("Which claims hold", columns, rows)
-    _show_counterexamples([c for c in checks if c.counterexample is not None])
+    _show_counterexamples([check for check in checks if check.counterexample is not None])
     _show_regimes(parts)
 
 
 def _show_counterexamples(checks: Sequence[Any]) -> None:
     rows = []
-    for c in checks:
-        example = c.counterexample
-        sides = [
-            "; ".join(_numbers(one[side]) for one in example["lists"])
-            for side in ("positives", "negatives")
-        ]
-        values = ", ".join(f"{k} = {_numbers(v)}" for k, v in example["values"].items())
-        rows.append((c.id, str(example["k"]), *sides, values))
+    for check in checks:
+        example = check.counterexample
+        positives = "; ".join(_numbers(scores["positives"]) for scores in example["lists"])
+        negatives = "; ".join(_numbers(scores["negatives"]) for scores in example["lists"])
+        values = ", ".join(f"{name} = {_numbers(v)}" for name, v in example["values"].items())
+        rows.append((check.id, str(example["k"]), positives, negatives, values))
     if rows:
         columns = ("check", "k", "positives", "negatives", "values")
         console.print_table("Counterexamples", columns, rows)

@@ -71,7 +71,8 @@ def answer(as_json: bool, content: dict[str, Any], show: Callable[..., None], *s
 def print_json(content: dict[str, Any]) -> None:
     """Print a JSON object with the `run` that made it; numbers that JSON cannot say become null."""
     record = run.get()
-    content = content if record is None else {**content, "run": record}
+    if record is not None:
+        content = {**content, "run": record}
     sys.stdout.write(json.dumps(_plain(content), allow_nan=False) + "\n")
     answered.set(True)
 
@@ -112,9 +113,8 @@ def print_table(
     table = Table(title=title, title_justify="left", **style)
     screen = Console(highlight=False)
     for name in columns:
-        table.add_column(
-            name.removeprefix(">"), justify="right" if name[:1] == ">" else "left", no_wrap=True
-        )
+        side: Any = "right" if name.startswith(">") else "left"
+        table.add_column(name.removeprefix(">"), justify=side, no_wrap=True)
     for row in rows:
         if row is None:
             table.add_section()
@@ -152,18 +152,26 @@ def live() -> Iterator[Callable[[str, str], Any]]:
         yield lambda solver, surrogate: None
         return
     with screen.status("starting") as status:
-        yield lambda solver, surrogate: lambda at: status.update(lines(solver, surrogate, at))
+
+        def watch(solver: str, surrogate: str) -> Callable[[Any], None]:
+            def callback(progress: Any) -> None:
+                status.update(lines(solver, surrogate, progress))
+
+            return callback
+
+        yield watch
 
 
-def lines(solver: str, surrogate: str, at: Any) -> str:
+def lines(solver: str, surrogate: str, progress: Any) -> str:
     """Where the run stands, in two lines that fit 80 columns; what is not known yet is left out."""
-    known = {
-        "objective": (at.objective, ".8f"),
-        "lower bound": (at.lower_bound, ".8f"),
-        "gap": (at.gap, ".1e"),
-    }
-    values = [f"{name} {v:{form}}" for name, (v, form) in known.items() if math.isfinite(v)]
+    values = []
+    if math.isfinite(progress.objective):
+        values.append(f"objective {progress.objective:.8f}")
+    if math.isfinite(progress.lower_bound):
+        values.append(f"lower bound {progress.lower_bound:.8f}")
+    if math.isfinite(progress.gap):
+        values.append(f"gap {progress.gap:.1e}")
     return (
-        f"{surrogate} {solver}  iteration {at.iteration}"
-        f"  passes {at.data_passes}  {at.seconds:.1f} s\n  {'  '.join(values)}"
+        f"{surrogate} {solver}  iteration {progress.iteration}"
+        f"  passes {progress.data_passes}  {progress.seconds:.1f} s\n  {'  '.join(values)}"
     )

@@ -62,31 +62,42 @@ class Declared:
             return [f"./{text}" if text.startswith("-") else text]  # it would pass for a flag
         if bool in (self.kind, *get_args(self.kind)) and isinstance(value, bool):
             return [self.flag if value else self.flag.replace("--", "--no-", 1)]
-        values = value if isinstance(value, list | tuple) else [value]
-        return [word for one in values for word in (self.flag, str(one))]
+        words = []
+        for single in value if isinstance(value, list | tuple) else [value]:
+            words += [self.flag, str(single)]
+        return words
 
 
 def declared(command: Callable[..., Any]) -> dict[str, Declared]:
     """The options of a command by name; a group's fields stand in its place."""
-    found: dict[str, Declared] = {}
+    options: dict[str, Declared] = {}
     for name, parameter in inspect.signature(command, eval_str=True).parameters.items():
         if is_dataclass(parameter.annotation):
             kinds = get_type_hints(parameter.annotation)
-            for one in fields(parameter.annotation):
-                found[one.name] = _declared(one.name, kinds[one.name], one)
+            for field in fields(parameter.annotation):
+                options[field.name] = _declared(field.name, kinds[field.name], field)
         else:
-            found[name] = _declared(name, parameter.annotation, parameter.default)
-    return found
+            # outside a group the field that `option` makes stands as the parameter's default
+            options[name] = _declared(name, parameter.annotation, parameter.default)
+    return options
 
 
-def _declared(name: str, kind: Any, given: Field[Any]) -> Declared:
-    default = given.default_factory() if given.default_factory is not MISSING else given.default
-    return Declared(name, kind, default, given.metadata["option"], given.metadata["use"])
+def _declared(name: str, kind: Any, field: Field[Any]) -> Declared:
+    default = field.default
+    if field.default_factory is not MISSING:
+        default = field.default_factory()
+    return Declared(
+        name=name,
+        kind=kind,
+        default=default,
+        info=field.metadata["option"],
+        use=field.metadata["use"],
+    )
 
 
 def values_of(groups: Iterable[Any]) -> dict[str, Any]:
     """The values in groups of options, by name."""
-    return {one.name: getattr(group, one.name) for group in groups for one in fields(group)}
+    return {field.name: getattr(group, field.name) for group in groups for field in fields(group)}
 
 
 def command_line(

@@ -164,13 +164,14 @@ def check_plot(path: Path | None) -> None:
 
 def save_plot(path: Path | None, figure: Any) -> None:
     """Write the figure that a function makes, where a plot is wanted."""
-    if path is not None:
-        content = io.BytesIO()
-        format = path.suffix.lower().removeprefix(".")
-        metadata = {"Date": None} if format == "svg" else None
-        figure().savefig(content, format=format, dpi=150, metadata=metadata)
-        write_atomically(path, content.getvalue())
-        console.note(f"plot written to {path}")
+    if path is None:
+        return
+    content = io.BytesIO()
+    format = path.suffix.lower().removeprefix(".")
+    metadata = {"Date": None} if format == "svg" else None  # the same figure is the same file
+    figure().savefig(content, format=format, dpi=150, metadata=metadata)
+    write_atomically(path, content.getvalue())
+    console.note(f"plot written to {path}")
 
 
 def say_columns(table: Any) -> None:
@@ -182,8 +183,10 @@ def say_columns(table: Any) -> None:
 
 def parse_depth(text: str, missing: str | None = None) -> int | float | None:
     """The training depth that a text means; None for k."""
-    if text in ("k", "auto"):
-        return None if text == "k" else as_depth(text, missing)
+    if text == "k":
+        return None
+    if text == "auto":
+        return as_depth(text, missing)
     try:
         value = float(text)
     except ValueError:
@@ -224,13 +227,16 @@ class Weighting:
 
     def title(self, **more: float | str) -> str:
         """What was minimised, for the title of a table."""
-        texts = [
-            f"{name} = {value if isinstance(value, str) else format(value, 'g')}"
-            for name, value in more.items()
-        ]
-        texts += [f"depth {self.negatives or 'k'}", f"users' weight {self.user_weight}"]
-        texts.append("standardized columns" if self.units else "columns as they are")
-        return ", ".join([*texts, f"user scaling {self.scaling}"] if self.scaling else texts)
+        parts = []
+        for name, value in more.items():
+            text = value if isinstance(value, str) else f"{value:g}"
+            parts.append(f"{name} = {text}")
+        parts.append(f"depth {self.negatives or 'k'}")
+        parts.append(f"users' weight {self.user_weight}")
+        parts.append("standardized columns" if self.units else "columns as they are")
+        if self.scaling:
+            parts.append(f"user scaling {self.scaling}")
+        return ", ".join(parts)
 
     @property
     def negatives(self) -> int | float | None:
@@ -262,7 +268,9 @@ class Weighting:
         refuse_deeper_than_all(surrogate, lists.most_negatives)
         lists = scaled_lists(lists, self.scaling, missing)
         lists = lists.standardized(self.units)
-        return lists if self.user_weight == "equal" else lists.weighted(self.user_weight)
+        if self.user_weight == "equal":
+            return lists
+        return lists.weighted(self.user_weight)
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,9 @@ class Scorer:
         """Scores of every row of a table, given the loaded model; None without a scorer."""
         if model is not None:
             return scores_of(model, table, one_list)
-        return None if self.scores is None else read_scores(self.scores, table.X.shape[0])
+        if self.scores is not None:
+            return read_scores(self.scores, table.X.shape[0])
+        return None
 
 
 def scores_of(model: Model, table: Table, one_list: bool = False) -> Array:
@@ -94,8 +96,12 @@ def read_scores(path: Path, n_rows: int) -> Array:
         kinds = {"score": tables.Kind.NUMBER}
         scores = tables.read_columns(path, format, kinds)["score"].astype(float)
     else:
-        texts = ((at, text.strip()) for at, text in enumerate(lines, 1))
-        scores = np.array([_number(path, at, text) for at, text in texts if text])
+        numbers = [
+            _number(path, number, line.strip())
+            for number, line in enumerate(lines, start=1)
+            if line.strip()
+        ]
+        scores = np.array(numbers)
     if scores.size != n_rows:
         raise InputError(f"{path}: {scores.size} scores for {n_rows} rows")
     return scores
@@ -156,8 +162,11 @@ class Columns(Reading):
                 option = "--by" if self.by else "--item"
                 raise InputError(f"{path}: {option} needs a table with named columns")
             return self.table(path, like)
-        apart = [*(self.ignore or ()), *(self.by or ()), *([self.item] if self.item else [])]
-        return replace(self, ignore=apart).table(path, like, require_labels=self.qrels is None)
+        no_features = [*(self.ignore or ()), *(self.by or ())]
+        if self.item:
+            no_features.append(self.item)
+        reading = replace(self, ignore=no_features)
+        return reading.table(path, like, require_labels=self.qrels is None)
 
     def roles(self, path: Path, present: list[str]) -> dict[str, str | None]:
         """Which column has which role, all of them there."""
@@ -165,7 +174,10 @@ class Columns(Reading):
         names["label"] = tables.label_column(self.label, present)
         if self.qrels is not None and names["label"] not in present:
             names["label"] = None
-        names |= {"score": self.score} if self.rank is None else {"rank": self.rank}
+        if self.rank is None:
+            names["score"] = self.score
+        else:
+            names["rank"] = self.rank
         if not self.one_list:
             names["user"] = self.group or tables.usual_column(USER_COLUMNS, present)
             names["item"] = self.item or tables.usual_column(ITEM_COLUMNS, present)
@@ -178,11 +190,12 @@ class Columns(Reading):
             "score": " (--score; for a file of features give --model)",
             "user": " (--group)",
         }
-        places = [(name, f"for the {role}{hints.get(role, '')}") for role, name in names.items()]
-        for name, what in [*places, *((name, "to split by") for name in self.by or ())]:
+        purposes = [(name, f"for the {role}{hints.get(role, '')}") for role, name in names.items()]
+        purposes += [(name, "to split by") for name in self.by or ()]
+        for name, purpose in purposes:
             if name is not None and name not in present:
                 raise InputError(
-                    f"{path}: no column {name!r} {what}; it has {tables.listed(present)}"
+                    f"{path}: no column {name!r} {purpose}; it has {tables.listed(present)}"
                 )
         return names
 
@@ -202,8 +215,8 @@ class Rows:
 
     def evaluated(self, metrics: list[str], rules: dict[str, Any]) -> MetricTable:
         """The `MetricTable`; errors name the file."""
+        columns: Any = self.names | {"label": self.names["label"] or "no label"}
         try:
-            columns: Any = self.names | {"label": self.names["label"] or "no label"}
             return evaluate_frame(
                 self.frame, metrics, **columns, by=self.by, relevant=self.relevant, **rules
             )
@@ -225,9 +238,8 @@ class Rows:
         rows = self
         user = str(self.names["user"])
         item = str(self.names["item"])
-        kinds = [values.dtype.kind in "iu" for values in (self.frame[user], self.frame[item])]
-        of_pairs = [values.dtype.kind in "iu" for values in (pairs.users, pairs.items)]
-        if kinds != of_pairs:
+        are_numbers = (_are_whole(self.frame[user]), _are_whole(self.frame[item]))
+        if are_numbers != (_are_whole(pairs.users), _are_whole(pairs.items)):
             rows = self.with_text_ids()
             pairs = Pairs(_as_text(pairs.users), _as_text(pairs.items), pairs.grades)
         return replace(rows, relevant=pairs)
@@ -247,6 +259,11 @@ class Rows:
         return None if self.names["user"] is None else self.frame[self.names["user"]]
 
     @property
+    def users_are_text(self) -> bool:
+        """Whether there are users, with names."""
+        return self.users is not None and self.users.dtype.kind == "U"
+
+    @property
     def scores(self) -> Array:
         """Score of each row; the larger the smaller the rank, where there are ranks."""
         if "score" in self.names:
@@ -254,8 +271,13 @@ class Rows:
         return -self.frame[str(self.names["rank"])].astype(float)
 
 
+def _are_whole(ids: Array) -> bool:
+    """Whether ids are whole numbers."""
+    return ids.dtype.kind in "iu"
+
+
 def _as_text(ids: Array) -> Array:
-    return ids.astype(str) if ids.dtype.kind in "iu" else ids
+    return ids.astype(str) if _are_whole(ids) else ids
 
 
 def load(
@@ -282,8 +304,7 @@ def _load(
             changed: Any = {"score" if columns.rank is None else "rank": str(second)}
             return rows, _of_scores(file, replace(columns, **changed))
         other = _of_scores(second, columns)
-        named = [r.users is not None and r.users.dtype.kind == "U" for r in (rows, other)]
-        if named[0] == named[1]:
+        if rows.users_are_text == other.users_are_text:
             return rows, other
         return rows.with_text_ids(), other.with_text_ids()
     model = scorer.load()
@@ -298,10 +319,14 @@ def _load(
     elif model is None:
         scores = read_scores(second, table.X.shape[0])
     else:
-        that, like = load_model(second), ("feature_names", "first_index", "n_features")
-        same = all(getattr(model, name) == getattr(that, name) for name in like)
-        features = table if same else columns.features(file, that)
-        scores = scores_of(that, features, columns.one_list)
+        second_model = load_model(second)
+        is_read_alike = (
+            model.feature_names == second_model.feature_names
+            and model.first_index == second_model.first_index
+            and model.n_features == second_model.n_features
+        )
+        features = table if is_read_alike else columns.features(file, second_model)
+        scores = scores_of(second_model, features, columns.one_list)
     return rows, _of_features(file, table, columns, scores, None)
 
 
@@ -334,10 +359,16 @@ def _of_scores(path: Path, columns: Columns) -> Rows:
     kinds |= dict.fromkeys((columns.rank or columns.score, names["label"]), Kind.NUMBER)
     kinds.pop(None, None)
     frame = tables.read_columns(path, format, kinds)
-    left = [name for name in present if name not in kinds]
+    unused = [name for name in present if name not in kinds]
     used = ", ".join(f"{role} {name!r}" for role, name in names.items() if name is not None)
-    note = f"{path}: {used}, ignored {tables.listed(left) if left else 'none'}"
-    return Rows(frame, names, tuple(columns.by or ()), str(path), (note,))
+    note = f"{path}: {used}, ignored {tables.listed(unused) if unused else 'none'}"
+    return Rows(
+        frame=frame,
+        names=names,
+        by=tuple(columns.by or ()),
+        source=str(path),
+        notes=(note,),
+    )
 
 
 def _of_run(path: Path, columns: Columns) -> Rows:
@@ -351,7 +382,14 @@ def _of_run(path: Path, columns: Columns) -> Rows:
     names = {"user": "query", "item": "document", "score": "score", "label": None}
     n_queries = np.unique(frame["query"]).size
     note = f"{path}: a run of {frame['score'].size} documents for {n_queries} queries"
-    return Rows(frame, names, (), str(path), (note,), is_run=True)
+    return Rows(
+        frame=frame,
+        names=names,
+        by=(),
+        source=str(path),
+        notes=(note,),
+        is_run=True,
+    )
 
 
 def _of_features(
@@ -369,10 +407,21 @@ def _of_features(
     if not columns.one_list:
         names["user"] = "the user"
         frame["the user"] = np.asarray(table.groups)
-    by, format = tuple(columns.by or ()), columns.format_of(path)
-    item = None if columns.one_list or format is None else item_column(path, format, columns.item)
-    kinds = dict.fromkeys(by, Kind.TEXT) | ({} if item is None else {item: Kind.ID})
+    names["item"] = None
+    by = tuple(columns.by or ())
+    format = columns.format_of(path)
+    kinds = dict.fromkeys(by, Kind.TEXT)
+    if format is not None and not columns.one_list:
+        names["item"] = item_column(path, format, columns.item)
+    if names["item"] is not None:
+        kinds[names["item"]] = Kind.ID
     if format is not None and kinds:
         frame |= tables.read_columns(path, format, kinds)
-    notes = (table.columns_used, *table.remarks)
-    return Rows(frame, names | {"item": item}, by, str(path), notes, threshold)
+    return Rows(
+        frame=frame,
+        names=names,
+        by=by,
+        source=str(path),
+        notes=(table.columns_used, *table.remarks),
+        threshold=threshold,
+    )
