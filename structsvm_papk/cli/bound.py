@@ -27,7 +27,6 @@ from structsvm_papk.errors import InputError, check_number
 from structsvm_papk.files.model import Model, load_model
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.propositions.optimising import list_risks
-from structsvm_papk.rankers import PAPKRanker
 from structsvm_papk.solvers.result import SolverResult, Status
 from structsvm_papk.surrogates import SURROGATES, make_surrogate
 
@@ -384,6 +383,8 @@ def _of_new_users(
 
 def _searched(lists: RankingData, model: Model, policy: str) -> _Answer:
     """Bounds at other strengths and depths, smallest first."""
+    from structsvm_papk.rankers import PAPKRanker  # and scikit-learn, which formulas do not need
+
     searched = []
     for depth in dict.fromkeys([model.depth, *_DEPTHS]):
         for factor in _ALPHAS:

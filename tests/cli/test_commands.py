@@ -18,6 +18,7 @@ from sklearn.datasets import dump_svmlight_file
 
 import structsvm_papk
 from helpers.commands import refused, run, run_json
+from helpers.marks import slow
 from helpers.sources import write_csv
 from structsvm_papk.cli import compare
 from structsvm_papk.cli._shared import console
@@ -99,7 +100,7 @@ for option in ("--version", "--help"):
     main([option])
     numerics = {"numpy", "scipy", "numba", "sklearn", "cvxpy", "pandas", "matplotlib"}
     assert not numerics & {*sys.modules}, (option, {*sys.modules})
-from structsvm_papk.cli import compare, diagnose, evaluate, predict
+from structsvm_papk.cli import bound, compare, diagnose, evaluate, predict
 from structsvm_papk.plots import page, rankings
 assert not (heavy | of_estimators) & {*sys.modules}, {*sys.modules}
 from structsvm_papk.cli import fit  # by the estimator, which needs scikit-learn
@@ -234,7 +235,7 @@ def test_a_process_of_its_own(tmp_path):
     assert done.stderr.endswith("Error: cannot write the output: No space left on device\n")
 
 
-@pytest.mark.parametrize("words", [[], ["--json"], ["--n-pos", "x", "--json"]])
+@pytest.mark.parametrize("words", [["--json"], slow([]), slow(["--n-pos", "x", "--json"])])
 def test_a_reader_that_has_gone_is_not_an_answer_of_1(words):
     """As behind ``| head``: 1 would say that the new model is no better."""
     gone, output = os.pipe()
@@ -521,6 +522,7 @@ atexit.register(at_exit)
 """
 
 
+@pytest.mark.recovery
 @pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_while_the_interpreter_exits_changes_nothing():
     command = [sys.executable, "-c", EXITING + MAIN, *BOUND, "--json"]

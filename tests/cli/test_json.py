@@ -22,9 +22,9 @@ CASES = [
     slow("predict model rows.csv --output scores.csv"),
     slow("evaluate model rows.csv"),
     slow("compare rows.csv --k 2"),
-    slow("bound --n-pos 50 --n-neg 500 --k 20 --n-features 3"),
+    "bound --n-pos 50 --n-neg 500 --k 20 --n-features 3",
     slow("diagnose rows.csv --k 2"),
-    "margins rows.csv --k 2 --per-user",
+    slow("margins rows.csv --k 2 --per-user"),
     slow("verify --effort quick --jobs 2"),
     slow("fuse first.csv second.csv --qrels judged.csv --k 2 --cv 2"),
 ]

@@ -1,6 +1,4 @@
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from fractions import Fraction
 
@@ -280,21 +278,13 @@ def test_a_vertex_without_an_exact_proof_gets_a_second_chance():
     assert found.answer == "no" and found.verify(X, y, groups)
 
 
-PRINTING = """
-import numpy as np
-from structsvm_papk.margins import find_scorer
-
-rng = np.random.default_rng(8)
-for rows in (7, 9):
-    groups = np.repeat([0, 1], rows)
-    for _ in range(6):
-        labels = np.tile(np.arange(rows) < 4, 2)
-        X = rng.normal(size=(2 * rows, 2)).round(1) + labels[:, None]
-        find_scorer(X, labels, 2, "weak", groups)
-"""
-
-
-def test_nothing_is_printed_by_the_solver_of_integer_programmes():
-    """Neither a banner at the first programme nor a line within one."""
-    done = subprocess.run([sys.executable, "-c", PRINTING], capture_output=True, text=True)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+def test_nothing_is_printed_by_the_solver_of_integer_programmes(capfd):
+    """Which is no Python: what it writes to the process's own output counts."""
+    rng = np.random.default_rng(8)
+    for rows in (7, 9):
+        groups = np.repeat([0, 1], rows)
+        for _ in range(6):
+            labels = np.tile(np.arange(rows) < 4, 2)
+            X = rng.normal(size=(2 * rows, 2)).round(1) + labels[:, None]
+            margins.find_scorer(X, labels, 2, "weak", groups)
+    assert capfd.readouterr() == ("", "")

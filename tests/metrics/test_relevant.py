@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from helpers.marks import slow
 from structsvm_papk import metrics
 from structsvm_papk.datasets import retrieval_runs
 from structsvm_papk.errors import InputError
@@ -83,7 +84,7 @@ def expected(name, lists, relevant, users):
     return np.array(values)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *map(slow, (1, 2, 3))])
 @pytest.mark.parametrize("text", [False, True])
 def test_every_function_gives_the_number_of_the_definition(seed, text):
     lists, relevant = drawn(seed, text=text)

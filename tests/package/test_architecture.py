@@ -51,6 +51,7 @@ def test_imports_run_downwards_only_and_in_no_circle_and_the_layers_are_printed(
     assert "estimators" in shown and status == 0, shown
 
 
+@pytest.mark.slow
 def test_a_solve_and_a_fit_run_through_few_files():
     script = ROOT / "tools" / "trace.py"
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)

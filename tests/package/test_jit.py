@@ -50,6 +50,15 @@ def run(mini, code, **env):
     return finished(start(mini, code, **env))
 
 
+def _edit_what_changes_no_machine_code(mini):
+    (mini / "command.py").write_text("# another file of the package\n")
+    for name, text in (("low", LOW.format(1)), ("high", HIGH)):
+        changed = '"""A docstring."""\n# a comment\n\n' + text.replace(
+            "(x):\n", '(x):\n    """Doc."""\n'
+        )
+        (mini / f"{name}.py").write_text(changed + "\n\nUNUSED = 1\n")
+
+
 def test_a_second_process_takes_what_the_first_has_compiled_until_machine_code_would_differ(mini):
     kept = str(mini / "__pycache__")
     for seed in range(2):  # sets of options come in another order
@@ -58,13 +67,7 @@ def test_a_second_process_takes_what_the_first_has_compiled_until_machine_code_w
         out, err = process.communicate(timeout=500)
         assert out.split() == ["2", hits, kept]
         assert err.splitlines() == ([] if seed else ["compiling high", "compiling low"])
-    (mini / "command.py").write_text("# another file of the package\n")
-    for name, text in (("low", LOW.format(1)), ("high", HIGH)):
-        changed = '"""A docstring."""\n# a comment\n\n' + text.replace(
-            "(x):\n", '(x):\n    """Doc."""\n'
-        )
-        (mini / f"{name}.py").write_text(changed + "\n\nUNUSED = 1\n")
-    assert run(mini, CALL.format(1))[:2] == ["2", "1"]
+        _edit_what_changes_no_machine_code(mini)
     with_constant = LOW.format("ONE").replace("\n\n\n@", "\n\nONE = {}\n\n\n@")
     for one, value in ((10, "11"), (20, "21")):  # a callee in another file, and its constant
         (mini / "low.py").write_text(with_constant.format(one))
@@ -91,6 +94,7 @@ def test_numba_may_be_switched_off(mini):
     assert printed == ["2", "function"]
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_no_error(mini):
     pytest.importorskip("resource")
     full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
@@ -138,6 +142,7 @@ print(high(1), high(1.5))
     assert run(mini, CALL.format(1))[0] == "2"
 
 
+@pytest.mark.slow
 def test_bits_do_not_depend_on_what_was_compiled_before(tmp_path):
     before = "from structsvm_papk._jit import kernel\nkernel(lambda x: x**2)(1.5)\n"
     code = (

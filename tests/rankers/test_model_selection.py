@@ -11,6 +11,7 @@ from sklearn import config_context
 from sklearn.metrics import get_scorer, make_scorer, roc_auc_score
 from sklearn.model_selection import GroupKFold, StratifiedKFold, check_cv
 
+from helpers.marks import slow
 from structsvm_papk import PAPKRanker, PAPKRankerCV, metrics
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.rankers.choice import HeldOut, choose
@@ -208,7 +209,7 @@ def test_the_choice_says_by_how_much_it_is_ahead_of_the_default(selection):
     assert choice.setting == default or f"{abs(choice.lead):.4f} ± {choice.error:.4f}" in text
 
 
-@pytest.mark.parametrize("cv", [4, StratifiedKFold(4)])
+@pytest.mark.parametrize("cv", [slow(4), StratifiedKFold(4)])
 def test_one_list_is_cut_into_folds_of_its_rows(cv):
     options = {"k": 8, "cv": cv, "alphas": ALPHAS, "cv_tol": 1e-7, **SMALL, "depths": (0.9,)}
     ranker = PAPKRankerCV(**options).fit(X, Y, groups="one_list")

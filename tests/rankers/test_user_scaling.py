@@ -7,6 +7,7 @@ from scipy import sparse, stats
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
+from helpers.marks import slow
 from structsvm_papk import (
     EmpiricalRisk,
     PAPKRanker,
@@ -109,7 +110,8 @@ def mean_auc(ranker, rows, y, groups):
 
 
 @pytest.mark.parametrize(
-    "settings", [{"standardize": True}, {"standardize": False, "scoring": mean_auc, "n_jobs": 2}]
+    "settings",
+    [{"standardize": True}, slow({"standardize": False, "scoring": mean_auc, "n_jobs": 2})],
 )
 def test_a_search_over_scalings_is_a_search_on_each_scaled_matrix(settings, monkeypatch):
     made = []

@@ -132,7 +132,7 @@ def test_starts_are_scaled_named_and_reported_and_those_at_one_point_are_one():
 
 @pytest.mark.parametrize(
     ("name", "seed"),
-    [("ramp", 0), ("clipped_ramp", 0), ("clipped_ramp", 5), ("clipped_ramp", 9)],
+    [("ramp", 0), slow("clipped_ramp", 0), slow("clipped_ramp", 5), ("clipped_ramp", 9)],
 )
 def test_over_many_lists_starts_race_and_one_is_polished(name, seed, monkeypatch):
     risk, solver = small_risk(name, seed), CCCP(1e-2, tol=1e-4)
@@ -223,7 +223,7 @@ def test_quasi_newton_steps_end_in_the_middle_of_a_line_search_when_it_is_late()
     free = Allowance()
     end = descent.quasi_newton(problem, start, free)
     assert end.objective == min(free.kept) < start.objective and free.noted == [end]
-    for most in range(1, free.passes, 3):
+    for most in range(1, free.passes, 9):
         limited = Allowance(most)
         point = descent.quasi_newton(problem, start, limited)
         assert limited.passes == most
@@ -265,7 +265,8 @@ def test_warm_start_and_continuation():
         assert result.objective < objective(risk, 1e-2, loose.w)
 
 
-@pytest.mark.parametrize("name", [slow("ramp"), "clipped_ramp"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ramp", "clipped_ramp"])
 def test_long_lists_of_which_convex_risks_skip_rows(name):
     lists = linear_lists(n_users=4, n_items=320, n_features=17, noise=1.0, seed=6)
     data = RankingData.from_groups(*lists[:3])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from helpers.exact_risk import ExactRisk, fractions
+from helpers.marks import slow
 from helpers.problems import objective, uneven
 from structsvm_papk.data import RankingData
 from structsvm_papk.datasets import linear_lists, two_gaussians
@@ -55,7 +56,7 @@ def test_bound_is_below_the_objective_in_the_box(name, make):
 
 
 @pytest.mark.parametrize("name", SURROGATES)
-@pytest.mark.parametrize("scale", [1.0, 1e4, 1e8])
+@pytest.mark.parametrize("scale", [slow(1.0), 1e4, slow(1e8)])
 @pytest.mark.parametrize("offset", [0.0, 1e6])
 def test_bound_of_a_point_is_never_above_its_exact_objective(name, scale, offset):
     """A box without extent leaves nothing but rounding between its bound and the value."""

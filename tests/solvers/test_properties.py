@@ -52,7 +52,7 @@ def lists(draw):
     return scale * np.array(positives), scale * np.array(negatives), k
 
 
-@few(60)
+@few(30)
 @given(lists(), st.integers(0, 10**6))
 def test_values_are_the_definitions_and_cuts_lie_below_at_any_magnitude(case, seed):
     positives, negatives, k = case
@@ -128,7 +128,7 @@ def assert_same_optimum(first, second):
         assert bound.lower_bound <= reached.objective + slack
 
 
-@few(18)
+@few(6)
 @given(problems(scales=(1e-6, 1.0, 1.0, 1e6)), st.sampled_from(ALPHAS), st.integers(0, 99))
 def test_certificates_hold_for_every_method(problem, alpha, seed):
     oracle, results = risk_of(problem), []

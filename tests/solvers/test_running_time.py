@@ -95,6 +95,7 @@ def seconds(call):
         return time.process_time() - start
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("work", WORK.values(), ids=WORK)
 def test_no_order_of_the_scores_is_quadratic(work):
     work(np.arange(200.0))()  # compiled code is loaded

@@ -38,9 +38,9 @@ SOLVERS = (CuttingPlane, DualAscent, CCCP, GlobalRamp, SubgradientDescent)
     ("solver", "surrogate"),
     [
         (CuttingPlane(1e-2), "ts"),
-        (CuttingPlane(1e-2, method="line_search"), "avg"),
-        (CuttingPlane(1e-2, method="one_slack", tol=1e-3), "max"),
-        (DualAscent(1e-2), "avg"),
+        (CuttingPlane(1e-2, method="line_search"), "ts"),
+        (CuttingPlane(1e-2, method="one_slack", tol=1e-3), "ts"),
+        (DualAscent(1e-2), "ts"),
         (CCCP(1e-2), "ramp"),
         (GlobalRamp(1.0, tol=0.1), "ramp"),
         (SubgradientDescent(1e-2, max_iter=5), "ts"),
@@ -125,7 +125,7 @@ def count_calls(solve, interrupt_at=-1):
         (GlobalRamp(1.0, tol=1e-1), "ramp"),
     ],
 )
-@pytest.mark.parametrize("n_points", [24, slow(60)])
+@pytest.mark.parametrize("n_points", [12, slow(60)])
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # in generators
 def test_an_interrupt_at_any_call_leaves_a_point_and_its_objective(
     solver, surrogate, n_points, tmp_path

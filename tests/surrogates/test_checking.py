@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from helpers.marks import slow
 from helpers.own import PowerPairs
 from structsvm_papk.errors import InputError
 from structsvm_papk.surrogates import (
@@ -21,8 +22,9 @@ from structsvm_papk.surrogates.losses import PAUC, Avg, ClippedRamp, PositiveTer
     "surrogate",
     [*(make_surrogate(name, 2) for name in SURROGATES), PowerPairs(5, 1.5), PowerPairs(5, 3.0)],
 )
-def test_the_package_and_a_class_of_ones_own_are_as_declared(surrogate):
-    for seed in range(10):
+@pytest.mark.parametrize("seeds", [range(3), slow(range(3, 10))], ids=["few", "many"])
+def test_the_package_and_a_class_of_ones_own_are_as_declared(surrogate, seeds):
+    for seed in seeds:
         checking._try(surrogate, seed)
 
 
