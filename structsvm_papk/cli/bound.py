@@ -147,7 +147,14 @@ def bound(
     elif sizes.target is not None:
         answer = _how_many(sizes, form.rho)
     elif given:
-        answer = _held_out(given[0], sizes.k, form, scorer, policy or "exclude", reading)
+        answer = _held_out(
+            data=given[0],
+            k=sizes.k,
+            form=form,
+            scorer=scorer,
+            policy=policy or "exclude",
+            reading=reading,
+        )
     else:
         answer = _uniform(sizes, form, plot)
     console.answer(as_json, answer.content, answer.show)
@@ -189,10 +196,10 @@ def _uniform(sizes: Sizes, form: Form, plot: Path | None) -> _Answer:
             constant=form.constant,
         )
     content = {"kind": "uniform", **result.as_dict()}
-    said = []
+    remarks = []
     if form.gamma == "paper":
         content["counterexamples"] = theorem2_counterexamples()
-        said = [
+        remarks = [
             f"counterexample to “{example['claim']}”: {example['setting']}: population value "
             f"{example['population']:.4g}, empirical {example['empirical']:.4g} ({example['why']})"
             for example in content["counterexamples"]
@@ -217,11 +224,17 @@ def _uniform(sizes: Sizes, form: Form, plot: Path | None) -> _Answer:
         ("guaranteed", _guaranteed(result)),
     ]
     title = "|R - R^| for all scorers at once" if result.two_sided else "R - R^, one-sided"
-    return _Answer(content, title, rows, warnings=said)
+    return _Answer(content, title, rows, warnings=remarks)
 
 
 def _held_out(
-    data: Path, k: int | None, form: Form, scorer: Scorer, policy: str, reading: options.Reading
+    *,
+    data: Path,
+    k: int | None,
+    form: Form,
+    scorer: Scorer,
+    policy: str,
+    reading: options.Reading,
 ) -> _Answer:
     if k is None:
         raise InputError("give --k, the number of recommended items")

@@ -115,10 +115,10 @@ def _said(warning: Any) -> str:
     """A warning in the words of the command line."""
     if not isinstance(warning, DegenerateOptimumWarning):
         return str(warning)
-    given = []
+    advice = []
     for option, value in warning.settings.items():
-        given.append("without --positive" if option == "positive" else f"--{option} {value}")
-    said = f"degenerate: {warning.what}"
-    if given:
-        said += f"\ntry {' '.join(given)}, or tune"
-    return said
+        advice.append("without --positive" if option == "positive" else f"--{option} {value}")
+    text = f"degenerate: {warning.what}"
+    if advice:
+        text += f"\ntry {' '.join(advice)}, or tune"
+    return text

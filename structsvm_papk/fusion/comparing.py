@@ -87,7 +87,7 @@ def cross_validate(
     check_type("ablate", ablate, bool | np.bool_, "True or False")
     if judgments is None:
         raise TypeError("judgments must be a file, a frame or a dictionary: weights need some")
-    how = Settings(
+    settings = Settings(
         k=k,
         threshold=relevance_threshold,
         for_engine=for_engine,
@@ -97,14 +97,14 @@ def cross_validate(
         n_refits=n_refits,
         seed=random_state,
     )
-    return validated(join(runs, judgments, on), how, ablate)
+    return validated(join(runs, judgments, on), settings, ablate)
 
 
 def validated(
-    joined: Joined, how: Settings, ablate: bool = False, say: Progress = lambda text: None
+    joined: Joined, settings: Settings, ablate: bool = False, say: Progress = lambda text: None
 ) -> FusionReport:
     """The report on joined runs and judgments; `say` is told what is being done."""
-    problem = Problem.of(joined, how)
+    problem = Problem.of(joined, settings)
     say("cross-validation")
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
@@ -112,10 +112,10 @@ def validated(
         tables = problem.alone()
         tables |= {CHOSEN: problem.best_of(tables)}
         say("fit on all queries")
-        ranker = how.ranker()
+        ranker = settings.ranker()
         problem.fit(ranker)
-        rankings = [_ranking(FUSED, fused, how)]
-        rankings += [_ranking(name, table, how, fused) for name, table in tables.items()]
+        rankings = [_ranking(FUSED, fused, settings)]
+        rankings += [_ranking(name, table, settings, fused) for name, table in tables.items()]
         weights = problem.weights(ranker)
         if ablate:
             weights = _ablated(problem, fused, ranker, weights, say)
@@ -129,30 +129,30 @@ def validated(
     elif len(weights) == 1:
         advice = _ONE_RUN
     else:
-        advice = _advice(fused, tables, rankings, how)
+        advice = _advice(fused, tables, rankings, settings)
     return FusionReport(
-        k=int(how.k),
+        k=int(settings.k),
         n_queries=joined.n_queries,
         n_documents=len(joined.frame),
         n_relevant=int(problem.relevant.sum()),
-        n_relevant_missed=int((joined.missed_grade >= how.threshold).sum()),
+        n_relevant_missed=int((joined.missed_grade >= settings.threshold).sum()),
         n_folds=int(problem.fold.max()) + 1,
-        level=how.level,
+        level=settings.level,
         rankings=tuple(rankings),
         weights=tuple(weights),
         advice=advice,
         ranker=ranker,
-        for_engine=how.for_engine,
+        for_engine=settings.for_engine,
         remarks=(*joined.remarks, *of_fits),
     )
 
 
 def _ranking(
-    name: str, table: MetricTable, how: Settings, fused: MetricTable | None = None
+    name: str, table: MetricTable, settings: Settings, fused: MetricTable | None = None
 ) -> Ranking:
     metric = table.metrics[0]
     resampling: dict[str, Any] = {
-        "level": how.level, "n_resamples": how.n_resamples, "seed": how.seed
+        "level": settings.level, "n_resamples": settings.n_resamples, "seed": settings.seed
     }  # fmt: skip
     ranking = Ranking(name=name, mean=table.mean(metric), lower=np.nan, upper=np.nan)
     if no_interval(table, metric) is None:
@@ -176,18 +176,18 @@ def _ranking(
 def _ablated(
     problem: Problem, fused: MetricTable, ranker: Any, weights: list[RunWeight], say: Progress
 ) -> list[RunWeight]:
-    how = problem.how
+    settings = problem.settings
     if len(weights) < 2:
         raise InputError("ablate needs at least two runs: without the only one there is no list")
     say("weights of resampled queries")
     resampled = _resampled_shares(problem, ranker)
-    tails = [(1 - how.level) / 2, (1 + how.level) / 2]
+    tails = [(1 - settings.level) / 2, (1 + settings.level) / 2]
     lowest, highest = np.quantile(resampled, tails, axis=0)
     ablated = []
     for column, weight in enumerate(weights):
         say(f"without {weight.name}")
         others = [name for name in problem.joined.names if name != weight.name]
-        without = _ranking(weight.name, problem.table(problem.held_out(others)), how, fused)
+        without = _ranking(weight.name, problem.table(problem.held_out(others)), settings, fused)
         ablated.append(
             replace(
                 weight,
@@ -211,15 +211,15 @@ def _verdict(without: Ranking) -> str:
 
 def _resampled_shares(problem: Problem, ranker: Any) -> Array:
     """Shares of the weights under random weights of the queries, each fit begun at the last."""
-    how = problem.how
-    rng = np.random.default_rng(how.seed)
-    refitted = how.ranker(tol=FOLD_TOL, alpha=float(ranker.result_.alpha), warm_start=True)
+    settings = problem.settings
+    rng = np.random.default_rng(settings.seed)
+    refitted = settings.ranker(tol=FOLD_TOL, alpha=float(ranker.result_.alpha), warm_start=True)
     resampled = []
-    for _ in range(how.n_refits):
+    for _ in range(settings.n_refits):
         weight = rng.exponential(size=problem.joined.n_queries)
         weight = np.maximum(weight, 1e-9)  # a query of weight 0 would be refused
         problem.fit(refitted, sample_weight=weight[problem.joined.query])
-        resampled.append(shares(refitted, how.for_engine))
+        resampled.append(shares(refitted, settings.for_engine))
     return np.array(resampled)
 
 
@@ -230,7 +230,7 @@ def _advice(
     fused: MetricTable,
     tables: Mapping[str, MetricTable],
     rankings: Sequence[Ranking],
-    how: Settings,
+    settings: Settings,
 ) -> str:
     """Use it, equal weights are as good, or how many more judged queries would tell."""
     by_name = {ranking.name: ranking for ranking in rankings}
@@ -261,7 +261,7 @@ def _advice(
     if best.ahead_upper < 0:
         return f"Do not use these weights: {single} is better ({ends}); the runs may add nothing."
     differences = (fused.values - tables[CHOSEN].values)[:, 0]
-    more = _more_queries(differences, best.ahead, how.level)
+    more = _more_queries(differences, best.ahead, settings.level)
     if more is not None:
         return (
             f"No difference to the best of the others yet ({ends}): at least {more} more judged "

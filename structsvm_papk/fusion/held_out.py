@@ -72,30 +72,30 @@ class Problem:
     """Joined rows to train on and to judge, and the fold of each query."""
 
     joined: Joined
-    how: Settings
+    settings: Settings
     columns: pd.DataFrame  # of the runs, as they are trained on
     relevant: Array
     fold: Array
 
     @classmethod
-    def of(cls, joined: Joined, how: Settings) -> Problem:
+    def of(cls, joined: Joined, settings: Settings) -> Problem:
         """The problem of joined runs and judgments, with at least two queries to train on."""
-        relevant = joined.grades >= how.threshold
+        relevant = joined.grades >= settings.threshold
         n_relevant = np.bincount(joined.query[relevant], minlength=joined.n_queries)
         usable = (n_relevant > 0) & (n_relevant < np.bincount(joined.query))
         if np.count_nonzero(usable) < 2:
             raise InputError(
                 f"{np.count_nonzero(usable)} of {joined.n_queries} judged queries have both a "
-                f"relevant (grade >= {how.threshold:g}) and another document that some run "
+                f"relevant (grade >= {settings.threshold:g}) and another document that some run "
                 "retrieved; weights and their test need at least two"
             )
-        columns = filled(joined.scores, joined.query) if how.for_engine else joined.scores
+        columns = filled(joined.scores, joined.query) if settings.for_engine else joined.scores
         return cls(
             joined=joined,
-            how=how,
+            settings=settings,
             columns=columns,
             relevant=relevant,
-            fold=_folds(usable, how),
+            fold=_folds(usable, settings),
         )
 
     def fit(self, ranker: Any, **more: Any) -> None:
@@ -107,7 +107,7 @@ class Problem:
         """Train a ranker on some runs and rows; no list can be wrong in more places than it has."""
         query = self.joined.query[rows]
         n_negatives = np.bincount(query[~self.relevant[rows]])
-        ranker.k = min(int(self.how.k), int(n_negatives.max(initial=1)))
+        ranker.k = min(int(self.settings.k), int(n_negatives.max(initial=1)))
         ranker.fit(self.columns[names][rows], self.joined.grades[rows], groups=query, **more)
 
     def _is_trainable(self, rows: Array) -> bool:
@@ -132,7 +132,7 @@ class Problem:
             if not (test.any() and self._is_trainable(train)):  # nothing learned or ranked
                 scores[test] = 0.0
                 continue
-            ranker = self.how.ranker(tol=FOLD_TOL)
+            ranker = self.settings.ranker(tol=FOLD_TOL)
             self._fit(ranker, names, train)
             predicted = ranker.predict(self.columns[names][test], groups=query[test])
             scores[test] = from_lowest(predicted, query[test])
@@ -148,7 +148,7 @@ class Problem:
         no_place = np.full(joined.missed_query.size, np.inf)
         grades = np.concatenate([joined.grades, joined.missed_grade])
         return metrics.evaluate(
-            f"ndcg@{int(self.how.k)}",
+            f"ndcg@{int(self.settings.k)}",
             scores=-np.concatenate([place, no_place]),
             labels=np.maximum(grades, 0),
             groups=np.concatenate([joined.query, joined.missed_query]),
@@ -179,8 +179,8 @@ class Problem:
     def weights(self, ranker: Any) -> list[RunWeight]:
         """What each run counts, by a ranker that was trained on all columns."""
         missed = self.joined.scores.isna().to_numpy()
-        share = shares(ranker, self.how.for_engine)
-        not_there = ranker.missing_coef_ / _total(ranker, self.how.for_engine)
+        share = shares(ranker, self.settings.for_engine)
+        not_there = ranker.missing_coef_ / _total(ranker, self.settings.for_engine)
         return [
             RunWeight(
                 name=name,
@@ -217,10 +217,10 @@ def filled(scores: pd.DataFrame, query: Array) -> pd.DataFrame:
     return scores.fillna(lowest)
 
 
-def _folds(usable: Array, how: Settings) -> Array:
+def _folds(usable: Array, settings: Settings) -> Array:
     """Fold of each query: as many queries that can be trained on in each as in the others."""
-    n_folds = min(int(how.n_folds), int(np.count_nonzero(usable)))
-    order = np.random.default_rng(how.seed).permutation(usable.size)
+    n_folds = min(int(settings.n_folds), int(np.count_nonzero(usable)))
+    order = np.random.default_rng(settings.seed).permutation(usable.size)
     # dealt like cards, those that can be trained on first
     order = np.concatenate([order[usable[order]], order[~usable[order]]])
     fold = np.empty(usable.size, dtype=np.int64)

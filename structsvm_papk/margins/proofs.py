@@ -34,7 +34,7 @@ def fill_to_share(weights, share, r):
     for i in np.argsort(weights)[::-1]:
         if missing == 0:
             break
-        change = min(missing, cap - exact[i]) if missing > 0 else max(missing, -exact[i])
+        change = max(-exact[i], min(missing, cap - exact[i]))
         exact[i] += change
         missing -= change
     return exact if missing == 0 else None
@@ -60,11 +60,14 @@ class ExactLists:
         sign = -1.0 if largest else 1.0
         scores = sign * self._scores[positions]
         errors = self._errors[positions]
+        # n rows are surely not above the limit: a row that surely is cannot be among the n
         limit = np.partition(scores + errors, n - 1)[n - 1]
         doubtful = positions[scores - errors <= limit]
-        weights = [(j, v) for j, v in enumerate(fractions(self._w)) if v]
-        rows = dense_rows(self._data.X, self._data.rows[doubtful])
-        exact = [sum((Fraction(float(x[j])) * v for j, v in weights), Fraction(0)) for x in rows]
+        weights = [(j, weight) for j, weight in enumerate(fractions(self._w)) if weight]
+        exact = []
+        for row in dense_rows(self._data.X, self._data.rows[doubtful]):
+            products = (Fraction(float(row[j])) * weight for j, weight in weights)
+            exact.append(sum(products, Fraction(0)))
         return sorted(exact, reverse=largest)[:n]
 
     def margin(self, pos, neg, r):
@@ -101,7 +104,9 @@ def solve_near(columns, target, values):
     A = np.array([[float(v) for v in column] for column in columns]).T
     _, R, order = linalg.qr(A * np.maximum(np.abs(values), 1e-12), mode="economic", pivoting=True)
     diagonal = np.abs(np.diag(R))
-    rank = int((diagonal > diagonal[0] * 1e-11).sum()) if diagonal.size and diagonal[0] else 0
+    rank = 0
+    if diagonal.size and diagonal[0]:
+        rank = int((diagonal > diagonal[0] * 1e-11).sum())
     basis = order[:rank]
     rest = order[rank:]
     residual = list(target)
@@ -122,7 +127,7 @@ def _eliminate(columns, target):
     Fraction-free elimination (Bareiss) on whole numbers: every division leaves no remainder.
     """
     n = len(columns)
-    previous = 1
+    previous = 1  # the pivot before: it divides what the next one makes
     rows = [_whole([column[i] for column in columns] + [target[i]]) for i in range(len(target))]
     rows.sort(key=lambda row: max(abs(v).bit_length() for v in row))  # short numbers first
     for j in range(n):
@@ -133,12 +138,10 @@ def _eliminate(columns, target):
         head = rows[j]
         for i in range(j + 1, len(rows)):
             row = rows[i]
-            first = rows[i][j]
-            rows[i] = [0] * (j + 1) + [
-                (head[j] * row[c] - first * head[c]) // previous for c in range(j + 1, n + 1)
-            ]
+            rest = [(head[j] * row[c] - row[j] * head[c]) // previous for c in range(j + 1, n + 1)]
+            rows[i] = [0] * (j + 1) + rest
         previous = head[j]
-    if any(row[n] for row in rows[n:]):
+    if any(row[n] for row in rows[n:]):  # an equation 0 = something
         return None
     return _back_substitute(rows, n)
 

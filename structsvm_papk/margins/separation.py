@@ -443,7 +443,9 @@ def seconds_to(deadline):
 
 def _lowest(values, n):
     """Places of the n lowest values; all if there are no more."""
-    return np.argpartition(values, n - 1)[:n] if n < len(values) else np.arange(len(values))
+    if n >= len(values):
+        return np.arange(len(values))
+    return np.argpartition(values, n - 1)[:n]
 
 
 def _margin(pos, neg, r):

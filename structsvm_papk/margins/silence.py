@@ -28,7 +28,7 @@ def no_output_of_libraries() -> Iterator[None]:
             sys.stdout.flush()
         library.fflush(None)
         try:
-            kept = os.dup(1)
+            standard_output = os.dup(1)
         except OSError:  # standard output is closed: nothing can be printed there
             yield
             return
@@ -38,5 +38,5 @@ def no_output_of_libraries() -> Iterator[None]:
             yield
         finally:
             library.fflush(None)
-            os.dup2(kept, 1)
-            os.close(kept)
+            os.dup2(standard_output, 1)
+            os.close(standard_output)

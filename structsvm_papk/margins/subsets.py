@@ -317,9 +317,9 @@ def _distances(x_pos, x_neg, user_of_pos, user_of_neg):
     for user in np.unique(user_of_pos):
         negatives = x_neg[user_of_neg == user]
         for i in np.flatnonzero(user_of_pos == user):
-            apart = np.abs(negatives - x_pos[i]).sum(axis=1)
-            near[i] = apart.min()
-            far[i] = apart.max()
+            distances = np.abs(negatives - x_pos[i]).sum(axis=1)
+            near[i] = distances.min()
+            far[i] = distances.max()
     return near, far
 
 
