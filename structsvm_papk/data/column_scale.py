@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from structsvm_papk._jit import kernel
+from structsvm_papk._jit import kernel, read_only
 from structsvm_papk._types import Array
 from structsvm_papk.data.features import Spread, difference
 from structsvm_papk.errors import InputError
@@ -165,7 +165,7 @@ def within_user_deviation(X: Any, rows: Array, indptr: Array, spread: Spread) ->
     if sparse.issparse(X):
         _csr_squares(X.data, X.indices, X.indptr, rows, indptr, 1.0 / unit, squares)
     else:
-        _row_squares(X, rows, indptr, 1.0 / unit, squares)
+        _row_squares(read_only(X), rows, indptr, 1.0 / unit, squares)
     return np.asarray(unit * np.sqrt(squares / max(rows.size, 1)))
 
 

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from structsvm_papk._jit import kernel
+from structsvm_papk._jit import kernel, read_only
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
 from structsvm_papk.solvers.rounding import Rounding, error_of_sum
@@ -60,9 +60,9 @@ def scores(
     if sparse.issparse(X):
         _csr_scores(X.data, X.indices, X.indptr, rows, origin_rows, shifted, w, start, stop, out)
     elif is_row_major(X):
-        _row_scores(X, rows, origin_rows, w, start, stop, out)
+        _row_scores(read_only(X), rows, origin_rows, w, start, stop, out)
     else:
-        _column_scores(X.T, rows, origin_rows, w, start, stop, out)
+        _column_scores(read_only(X.T), rows, origin_rows, w, start, stop, out)
 
 
 def add_weighted_rows(
@@ -77,9 +77,9 @@ def add_weighted_rows(
     if sparse.issparse(X):
         _csr_add(X.data, X.indices, X.indptr, rows, origin_rows, shifted, coef, active, bounds, out)
     elif is_row_major(X):
-        _row_add(X, rows, origin_rows, coef, active, bounds, out)
+        _row_add(read_only(X), rows, origin_rows, coef, active, bounds, out)
     else:
-        _column_add(X.T, rows, origin_rows, coef, active, bounds, out)
+        _column_add(read_only(X.T), rows, origin_rows, coef, active, bounds, out)
 
 
 def shifted_rows(X: Any, rows: Array, origins: Origins | None) -> Any:
@@ -106,6 +106,7 @@ def reported_scores(X: Any, w: Array, rows: Array | None = None, n_threads: int 
     `scores`, which may add up in another order.
     """
     rows = np.arange(X.shape[0]) if rows is None else rows
+    w = read_only(w)
     out = np.empty(rows.size)
     size = max(1, _BLOCK_VALUES // X.shape[1])
     starts = range(0, rows.size, size)
@@ -116,12 +117,12 @@ def reported_scores(X: Any, w: Array, rows: Array | None = None, n_threads: int 
         if sparse.issparse(X):
             _csr_in_order(X.data, X.indices, X.indptr, block, w, part)
         elif X.flags.c_contiguous:
-            _rows_in_order(X, block, w, part)
+            _rows_in_order(read_only(X), block, w, part)
         elif X.flags.f_contiguous:
-            _columns_in_order(X.T, block, w, part)
+            _columns_in_order(read_only(X.T), block, w, part)
         else:  # a slice with gaps: kernels would be compiled for it anew
             copied = np.ascontiguousarray(X[block])
-            _rows_in_order(copied, np.arange(block.size), w, part)
+            _rows_in_order(read_only(copied), np.arange(block.size), w, part)
 
     if n_threads == 1 or len(starts) < 2:
         for start in starts:
@@ -348,7 +349,7 @@ def spread_of(X: Any, rows: Array, indptr: Array) -> Spread:
     largest = np.zeros(n_features)
     if not sparse.issparse(X):
         within = np.zeros(n_features)
-        _row_extremes(X, rows, indptr, largest, within)
+        _row_extremes(read_only(X), rows, indptr, largest, within)
         return Spread(
             largest=largest,
             within=within,

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from structsvm_papk._jit import read_only
 from structsvm_papk._types import Array
 from structsvm_papk.data import validation as _validation
 from structsvm_papk.data.rows import groups_or_none
@@ -95,7 +96,7 @@ def build(
     """
     check_number("n_threads", n_threads, least=1, optional=True)
     check_number("relevance_threshold", relevance_threshold, optional=True)
-    values = _validation.check_scores(scores, groups)
+    values = read_only(_validation.check_scores(scores, groups))
     labels = _validation.check_grades(labels, values.size, groups=groups)
     users, bounds, codes = group_rows(groups, indptr, values.size)
     if gains is None:
@@ -112,7 +113,9 @@ def build(
         if graded is not None:
             graded = _kernels.placed(codes, bounds, graded, relevant)[0]
         values, relevant = _kernels.placed(codes, bounds, values, relevant)
-    return RankedLists(users, bounds, values, relevant, graded, lengths, codes)
+    if graded is not None:
+        graded = read_only(graded)
+    return RankedLists(users, bounds, read_only(values), relevant, graded, lengths, codes)
 
 
 def refuse_scores_as_labels(labels: Array) -> None:
