@@ -66,7 +66,7 @@ def test_fit_of_sparse_rows_takes_the_same_solver(tmp_path, capsys):
 
 @pytest.mark.parametrize("surrogate", ["avg", "ramp"])
 def test_fit_of_files(tmp_path, capsys, surrogate):
-    X, y, users = lists(60)
+    X, y, users = lists(20)
     npy_source(tmp_path, X.toarray(), y, users)
     fit = ["fit", tmp_path, "--k", "2", "--surrogate", surrogate, "-o", tmp_path / "m"]
     _, told = run_json(capsys, *fit, "--memory-budget", "100kB")

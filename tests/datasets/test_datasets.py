@@ -156,6 +156,8 @@ def test_lists_of_digits_have_the_features_labels_and_images_of_their_part():
         shown = [row.tobytes() for row in X]  # every image of the part but the query
         for query in range(digits.size):
             differences = -((images[query] - images) ** 2)
+            if not (differences == X[0]).all(axis=1).any():
+                continue
             places = {row.tobytes(): i for i, row in enumerate(differences)}
             if places.keys() >= set(shown):
                 break

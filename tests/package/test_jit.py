@@ -50,28 +50,27 @@ def run(mini, code, **env):
     return finished(start(mini, code, **env))
 
 
-def _edit_what_changes_no_machine_code(mini):
-    (mini / "command.py").write_text("# another file of the package\n")
-    for name, text in (("low", LOW.format(1)), ("high", HIGH)):
-        changed = '"""A docstring."""\n# a comment\n\n' + text.replace(
-            "(x):\n", '(x):\n    """Doc."""\n'
-        )
-        (mini / f"{name}.py").write_text(changed + "\n\nUNUSED = 1\n")
+def _with_other_words(text):
+    """A module of which no machine code changes."""
+    documented = text.replace("(x):\n", '(x):\n    """Doc."""\n')
+    return '"""A docstring."""\n# a comment\n\n' + documented + "\n\nUNUSED = 1\n"
 
 
 def test_a_second_process_takes_what_the_first_has_compiled_until_machine_code_would_differ(mini):
     kept = str(mini / "__pycache__")
+    low = LOW.format("ONE").replace("\n\n\n@", "\n\nONE = 1\n\n\n@")
+    (mini / "low.py").write_text(low)
     for seed in range(2):  # sets of options come in another order
         hits = str(int(seed > 0))
         process = start(mini, LOG + CALL.format(1), PYTHONHASHSEED=str(seed))
         out, err = process.communicate(timeout=500)
         assert out.split() == ["2", hits, kept]
         assert err.splitlines() == ([] if seed else ["compiling high", "compiling low"])
-        _edit_what_changes_no_machine_code(mini)
-    with_constant = LOW.format("ONE").replace("\n\n\n@", "\n\nONE = {}\n\n\n@")
-    for one, value in ((10, "11"), (20, "21")):  # a callee in another file, and its constant
-        (mini / "low.py").write_text(with_constant.format(one))
-        assert run(mini, CALL.format(1))[:2] == [value, "0"]
+        (mini / "command.py").write_text("# another file of the package\n")
+        for name, text in (("low", low), ("high", HIGH)):
+            (mini / f"{name}.py").write_text(_with_other_words(text))
+    (mini / "low.py").write_text(low.replace("ONE = 1", "ONE = 10"))  # a constant of a callee
+    assert run(mini, CALL.format(1))[:2] == ["11", "0"]
 
 
 @pytest.mark.slow
