@@ -73,7 +73,9 @@ class RankedLists:
         gains = self.gains
         if gains is not None:
             gains = None if np.array_equal(gains[mask], relevant) else gains[mask]
-        return RankedLists(users, indptr, self.scores[mask], relevant, gains, self.lengths)
+        return RankedLists(
+            users, indptr, read_only(self.scores[mask]), relevant, gains, self.lengths
+        )
 
 
 def build(
