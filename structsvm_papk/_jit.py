@@ -135,14 +135,3 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
         with contextlib.suppress(RuntimeError):  # no folder can be written
             compiled._cache = _Cache(function, settings)
     return compiled
-
-
-def read_only(array: Any) -> Any:
-    """A view of an array through which it cannot be written.
-
-    Kernels that get it are compiled once; else they would be compiled again for arrays that cannot
-    be written, as memory maps and those of pandas.
-    """
-    view = array.view()
-    view.flags.writeable = False
-    return view

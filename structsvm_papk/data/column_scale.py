@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from structsvm_papk._jit import kernel, read_only
+from structsvm_papk._jit import kernel
 from structsvm_papk._types import Array
-from structsvm_papk.data.features import Spread, difference
+from structsvm_papk.data.features import Spread, difference, read_only
 from structsvm_papk.errors import InputError
 
 _SMALLEST = 1e-150  # what a column can be divided by lies between these

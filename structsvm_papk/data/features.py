@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from structsvm_papk._jit import kernel, read_only
+from structsvm_papk._jit import kernel
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
 from structsvm_papk.solvers.rounding import Rounding, error_of_sum
@@ -131,6 +131,17 @@ def reported_scores(X: Any, w: Array, rows: Array | None = None, n_threads: int 
         with ThreadPoolExecutor(n_threads) as pool:
             list(pool.map(fill, starts))
     return out
+
+
+def read_only(array: Array) -> Array:
+    """A view of an array through which it cannot be written.
+
+    Kernels that get it are compiled once; else they would be compiled again for arrays that cannot
+    be written, as memory maps and those of pandas.
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def is_row_major(X: Array) -> bool:

@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from structsvm_papk._jit import read_only
 from structsvm_papk._types import Array
 from structsvm_papk.data import validation as _validation
+from structsvm_papk.data.features import read_only
 from structsvm_papk.data.rows import groups_or_none
 from structsvm_papk.data.validation import as_array, check_ids, encode, missing, rows_of
 from structsvm_papk.errors import InputError, as_floats, check_choice, check_number

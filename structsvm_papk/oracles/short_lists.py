@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from structsvm_papk._jit import kernel, read_only
+from structsvm_papk._jit import kernel
 from structsvm_papk._sorting import top_k
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data import features
@@ -296,7 +296,9 @@ class _Bounds:
             if sparse.issparse(X):
                 squares[which] = _csr_squares(X.data, X.indptr, rows)
             else:
-                squares[which] = _squares(read_only(X), rows, self._centre, 1.0 / self._scale)
+                squares[which] = _squares(
+                    features.read_only(X), rows, self._centre, 1.0 / self._scale
+                )
         # 1e-6 is more than rounding to float32 takes away, 1e-37 more than underflow does
         with np.errstate(over="ignore"):  # an infinite norm excludes no row
             self._norms[low:high] = np.sqrt(squares) * (1.0 + 1e-6) + 1e-37
