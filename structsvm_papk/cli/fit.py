@@ -5,19 +5,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import typer
+from rich.markup import escape
 from sklearn.exceptions import ConvergenceWarning
 
+from structsvm_papk._types import Array
 from structsvm_papk.cli import compare, scale
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.options import PROBLEM, SOLVER, WRITTEN
 from structsvm_papk.errors import DegenerateOptimumWarning
-from structsvm_papk.files.model import save_model
+from structsvm_papk.files.model import Model, save_model
 from structsvm_papk.rankers import PAPKRanker
 from structsvm_papk.rankers.settings import ALPHA, SOLVERS, SURROGATE
 from structsvm_papk.rankers.solver_race import Run
 from structsvm_papk.solvers.result import Status
 from structsvm_papk.surrogates import SURROGATES
+
+_MOST_WEIGHTS = 12  # that are shown
 
 
 def fit(
@@ -98,6 +103,8 @@ def fit(
     title += ", weights >= 0" if positive else ""
     title += ", missing lowest" if reading.missing else ""
     console.answer(as_json, content, compare.print_runs, [run], f"{data.name}: {title}")
+    if not as_json and model.coef.any():
+        _print_weights(model, ranker.scale_)
     console.note(f"model written to {model_file}")
     if run.result.status == Status.FAILED:
         advice = "with --checkpoint DIR, the same command could go on from here"
@@ -109,6 +116,33 @@ def fit(
         console.warn(advice)
     if not run.result.converged:
         raise typer.Exit(1)
+
+
+def _print_weights(model: Model, scale: Array | None) -> None:
+    """The weights that move scores most, each by one deviation of its column where it has one."""
+    effect = model.coef if scale is None else model.coef * scale
+    of_holes = model.missing_coef
+    if of_holes is not None and not of_holes.any():
+        of_holes = None
+    columns = ["feature", ">weight"]
+    if scale is not None:
+        columns.append(">per deviation")
+    if of_holes is not None:
+        columns.append(">where it is missing")
+    largest = np.argsort(-np.abs(effect), kind="stable")[:_MOST_WEIGHTS]
+    rows = []
+    for f in largest:
+        name = str(f + (model.first_index or 0))  # as a file that names no features counts them
+        if model.feature_names is not None:
+            name = escape(model.feature_names[f])
+        row = [name, f"{model.coef[f]:.4g}"]
+        if scale is not None:
+            row.append(f"{effect[f]:.4g}")
+        if of_holes is not None:
+            row.append(f"{of_holes[f]:.4g}")
+        rows.append(row)
+    title = f"{len(rows)} of {model.n_features} weights" if len(rows) < model.n_features else ""
+    console.print_table(title, columns, rows, box=None, padding=(0, 1, 0, 0))
 
 
 def _said(warning: Any) -> str:

@@ -67,6 +67,24 @@ def test_fit_says_which_columns_it_used_and_takes_no_id(files, tmp_path, capsys)
     assert "3 features (indices 1 to 3, counted from 1)" in capsys.readouterr().err
 
 
+def test_fit_shows_the_weights_that_move_scores_most(files, tmp_path, capsys):
+    model = tmp_path / "m"
+    for standardize in ("yes", "no"):
+        fit = ["fit", files / "rows.csv", *PROBLEM, *CSV, "--standardize", standardize]
+        assert run(*fit, "--model", model) == 0
+        shown = capsys.readouterr().out
+        assert ("per deviation" in shown) == (standardize == "yes")
+        coef = load_model(model).coef
+        numbers = dict(re.findall(r"^([abc]) +(\S+)", shown, re.M))
+        assert {name: float(numbers[name]) for name in "abc"} == pytest.approx(
+            dict(zip("abc", coef, strict=True)), rel=1e-3
+        )
+    by_number = ["fit", files / "qid.txt", *PROBLEM, "--model", model]
+    assert run(*by_number) == 0
+    assert len(re.findall(r"^[123] +-?\d", capsys.readouterr().out, re.M)) == 3
+    assert "weight" not in run_json(capsys, *by_number)[1]
+
+
 def test_predict_and_evaluate_say_what_they_assume(files, tmp_path, capsys):
     model, shifted = tmp_path / "m", tmp_path / "rows.txt"
     assert run("fit", files / "qid.txt", *PROBLEM, "-o", model) == 0
