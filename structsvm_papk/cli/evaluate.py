@@ -38,9 +38,9 @@ _BESIDE_PAIRS = "ndcg@10,ap,rr,precision@10,recall@10"
 class Rules:
     """Which metrics, and what they do in doubtful cases."""
 
-    names: str | None = _RULES(
+    names: list[str] | None = _RULES(
         None,
-        f"Comma-separated: {known_names()}. By default {_USUAL}; with --qrels {_BESIDE_PAIRS}.",
+        f"Comma-separated, or repeated: {known_names()}. By default {_USUAL}; with --qrels {_BESIDE_PAIRS}.",
         "NAMES",
         flags="--metrics -m",
     )
@@ -88,9 +88,9 @@ class Rules:
 
     def metrics(self, beside_pairs: bool) -> list[str]:
         """Names of the metrics."""
-        names = self.names
-        if names is None:
-            names = _BESIDE_PAIRS if beside_pairs else _USUAL
+        names = _BESIDE_PAIRS if beside_pairs else _USUAL
+        if self.names:
+            names = ",".join(self.names)
         return [name for name in names.replace(" ", "").split(",") if name]
 
     def choices(self, rows: Rows) -> dict[str, Any]:

@@ -60,6 +60,7 @@ def test_numbers_are_those_of_the_library(tmp_path, capsys):
     interval = metrics.interval(expected, "auc")
     ends = [answer["metrics"][1][end] for end in ("lower", "upper")]
     assert ends == [interval.lower, interval.upper]
+    assert found(capsys, path, "-m", "pap@3", "-m", "auc")["metrics"] == answer["metrics"]
     assert answer["metrics"][0]["n_used"] == N_USERS
     assert answer["metrics"][0]["conventions"]["ties"] == "loss"
     assert [(s["segment"], s["metric"], s["n_rows"]) for s in answer["segments"]] == [
