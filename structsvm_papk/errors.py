@@ -197,8 +197,6 @@ def by_keyword(
                 f"write {shown}{instead}",
                 DeprecationWarning,
             )
-            if names:  # a positional one goes before the same by keyword
-                named = {key: value for key, value in named.items() if key not in given}
             return function(*args[:n_positional], **given, **named)
 
         return called

@@ -57,6 +57,11 @@ def test_positional_rows_warn_and_name_the_keywords(function, more):
         assert placed == named
     with pytest.raises(TypeError, match="at most 2 positional"):
         function(LABELS, SCORES, USERS, **more)
+    with (
+        pytest.warns(DeprecationWarning),
+        pytest.raises(TypeError, match="multiple values.*'y_score'"),
+    ):
+        function(LABELS, SCORES, y_score=SCORES, **more)
 
 
 def test_a_scorer_of_scikit_learn_passes_groups_on():
