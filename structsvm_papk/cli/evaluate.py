@@ -40,7 +40,8 @@ class Rules:
 
     names: list[str] | None = _RULES(
         None,
-        f"Comma-separated, or repeated: {known_names()}. By default {_USUAL}; with --qrels {_BESIDE_PAIRS}.",
+        f"Comma-separated, or repeated: {known_names()}. By default {_USUAL}; with --qrels "
+        f"{_BESIDE_PAIRS}.",
         "NAMES",
         flags="--metrics -m",
     )

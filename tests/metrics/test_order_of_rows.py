@@ -59,7 +59,7 @@ def test_positional_rows_warn_and_name_the_keywords(function, more):
         function(LABELS, SCORES, USERS, **more)
     with (
         pytest.warns(DeprecationWarning),
-        pytest.raises(TypeError, match="multiple values.*'y_score'"),
+        pytest.raises(TypeError, match=r"multiple values.*'y_score'"),
     ):
         function(LABELS, SCORES, y_score=SCORES, **more)
 
