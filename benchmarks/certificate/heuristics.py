@@ -47,7 +47,6 @@ VARIANTS = {
     "race (a continuation instead)": Variant({"continuation": (10.0,)}, many=True),
     "best scale": Variant({"rescale": False}),
     "quasi-Newton": Variant({"quasi_newton": 0}),
-    "extrapolation": Variant({"extrapolate": False}, of_majorants=True),
     "half is enough": Variant({}, (descent, "_SHARE", 1.0), of_majorants=True),
     "ties": Variant({"max_ties": 0}, of_majorants=True),
     "carrying cuts over": Variant({}, (descent, "_with_cuts_of", lambda *_: None), True),

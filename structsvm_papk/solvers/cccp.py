@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.errors import InputError, as_floats, check_number, check_type
+from structsvm_papk.errors import InputError, as_floats, check_number, check_type, warn
 from structsvm_papk.solvers.cut_model import default_blocks
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.descent import (
@@ -111,9 +111,9 @@ class CCCP(Solver[CCCPResult]):
         default 10 where the oracle's own starts do not race, else none.
     rescale : bool
         Scale every start by the best power of two first.
-    extrapolate : bool
-        Go on along the step to the majorant's minimiser, doubling it while R itself decreases
-        (boosted DC algorithm; Aragon Artacho, Fleming and Vuong, 2018).
+    extrapolate : bool, optional
+        Has no effect, and goes with 0.4: longer steps than those to the majorant's minimiser gained
+        nothing.
     quasi_newton : int
         Evaluations of R that L-BFGS may spend at every start before the majorants take over; 0 for
         none. It ends where ten steps gain less than `tol`.
@@ -133,8 +133,6 @@ class CCCP(Solver[CCCPResult]):
     References
     ----------
     Yuille and Rangarajan, "The concave-convex procedure", Neural Computation 15 (2003).
-    Aragon Artacho, Fleming, Vuong, "Accelerating the DC algorithm for smooth functions",
-    Mathematical Programming 169 (2018).
     Lewis, Overton, "Nonsmooth optimization via quasi-Newton methods", Mathematical Programming 141
     (2013).
     """
@@ -145,7 +143,7 @@ class CCCP(Solver[CCCPResult]):
     starts: tuple[str, ...] | None = None
     continuation: tuple[float, ...] | None = None
     rescale: bool = True
-    extrapolate: bool = True
+    extrapolate: bool | None = None
     quasi_newton: int = 200
     n_blocks: int | None = None
     qp_solver: str = DEFAULT_SOLVER
@@ -158,6 +156,8 @@ class CCCP(Solver[CCCPResult]):
         self.inner(self.alpha)  # checks n_blocks, qp_solver
         check_number("quasi_newton", self.quasi_newton, least=0)
         check_number("max_ties", self.max_ties, least=0)
+        if self.extrapolate is not None:
+            warn("extrapolate has no effect, and goes with 0.4", DeprecationWarning)
         for name in ("starts", "continuation"):
             check_type(name, getattr(self, name), (tuple, list), "a sequence", optional=True)
         if self.starts is not None and not self.starts:

@@ -268,7 +268,6 @@ def follow_majorants(
     The point has the status 'critical' where its criticality is at most `tol`, 'stalled' where its
     majorant leads no lower, 'inconsistent' where it was none, and 'max_iter' at the limit.
     """
-    config = problem.config
     for _ in range(limit):
         before = point.objective
         # 1. the majorant at w is lowered; what that leaves is how critical w is
@@ -282,13 +281,11 @@ def follow_majorants(
         if contradiction is not None:
             notes = (f"A majorant contradicts the risk: {contradiction}.",)
             return replace(point, criticality=np.inf, status=Status.INCONSISTENT, notes=notes)
-        # 3. go there and, where that pays, on; a w that is critical is the answer itself
+        # 3. go there; a w that is critical is the answer itself
         point = here
         if there.objective < before and (here.exact or not critical):
             point = here.moved(there.w, there.risk)
             budget.keep(point)
-            if config.extrapolate and not here.exact:
-                point = _extrapolate(problem, point, there.w - here.w, budget)
         budget.keep(point)
         budget.note(point, lowered)
         # 4. enough?
@@ -367,21 +364,6 @@ def _contradiction(point, lowered, there):
     if there.objective > lowered.objective + slack:
         return f"at {lowered.objective!r} it is below the objective {there.objective!r}"
     return None
-
-
-def _extrapolate(problem, point, step, budget):
-    """Double the step while the objective decreases, and there is time."""
-    while not budget.clock.late():
-        w = point.w + step
-        if problem.config.positive:
-            w = np.maximum(w, 0.0)
-        there = problem.evaluate(w, point.alpha, budget)
-        if not there.objective < point.objective:
-            break
-        point = point.moved(there.w, there.risk)
-        budget.keep(point)
-        step = 2.0 * step
-    return point
 
 
 # --- after --------------------------------------------------------------------------------------

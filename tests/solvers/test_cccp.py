@@ -314,13 +314,18 @@ class Valley:
 
 
 def test_knows_nothing_of_ranking():
-    config = CCCP(0.1, rescale=False, extrapolate=False)
+    config = CCCP(0.1, rescale=False)
     left = config.solve(TwoValleys(), np.array([-3.0]))
     both = config.solve(TwoValleys(), {"left": np.array([-3.0]), "right": np.array([0.5])})
     assert left.objective == pytest.approx(0.05 * 4 + 0.5)
     assert left.status is Status.CRITICAL
     assert both.w[0] == pytest.approx(1.0)
     assert both.objective == pytest.approx(0.05)
+
+
+def test_an_option_that_goes_says_so():
+    with pytest.warns(DeprecationWarning, match=r"goes with 0\.4"):
+        CCCP(0.1, extrapolate=True)
 
 
 def test_a_majorant_that_is_none_is_found_out():
