@@ -320,24 +320,10 @@ def _of_new_users(
     reading: options.Reading,
 ) -> _Answer:
     """The bound by stability, beside an interval of held-out users and the uniform bound."""
-    model = load_model(model_file)
-    if model.surrogate not in SURROGATES:
-        raise InputError(
-            f"{model_file} is of surrogate {model.surrogate!r}, of which the file holds the name "
-            "only: in Python bounds.stability(risk, result) takes the surrogate itself"
-        )
-    if model.user_weight == "given":
-        raise InputError(
-            f"{model_file} was trained with weights of users that the file does not hold: in "
-            "Python bounds.stability(risk, result) takes a risk of weighted lists"
-        )
+    model = _model_of_the_package(model_file)
     table = reading.table(data, model)
     options.say_columns(table)
-    lists = reading.lists(table).weighted(model.user_weight)
-    every_column = np.arange(model.n_features)
-    lists = scaled_lists(lists, model.user_scaling, model.missing, every_column)
-    if model.scale_rule is not None:
-        lists = lists.scaled_by(lists.variation().scale(ScaleRule(model.scale_rule)))
+    lists = _as_in_training(reading.lists(table), model)
     surrogate = make_surrogate(model.surrogate, model.k, model.depth)
     risk = EmpiricalRisk(surrogate, lists, policy)
     answer = bounds.stability(risk, _result_of(model, risk.column_scale))
@@ -392,6 +378,32 @@ def _of_new_users(
     if searched is not None:
         content |= searched.content
     return _Answer(content, "Risk of new users", rows, note=note, then=searched)
+
+
+def _model_of_the_package(file: Path) -> Model:
+    """A model whose file holds all of its problem but the data."""
+    model = load_model(file)
+    if model.surrogate not in SURROGATES:
+        raise InputError(
+            f"{file} is of surrogate {model.surrogate!r}, of which the file holds the name only: "
+            "in Python bounds.stability(risk, result) takes the surrogate itself"
+        )
+    if model.user_weight == "given":
+        raise InputError(
+            f"{file} was trained with weights of users that the file does not hold: in Python "
+            "bounds.stability(risk, result) takes a risk of weighted lists"
+        )
+    return model
+
+
+def _as_in_training(lists: RankingData, model: Model) -> RankingData:
+    """Lists in the units, and with the weights of users, of the problem that the model solves."""
+    every_column = np.arange(model.n_features)
+    lists = lists.weighted(model.user_weight)
+    lists = scaled_lists(lists, model.user_scaling, model.missing, every_column)
+    if model.scale_rule is None:
+        return lists
+    return lists.scaled_by(lists.variation().scale(ScaleRule(model.scale_rule)))
 
 
 def _searched(lists: RankingData, model: Model, policy: str) -> _Answer:
