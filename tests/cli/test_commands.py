@@ -18,7 +18,6 @@ from sklearn.datasets import dump_svmlight_file
 
 import structsvm_papk
 from helpers.commands import refused, run, run_json
-from helpers.marks import slow
 from helpers.sources import write_csv
 from structsvm_papk.cli import compare
 from structsvm_papk.cli._shared import console
@@ -154,6 +153,7 @@ def test_compare_gives_both_solvers_the_same_passes(files, tmp_path, capsys):
     assert (tmp_path / "c.svg").read_bytes().startswith(b"<?xml")
 
 
+@pytest.mark.slow
 def test_demo_draws_where_matplotlib_is_and_says_where_not(files, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     picture = tmp_path / "structsvm-papk-demo.png"
@@ -253,7 +253,8 @@ def test_a_process_of_its_own(tmp_path):
     assert done.stderr.endswith("Error: cannot write the output: No space left on device\n")
 
 
-@pytest.mark.parametrize("words", [["--json"], slow([]), slow(["--n-pos", "x", "--json"])])
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [["--json"], [], ["--n-pos", "x", "--json"]])
 def test_a_reader_that_has_gone_is_not_an_answer_of_1(words):
     """As behind ``| head``: 1 would say that the new model is no better."""
     gone, output = os.pipe()

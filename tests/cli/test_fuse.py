@@ -33,6 +33,7 @@ def small(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_example_runs_are_the_sample(sample, capsys):
     year = retrieval_runs().test
     for name in RUNS:

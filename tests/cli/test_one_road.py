@@ -50,6 +50,7 @@ def test_fit_of_dense_rows(tmp_path, capsys, surrogate):
         assert_same(told, tmp_path / "m", ranker)
 
 
+@pytest.mark.slow
 def test_fit_of_sparse_rows_takes_the_same_solver(tmp_path, capsys):
     X, y, users = lists(30, 20, 1500, 0.01, 0.2)
     dump_svmlight_file(X, y, str(tmp_path / "rows.txt"), query_id=users, zero_based=False)

@@ -252,7 +252,10 @@ def test_a_folder_that_cannot_be_written_is_refused_before_any_work(tmp_path, mo
 
 @pytest.mark.parametrize(
     ("name", "n_calls"),
-    [("bundle", 4), ("line_search", 2), ("line_search", 6), ("descent, best", 10), ("cccp", 90)],
+    [
+        *[("bundle", 4), ("line_search", 6), ("cccp", 90)],
+        *[slow("line_search", 2), slow("descent, best", 10)],
+    ],
 )
 def test_after_a_failure_of_the_oracle_the_run_goes_on(name, n_calls, tmp_path, monkeypatch):
     solver, risk = SOLVERS[name]

@@ -40,12 +40,14 @@ def test_failures_of_tasks_come_back_and_an_exception_ends_workers_in_mid_task()
     assert worker.exitcode is not None
 
 
+@pytest.mark.recovery
 @POSIX
 def test_a_worker_that_is_killed_is_told():
     with pytest.raises(InputError, match="fewer jobs"), workers(1) as pool:
         pool.submit(os.kill, pool.submit(os.getpid).result(), signal.SIGKILL).result()
 
 
+@pytest.mark.recovery
 def test_workers_do_not_survive_their_parent(tmp_path):
     script = tmp_path / "parent.py"
     script.write_text(PARENT)

@@ -243,6 +243,7 @@ def test_what_a_risk_raises_among_quasi_newton_steps_comes_through():
         CCCP(0.1, rescale=False).solve(Broken(), np.array([0.5]))
 
 
+@pytest.mark.slow
 def test_the_number_of_blas_threads_changes_no_bit():
     lists = linear_lists(n_users=150, n_items=40, n_features=17, noise=1.0, seed=0)
     risk = EmpiricalRisk(make_surrogate("clipped_ramp", 5), RankingData.from_groups(*lists[:3]))

@@ -203,8 +203,8 @@ def test_little_room_is_enough(name):
     ("options", "n_features", "chosen"),
     [
         ({}, 2000, "dual_ascent"),
-        ({"solver": "cutting_plane"}, 2000, "cutting_plane"),
-        ({}, 50, "cutting_plane"),
+        slow({"solver": "cutting_plane"}, 2000, "cutting_plane"),
+        slow({}, 50, "cutting_plane"),
         ({"solver": "dual_ascent", "random_state": 0}, 50, "dual_ascent"),
         ({"solver_options": {"method": "line_search"}}, 2000, "cutting_plane"),
     ],
