@@ -66,7 +66,7 @@ def test_the_data_are_let_go_of_with_the_risk_and_its_result(solver, surrogate):
     ("solver", "surrogate", "stops", "limit"),
     [
         (CuttingPlane, "ts", 4, {"max_iter": 3}),
-        (DualAscent, "ts", 4, {"max_iter": 3}),
+        (DualAscent, "avg", 4, {"max_iter": 3}),
         (CCCP, "clipped_ramp", 2, {}),  # a sum over starts
         (GlobalRamp, "clipped_ramp", 4, {"max_boxes": 1}),
         (SubgradientDescent, "avg", 3, {}),  # which has no other end
@@ -119,7 +119,7 @@ def count_calls(solve, interrupt_at=-1):
     ("solver", "surrogate"),
     [
         (CuttingPlane(1e-2), "ts"),
-        (DualAscent(1e-2), "ts"),
+        (DualAscent(1e-2), "avg"),
         (CCCP(1e-1, tol=0.1, quasi_newton=3, starts=("zero",)), "clipped_ramp"),
         (SubgradientDescent(1e-2, max_iter=9), "ts"),
         (GlobalRamp(1.0, tol=1e-1), "ramp"),
