@@ -121,28 +121,20 @@ def fit(
 def _print_weights(model: Model, scale: Array | None) -> None:
     """The weights that move scores most, each by one deviation of its column where it has one."""
     effect = model.coef if scale is None else model.coef * scale
-    of_holes = model.missing_coef
-    if of_holes is not None and not of_holes.any():
-        of_holes = None
-    columns = ["feature", ">weight"]
+    numbers = {">weight": model.coef}
     if scale is not None:
-        columns.append(">per deviation")
-    if of_holes is not None:
-        columns.append(">where it is missing")
+        numbers[">per deviation"] = effect
+    if model.missing_coef is not None and model.missing_coef.any():
+        numbers[">where it is missing"] = model.missing_coef
     largest = np.argsort(-np.abs(effect), kind="stable")[:_MOST_WEIGHTS]
     rows = []
     for f in largest:
         name = str(f + (model.first_index or 0))  # as a file that names no features counts them
         if model.feature_names is not None:
             name = escape(model.feature_names[f])
-        row = [name, f"{model.coef[f]:.4g}"]
-        if scale is not None:
-            row.append(f"{effect[f]:.4g}")
-        if of_holes is not None:
-            row.append(f"{of_holes[f]:.4g}")
-        rows.append(row)
+        rows.append([name, *(f"{values[f]:.4g}" for values in numbers.values())])
     title = f"{len(rows)} of {model.n_features} weights" if len(rows) < model.n_features else ""
-    console.print_table(title, columns, rows, box=None, padding=(0, 1, 0, 0))
+    console.print_table(title, ["feature", *numbers], rows, box=None, padding=(0, 1, 0, 0))
 
 
 def _said(warning: Any) -> str:

@@ -68,10 +68,9 @@ class Variation:
     def of(cls, X: Any, rows: Array, indptr: Array, spread: Spread) -> Variation:
         """Of the lists ``rows[indptr[u]:indptr[u + 1]]`` of X."""
         is_sparse = sparse.issparse(X)
-        if is_sparse or not rows.size:
-            low = np.full(X.shape[1], np.nan)
-            high = low
-        else:
+        low = np.full(X.shape[1], np.nan)
+        high = low
+        if rows.size and not is_sparse:
             low, high = _two_values(X, rows)
         return cls(
             deviation=within_user_deviation(X, rows, indptr, spread),

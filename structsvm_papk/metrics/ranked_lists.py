@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array
 from structsvm_papk.data import validation as _validation
-from structsvm_papk.data.features import read_only
 from structsvm_papk.data.rows import groups_or_none
 from structsvm_papk.data.validation import as_array, check_ids, encode, missing, rows_of
 from structsvm_papk.errors import InputError, as_floats, check_choice, check_number
@@ -73,9 +72,7 @@ class RankedLists:
         gains = self.gains
         if gains is not None:
             gains = None if np.array_equal(gains[mask], relevant) else gains[mask]
-        return RankedLists(
-            users, indptr, read_only(self.scores[mask]), relevant, gains, self.lengths
-        )
+        return RankedLists(users, indptr, self.scores[mask], relevant, gains, self.lengths)
 
 
 def build(
@@ -98,7 +95,7 @@ def build(
     """
     check_number("n_threads", n_threads, least=1, optional=True)
     check_number("relevance_threshold", relevance_threshold, optional=True)
-    values = read_only(_validation.check_scores(scores, groups))
+    values = _validation.check_scores(scores, groups)
     labels = _validation.check_grades(labels, values.size, groups=groups)
     users, bounds, codes = group_rows(groups, indptr, values.size)
     if gains is None:
@@ -115,9 +112,7 @@ def build(
         if graded is not None:
             graded = _kernels.placed(codes, bounds, graded, relevant)[0]
         values, relevant = _kernels.placed(codes, bounds, values, relevant)
-    if graded is not None:
-        graded = read_only(graded)
-    return RankedLists(users, bounds, read_only(values), relevant, graded, lengths, codes)
+    return RankedLists(users, bounds, values, relevant, graded, lengths, codes)
 
 
 def refuse_scores_as_labels(labels: Array) -> None:

@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from structsvm_papk._types import Array
+from structsvm_papk.data.features import read_only
 from structsvm_papk.errors import InputError, warn
 from structsvm_papk.metrics import _kernels, discounts
 from structsvm_papk.metrics.conventions import FEW_NEGATIVES, TIES, Conventions
@@ -115,6 +116,7 @@ def _sums(
     """Sums of each metric's kernel, shape (n_wanted, n_users); `counts` is filled on the way."""
     ties = TIES[rules.ties]
     sums = np.empty((len(wanted), rows.n_users))
+    scores = read_only(rows.scores)
 
     def task(start: int, stop: int) -> None:
         runs = _runs(rows.indptr, start, stop)
@@ -123,7 +125,7 @@ def _sums(
             bounds = rows.indptr[lo : hi + 1]
             lengths = rows.lengths[lo:hi]
             n = counts[lo:hi]
-            _kernels.rank_users(rows.scores, rows.relevant, bounds, lengths, ties, ranks, n)
+            _kernels.rank_users(scores, rows.relevant, bounds, lengths, ties, ranks, n)
             for out, (metric, setting) in zip(sums, wanted, strict=True):
                 metric.kernel(ranks, bounds, n, ties, *metric.arguments(setting), out[lo:hi])
 
@@ -166,8 +168,8 @@ def _graded(
     def task(start: int, stop: int) -> None:
         users = slice(start, stop)
         lists = _kernels.GradedLists(
-            scores=rows.scores,
-            gains=gains,
+            scores=read_only(rows.scores),
+            gains=read_only(gains),
             bounds=rows.indptr[start : stop + 1],
             lengths=rows.lengths[users],
         )
