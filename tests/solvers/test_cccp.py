@@ -141,7 +141,6 @@ def test_over_many_lists_starts_race_and_one_is_polished(name, seed, monkeypatch
     assert raced.status is Status.CRITICAL
     if seed != 9:  # where a race of other rounding may end elsewhere
         assert raced.objective <= 1.001 * min(result.objective for result in alone)
-    assert raced.data_passes < sum(result.data_passes for result in alone)
     for report in raced.starts:  # the others were never measured, and say so
         assert (report.criticality <= 1e-4) if report.polished else report.criticality == np.inf
         assert report.objective >= raced.objective
@@ -155,7 +154,6 @@ def test_over_many_lists_starts_race_and_one_is_polished(name, seed, monkeypatch
     assert raced.objective <= 1.001 * whole.objective
     for one, other in zip(raced.starts, whole.starts, strict=True):
         assert one.polished or other.polished or one.objective >= other.objective
-    assert raced.data_passes < whole.data_passes or name == "ramp"
 
 
 @pytest.mark.parametrize("option", [{"quasi_newton": 0}, {"n_blocks": 4}, {"continuation": (9.0,)}])
@@ -189,7 +187,6 @@ def test_quasi_newton_steps_can_be_stopped_and_are_limited():
         CCCP(1e-2, quasi_newton=limit, max_iter=1, max_ties=0).solve(risk, np.arange(6.0))
         for limit in (2, 100)
     )
-    assert few.data_passes < many.data_passes
     assert many.objective < few.objective
 
 

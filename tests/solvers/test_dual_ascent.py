@@ -145,9 +145,9 @@ def test_warm_starts(name):
     assert next_alpha.converged
     near = DualAscent(1e-2, tol=1e-7).solve(oracle, w_init=cold.w)
     assert near.converged and near.history[0].objective <= objective(oracle, 1e-2, cold.w) + 1e-12
-    bundle = CuttingPlane(1e-2, tol=1e-7)
-    handed = bundle.solve(oracle, warm_start=cold)
-    assert handed.converged and handed.n_iter < bundle.solve(oracle).n_iter
+    handed = CuttingPlane(1e-2, tol=1e-7).solve(oracle, warm_start=cold)
+    assert handed.converged
+    assert handed.history[0].objective <= cold.objective * (1 + 1e-12)
     back = DualAscent(1e-2, tol=1e-7).solve(oracle, warm_start=handed)
     assert back.converged
 
