@@ -54,7 +54,7 @@ def run(seed, name, threads, time_limit):
     certified = GlobalRamp(ALPHA, time_limit=time_limit).solve(risk)
     processor = time.process_time() - began
     local = {
-        start: CCCP(ALPHA, tol=1e-5, max_ties=0).solve(risk, w).objective
+        start: CCCP(ALPHA, tol=1e-5).solve(risk, w).objective
         for start, w in starts(risk, seed).items()
     }
     default = CCCP(ALPHA, tol=1e-5).solve(risk).objective

@@ -48,7 +48,6 @@ VARIANTS = {
     "best scale": Variant({"rescale": False}),
     "quasi-Newton": Variant({"quasi_newton": 0}),
     "half is enough": Variant({}, (descent, "_SHARE", 1.0), of_majorants=True),
-    "ties": Variant({"max_ties": 0}, of_majorants=True),
     "carrying cuts over": Variant({}, (descent, "_with_cuts_of", lambda *_: None), True),
 }
 

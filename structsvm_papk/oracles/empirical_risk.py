@@ -6,7 +6,7 @@ over boxes, and starting points for risks that are not convex.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -22,7 +22,6 @@ from structsvm_papk.oracles.cut_blocks import CutBlocks
 from structsvm_papk.oracles.list_risk import ListRisk, runs_of_users, users_needed
 from structsvm_papk.oracles.other_cuts import OneListCuts, ShortListLines, short_lists_of
 from structsvm_papk.oracles.thresholds import DEFAULTS, Thresholds
-from structsvm_papk.oracles.ties import Ties, ways_to_break
 from structsvm_papk.oracles.user_blocks import AverageBlocks, gram_bytes
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.oracle import (
@@ -175,12 +174,6 @@ class EmpiricalRisk(DualListRisk, BoxedOracle):
         """
         data = self.data
         return MajorantRisk(self.surrogate.majorant(self.scores(w), data.indptr, data.n_pos), self)
-
-    def tied_majorants(self, w: Array, alpha: float, limit: int) -> Iterator[MajorantRisk]:
-        """Majorants at w with ties broken otherwise, as an iterator; see `Ties`."""
-        ties = Ties(self, w)
-        for v in ways_to_break(ties.look, w, alpha, limit):
-            yield MajorantRisk(ties.majorant(v), self)
 
     def bounds(self, alpha: float, low: Array, high: Array) -> tuple[Array, Array, Array]:
         """Bounds over boxes, see `Boxes.bounds`."""

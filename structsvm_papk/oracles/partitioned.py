@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -26,21 +26,9 @@ from structsvm_papk.oracles.empirical_risk import EmpiricalRisk, warm_starts
 from structsvm_papk.oracles.list_risk import CHUNK_ROWS, ListRisk, Partition, runs_of_users
 from structsvm_papk.oracles.other_cuts import ShortListCuts, ShortListLines, short_lists_of
 from structsvm_papk.oracles.parts import Parts, divided
-from structsvm_papk.oracles.ties import Ties, ways_to_break
 from structsvm_papk.solvers.oracle import BlockOracle, Cuts, Majorant, MajorisedOracle
 from structsvm_papk.solvers.rounding import EPS, Rounding
 from structsvm_papk.surrogates import Surrogate
-
-
-class Frozen(NamedTuple):
-    """Where a majorant touches the risk, in the columns' own units, and how ties break there."""
-
-    point: Array
-    direction: Array | None = None
-
-    def key(self) -> list[Array]:
-        """What tells one majorant from another."""
-        return [self.point] if self.direction is None else [self.point, self.direction]
 
 
 class PartsRisk(BlockOracle):
@@ -56,8 +44,9 @@ class PartsRisk(BlockOracle):
         What the columns are divided by; by default they are taken as they are.
     n_blocks : int
         About how many cuts an evaluation gives.
-    frozen : Frozen, optional
-        Where a majorant touches the risk; by default it is the risk itself.
+    frozen : ndarray of shape (n_features,), optional
+        The point in the columns' own units at which a majorant touches the risk; by default it is
+        the risk itself.
     """
 
     def __init__(
@@ -66,7 +55,7 @@ class PartsRisk(BlockOracle):
         parts: Parts,
         column_scale: Array | None = None,
         n_blocks: int = 1,
-        frozen: Frozen | None = None,
+        frozen: Array | None = None,
     ) -> None:
         self.surrogate = surrogate
         self.parts = parts
@@ -97,7 +86,7 @@ class PartsRisk(BlockOracle):
         risk = fingerprint_of(*self.surrogate.settings(), *data, *scale)
         if self.frozen is None:
             return risk
-        return fingerprint_of(risk, "majorant", *self.frozen.key())
+        return fingerprint_of(risk, "majorant", self.frozen)
 
     def blocks(self, w: Array) -> tuple[Array, Array]:
         """Value and a subgradient of each block's share of the risk."""
@@ -261,21 +250,7 @@ class PartitionedRisk(PartsRisk, MajorisedOracle):
         Where nothing stays with the partitions, what is frozen at w is computed again in each of
         them at every evaluation, at the price of a second product ``X @ w``.
         """
-        return PartitionedMajorant(self, Frozen(self.in_own_units(w)))
-
-    def tied_majorants(self, w: Array, alpha: float, limit: int) -> Iterator[PartitionedMajorant]:
-        """Majorants at w with ties broken otherwise, as an iterator; see `Ties`."""
-        point = self.in_own_units(w)
-        for v in ways_to_break(partial(self._look_at_ties, point), w, alpha, limit):
-            yield PartitionedMajorant(self, Frozen(point, self.in_own_units(v)))
-
-    def _look_at_ties(self, w, directions):
-        directions = [self.in_own_units(v) for v in directions]
-        task = partial(_look_at_ties, surrogate=self.surrogate, w=w, directions=directions)
-        counts, slopes, keys = zip(*self.on_each_part(task), strict=True)
-        weighted = zip(self.parts.used, slopes, strict=True)
-        slope = sum(each.weight / self.parts.weight * slope for each, slope in weighted)
-        return sum(counts), slope, [b"".join(each) for each in zip(*keys, strict=True)]
+        return PartitionedMajorant(self, self.in_own_units(w))
 
     def starts(self, alpha: float, names: Sequence[str] | None = None) -> dict[str, Array]:
         """Starting points by name, from the rows of some users; see `warm_starts`."""
@@ -295,7 +270,7 @@ class PartitionedRisk(PartsRisk, MajorisedOracle):
 class PartitionedMajorant(PartsRisk, Majorant):
     """A convex risk that is nowhere below another one, and tight where it is frozen."""
 
-    def __init__(self, risk: PartitionedRisk, frozen: Frozen) -> None:
+    def __init__(self, risk: PartitionedRisk, frozen: Array) -> None:
         surrogate = risk.surrogate
         no_rows = np.empty(0, dtype=np.int64)
         surrogate.majorant(np.empty(0), np.zeros(1, dtype=np.int64), no_rows)  # or refuse
@@ -305,13 +280,13 @@ class PartitionedMajorant(PartsRisk, Majorant):
 
 
 def _cuts(
-    partition: Partition, *, surrogate: Surrogate, w: Array, frozen: Frozen | None
+    partition: Partition, *, surrogate: Surrogate, w: Array, frozen: Array | None
 ) -> tuple[int, Cuts]:
     """Rows scored, and the cuts of the blocks of one partition's risk, or of its majorant.
 
     The oracle stays with the partition, with what an evaluation leaves for the next one.
     """
-    frozen_key = [] if frozen is None else frozen.key()
+    frozen_key = [] if frozen is None else [frozen]
     key = fingerprint_of(str(partition.share), *surrogate.settings(), *frozen_key)
     cache = {} if partition.cache is None else partition.cache
     if key not in cache:
@@ -323,7 +298,7 @@ def _cuts(
     return oracle.rows_scored - n_before, cuts
 
 
-def _oracle(partition: Partition, surrogate: Surrogate, frozen: Frozen | None) -> BlockOracle:
+def _oracle(partition: Partition, surrogate: Surrogate, frozen: Array | None) -> BlockOracle:
     """What gives a partition's cuts, or those of its majorant."""
     data = partition.data
     n_threads = partition.n_threads
@@ -333,19 +308,8 @@ def _oracle(partition: Partition, surrogate: Surrogate, frozen: Frozen | None) -
         # short lists remember scores from one evaluation to the next, so they need a cache
         short = None if partition.cache is None else short_lists_of(risk)
         return risk if short is None else ShortListLines(risk, short, partition.share)
-    if frozen.direction is None:
-        majorant = surrogate.majorant(risk.scores(frozen.point), data.indptr, data.n_pos)
-    else:
-        majorant = Ties(risk, frozen.point).majorant(frozen.direction)
+    majorant = surrogate.majorant(risk.scores(frozen), data.indptr, data.n_pos)
     return ListRisk(majorant, data, bounds, n_threads)
-
-
-def _look_at_ties(
-    partition: Partition, *, surrogate: Surrogate, w: Array, directions: Any
-) -> tuple[Array, Array, list[bytes]]:
-    data = partition.data
-    risk = ListRisk(surrogate, data, runs_of_users(data.indptr, 1), partition.n_threads)
-    return Ties(risk, w).look(directions)
 
 
 def _gains(partition: Partition, *, k: int, w: Array) -> Array:

@@ -87,13 +87,10 @@ class Training:
         callback: Callback | None = None,
         warm_start: SolverResult | None = None,
         checkpoint: CheckpointStore | None = None,
-        in_fold: bool = False,
     ) -> SolverResult:
-        """Solve a setting on its risk; in folds without trying other ways to break ties."""
+        """Solve a setting on its risk."""
         surrogate = risk.surrogate
         limits = {"tol": tol, "max_iter": self.ranker.max_iter, "time_limit": time_limit}
-        if in_fold and surrogate.majorised:
-            limits["max_ties"] = 0
         limits["positive"] = self.ranker.positive
         limits |= self.solver_options
         solver = make_solver("auto", surrogate, setting.strength, **limits)
@@ -344,7 +341,6 @@ class _Chain:
                     w_init=starts.get(setting.strength, next(iter(starts.values()), None)),
                     warm_start=last.get(setting.depth),
                     callback=lambda _: self.stop.is_set(),
-                    in_fold=True,
                 )
                 if result.status in (Status.INTERRUPTED, Status.STOPPED):
                     raise KeyboardInterrupt

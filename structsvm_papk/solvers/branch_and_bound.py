@@ -107,7 +107,7 @@ class _Run(Run[SolverResult]):
             return
         limit = self.config.time_limit
         # ties are left to the boxes, which look everywhere
-        local = CCCP(self.config.alpha, _LOCAL_TOL, time_limit=limit and limit / 4, max_ties=0)
+        local = CCCP(self.config.alpha, _LOCAL_TOL, time_limit=limit and limit / 4)
         w_init, warm_start = self.start
         result = local.solve(self.oracle, w_init, warm_start=warm_start)
         half = np.sqrt(2 * result.objective / self.config.alpha) * _WIDER
@@ -177,7 +177,7 @@ class _Run(Run[SolverResult]):
         """Descend from a point that is better than the best, or whose box may be."""
         if value < self.best:
             left = self.clock.left()
-            local = CCCP(self.config.alpha, _LOCAL_TOL, time_limit=left, rescale=False, max_ties=0)
+            local = CCCP(self.config.alpha, _LOCAL_TOL, time_limit=left, rescale=False)
             self._take(local.solve(self.oracle, w))
 
     def _take(self, result):

@@ -25,7 +25,6 @@ from structsvm_papk.solvers.descent import (
     Point,
     Problem,
     best_scale,
-    break_ties,
     follow_majorants,
     quasi_newton,
 )
@@ -73,8 +72,8 @@ class CCCPResult(SolverResult):
         Of `w`: ``(F(w) - min of the majorant at w) / max(F(w), 1e-3)``, the minimum replaced by its
         certified lower bound: what no point improves on. 0 at a critical point of the difference
         of convex functions; w is within ``sqrt(2 (F(w) - bound) / alpha)`` of the minimiser of its
-        own majorant. Where majorants that break ties otherwise were tried as well, the largest.
-        inf where it was not measured: the run was terminated early just after it had moved.
+        own majorant. inf where it was not measured: the run was terminated early just after it had
+        moved.
     starts : tuple of StartReport
         How every start ended.
     """
@@ -88,8 +87,8 @@ class CCCP(Solver[CCCPResult]):
     """Local minimiser of ``alpha/2 ||w||^2 + R(w)`` by convex majorants, of a `MajorisedOracle`.
 
     It starts at the oracle's own starts, or at those that are given. The status is 'critical' where
-    the criticality reached `tol`, which is no proof that no direction lowers the risk: of the ways
-    to break ties, `max_ties` are tried. 'inconsistent': a majorant was none, to rounding and
+    the criticality reached `tol`, which is no proof that no direction lowers the risk: where scores
+    tie, other majorants touch there too. 'inconsistent': a majorant was none, to rounding and
     beyond. A checkpoint is written between majorants.
 
     Parameters
@@ -99,8 +98,7 @@ class CCCP(Solver[CCCPResult]):
     tol : float
         Stop when `CCCPResult.criticality` is at most this.
     max_iter : int
-        Limit on majorants: for each start, each step of the continuation, and each time that
-        breaking a tie has led on.
+        Limit on majorants: for each start and each step of the continuation.
     starts : sequence of str, optional
         Names of the oracle's starts to use; by default all of them. With quasi-Newton steps over 16
         blocks or more they race: each goes down by such steps as long as these promise to come
@@ -123,9 +121,6 @@ class CCCP(Solver[CCCPResult]):
         As in `CuttingPlane`.
     time_limit : float, optional
         Seconds.
-    max_ties : int
-        At the critical point where the run would end, so many more majorants are tried, which break
-        ties in other ways; where one goes down, the run goes on. 0 for none.
     positive : bool
         Minimise over w >= 0 only: majorants, starts and steps alike. `criticality` is that of this
         problem.
@@ -148,14 +143,12 @@ class CCCP(Solver[CCCPResult]):
     n_blocks: int | None = None
     qp_solver: str = DEFAULT_SOLVER
     time_limit: float | None = None
-    max_ties: int = 6
     positive: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.inner(self.alpha)  # checks n_blocks, qp_solver
         check_number("quasi_newton", self.quasi_newton, least=0)
-        check_number("max_ties", self.max_ties, least=0)
         if self.extrapolate is not None:
             warn("extrapolate has no effect, and goes with 0.4", DeprecationWarning)
         for name in ("starts", "continuation"):
@@ -292,12 +285,6 @@ class _Run(Run[CCCPResult]):
             self._follow_majorants(best)
         else:
             self._descend(best, self.config.tol)
-        # 4. where scores tie, majorants that break the ties otherwise may lead on
-        while self._ties_may_lead_on(best.point):
-            self.keep(break_ties(self.problem, best.point, self))
-            if best.point.status is not None:
-                break
-            self._follow_majorants(best)
         return self.stop or best.point.status
 
     def result(self, status, notes):
@@ -368,11 +355,6 @@ class _Run(Run[CCCPResult]):
         self.current = start
         config = self.config
         self.keep(follow_majorants(self.problem, start.point, self, config.tol, config.max_iter))
-
-    def _ties_may_lead_on(self, point):
-        """From a critical point; not where the risk is convex."""
-        tries = self.config.max_ties > 0 and self.stop is None
-        return tries and point.status is Status.CRITICAL and not point.exact
 
     def _best(self):
         """The lowest start; the first of those that differ by rounding alone."""

@@ -1,9 +1,8 @@
-"""The two phases of the convex-concave procedure (`cccp`), and what comes before and after them.
+"""The two phases of the convex-concave procedure (`cccp`), and what comes before them.
 
     best_scale        a start, scaled by powers of two
     quasi_newton      phase 1: down the risk itself, by L-BFGS
     follow_majorants  phase 2: majorant after majorant, until w is critical
-    break_ties        at a critical point: majorants that break the ties there otherwise
 
 Each takes a problem, a point and a budget, and returns the point that it has come to.
 """
@@ -54,7 +53,7 @@ class Point:
     lower_bound : float
         Of the objective at any w, where the majorants are the risk itself; else -inf.
     status : Status or None
-        Why `follow_majorants` or `break_ties` ended here; None where the run goes on from here.
+        Why `follow_majorants` ended here; None where the run goes on from here.
     notes : tuple of str
         What else there is to say about that.
     lowered : SolverResult or None
@@ -364,33 +363,3 @@ def _contradiction(point, lowered, there):
     if there.objective > lowered.objective + slack:
         return f"at {lowered.objective!r} it is below the objective {there.objective!r}"
     return None
-
-
-# --- after --------------------------------------------------------------------------------------
-
-
-def break_ties(problem: Problem, point: Point, budget: Budget) -> Point:
-    """Try `max_ties` majorants that break ties at w otherwise; the first lower point, or w.
-
-    Where none of them leads down, the criticality is the largest of them all, and the status is
-    'critical' or 'stalled'; else there is none.
-    """
-    config = problem.config
-    tied = problem.majorised.tied_majorants(point.w, point.alpha, config.max_ties)
-    for majorant in map(as_oracle, tied):
-        lowered = _lower(problem, majorant, point, budget, config.tol)
-        gap = relative_gap(point.objective, lowered.lower_bound)
-        if gap > config.tol:
-            there = problem.evaluate(lowered.w, point.alpha, budget)
-            if there.objective < point.objective:
-                budget.keep(there)
-                budget.note(there, lowered)
-                return there
-        point = replace(point, criticality=max(point.criticality, gap))
-        budget.keep(point)
-        budget.note(point, lowered)
-        if budget.stop is not None:
-            break
-        budget.offer()
-    critical = point.criticality <= config.tol
-    return replace(point, status=Status.CRITICAL if critical else Status.STALLED)

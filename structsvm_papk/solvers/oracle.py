@@ -17,7 +17,7 @@ whether it has a method: what a kind of oracle may lack has a default here.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -220,10 +220,6 @@ class MajorisedOracle(Oracle):
     @abstractmethod
     def majorant(self, w: Array) -> Oracle:
         """A convex risk that is nowhere below this one and tight at w; it may be a `Majorant`."""
-
-    def tied_majorants(self, w: Array, alpha: float, limit: int) -> Iterator[Oracle]:
-        """Majorants at w with ties broken otherwise, at most `limit`; by default none."""
-        return iter(())
 
     def starts(self, alpha: float, names: Sequence[str] | None = None) -> Mapping[str, Array]:
         """Starting points by name; by default zero."""

@@ -1,4 +1,4 @@
-"""Ramps of data in partitions: the starts, ties and optima of the same data in memory."""
+"""Ramps of data in partitions: the starts and optima of the same data in memory."""
 
 import numpy as np
 import pytest
@@ -61,30 +61,10 @@ def test_starts_of_sparse_features_and_of_little_memory(tmp_path):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("name", "d"), [("ramp", 1), ("clipped_ramp", 2), ("ramp", 3), slow("clipped_ramp", 3)]
-)
-def test_ties_are_broken_in_the_same_ways(name, d):
-    rng, surrogate, n_tied = np.random.default_rng(d), make_surrogate(name, 2), 0
-    for _ in range(8):
-        X = rng.integers(-2, 3, (32, d)).astype(float)
-        data = RankingData(X, np.arange(32) % 8 < 3, np.arange(0, 33, 8))
-        in_memory, in_parts = EmpiricalRisk(surrogate, data), partitioned(surrogate, data, 4)
-        w = rng.integers(-1, 2, d) / 2.0
-        pairs = [list(risk.tied_majorants(w, 0.1, 4)) for risk in (in_memory, in_parts)]
-        for expected, found in zip(*pairs, strict=True):
-            n_tied += 1
-            for v in rng.normal(size=(3, d)):
-                assert found(w + v)[0] == pytest.approx(expected(w + v)[0], abs=1e-12)
-        prints = {found.fingerprint() for found in pairs[1]} | {in_parts.majorant(w).fingerprint()}
-        assert len(prints) == len(pairs[1]) + 1
-    assert n_tied > 8
-
-
 def test_a_run_that_stays_at_zero_does_not_advise_itself():
     data = RankingData.from_groups(*some_lists(0))
     risk = partitioned(make_surrogate("clipped_ramp", 3), data, 2)
-    result = CCCP(ALPHA, starts=("zero",), quasi_newton=0, max_ties=0).solve(risk)
+    result = CCCP(ALPHA, starts=("zero",), quasi_newton=0).solve(risk)
     assert not result.w.any()
     (note,) = result.notes
     assert "from which no start led away" in note

@@ -123,7 +123,7 @@ def calls(folder):
         sp.CuttingPlane(1.0, 1e-3).solve: {"oracle": RISK},
         solved(sp.DualAscent): limits,
         solved(sp.SubgradientDescent): {"alpha": 1.0, "eta": 0.1, "max_iter": 9},
-        solved(sp.CCCP, RAMP): limits | {"starts": ("zero",), "quasi_newton": 5, "max_ties": 2},
+        solved(sp.CCCP, RAMP): limits | {"starts": ("zero",), "quasi_newton": 5},
         solved(sp.GlobalRamp, RAMP): {"alpha": 1.0, "tol": 0.5, "max_boxes": 10, "time_limit": 1.0},
         sp.alpha_path: {"oracle": RISK, "alphas": [1.0, 0.5],
                         "solver": sp.CuttingPlane(1.0, 1e-3)},

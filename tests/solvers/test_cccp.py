@@ -14,7 +14,6 @@ from structsvm_papk.datasets import linear_lists
 from structsvm_papk.errors import DegenerateOptimumWarning
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk, logistic_regression
 from structsvm_papk.oracles.thresholds import Thresholds
-from structsvm_papk.oracles.ties import Ties
 from structsvm_papk.rankers.ranker import PAPKRanker
 from structsvm_papk.solvers import descent
 from structsvm_papk.solvers.cccp import CCCP
@@ -176,7 +175,7 @@ def test_starts_of_large_data_are_made_of_every_nth_user():
 
 def test_quasi_newton_steps_can_be_stopped_and_are_limited():
     risk, seen = small_risk("clipped_ramp"), []
-    stopped = CCCP(1e-2, max_ties=0).solve(
+    stopped = CCCP(1e-2).solve(
         risk, np.arange(6.0), callback=lambda progress: seen.append(progress) or len(seen) == 3
     )
     assert stopped.status is Status.STOPPED
@@ -184,8 +183,7 @@ def test_quasi_newton_steps_can_be_stopped_and_are_limited():
     assert [progress.iteration for progress in seen] == [1, 1, 1]  # of one iteration not ended
     assert stopped.objective <= stopped.starts[0].initial
     few, many = (
-        CCCP(1e-2, quasi_newton=limit, max_iter=1, max_ties=0).solve(risk, np.arange(6.0))
-        for limit in (2, 100)
+        CCCP(1e-2, quasi_newton=limit, max_iter=1).solve(risk, np.arange(6.0)) for limit in (2, 100)
     )
     assert many.objective < few.objective
 
@@ -363,93 +361,3 @@ def test_criticality_is_that_of_the_point_returned(name, stop):
         assert np.isfinite(result.criticality)
         for report in CCCP(1e-2, tol=1e-5, max_iter=1).solve(risk).starts:
             assert report.criticality >= drop(risk, 1e-2, report) - 1e-9
-
-
-# --- ties -------------------------------------------------------------------------------------
-
-
-def lattice_risk(rng, name, d):
-    """Up to three users with few items on a lattice: most scores tie at most critical points."""
-    k, n_users = int(rng.integers(1, 3)), rng.integers(1, 4)
-    n_pos, n_neg = rng.integers(1, 5, n_users), rng.integers(k, 5, n_users)
-    y = np.concatenate([np.arange(p + q) < p for p, q in zip(n_pos, n_neg, strict=True)])
-    X = rng.integers(-2, 3, (y.size, d)).astype(float)
-    data = RankingData(X, y, np.concatenate([[0], np.cumsum(n_pos + n_neg)]))
-    return EmpiricalRisk(make_surrogate(name, k), data)
-
-
-def steepest(risk, alpha, w, d, step=1e-4):
-    """The smallest slope of the objective over a fine set of directions, by brute force."""
-    directions = np.array([[1.0], [-1.0]])
-    if d == 2:
-        angle = 2 * np.pi * (np.arange(360) + 0.1) / 360
-        directions = np.column_stack([np.cos(angle), np.sin(angle)])
-
-    ahead = [objective(risk, alpha, w + step * v) for v in directions]
-    return (min(ahead) - objective(risk, alpha, w)) / step
-
-
-@pytest.mark.parametrize("name", SURROGATES)
-@pytest.mark.parametrize("d", [1, slow(2)])
-def test_no_direction_leads_down_from_a_critical_point_of_lists_full_of_ties(name, d):
-    held = 0
-    for seed in range(12) if d == 1 else (1, 2, 33, 35, 37, 39):
-        rng = np.random.default_rng(seed)
-        risk, alpha = lattice_risk(rng, name, d), 10.0 ** rng.integers(-2, 1)
-        start = np.zeros(d) if seed % 2 else rng.integers(-2, 3, d).astype(float)
-        for max_ties in (0, 16):
-            solver = CCCP(alpha, tol=1e-8, rescale=False, max_ties=max_ties)
-            result = solver.solve(risk, start)
-            assert result.converged
-            if not max_ties:
-                held += steepest(risk, alpha, result.w, d) < -1e-2
-        assert steepest(risk, alpha, result.w, d) > -1e-2
-    assert held > 0  # without the ties some runs end too early
-
-
-def test_slopes_at_ties_are_those_of_the_risk():
-    rng = np.random.default_rng(5)
-    for trial in range(40):
-        d = 1 + trial % 3
-        risk = lattice_risk(rng, SURROGATES[trial % 2], d)
-        w = rng.integers(-1, 2, d) / 2.0
-        for bound in risk.tied_majorants(w, 0.1, 4):
-            assert bound(w)[0] == pytest.approx(risk(w)[0], abs=1e-12)
-            for v in rng.normal(size=(5, d)):
-                assert bound(w + v)[0] >= risk(w + v)[0] - 1e-12
-        ties = Ties(risk, w)
-        for v in rng.normal(size=(5, d)):
-            slope = (risk(w + 1e-6 * v)[0] - risk(w)[0]) / 1e-6
-            there, back = (ties.look(np.array([u]))[1] for u in (v, -v))
-            assert there[0] == back[1] == pytest.approx(slope, abs=1e-8)
-            majorant = EmpiricalRisk(ties.majorant(v), risk.data, "cap")
-            of_majorant = (majorant(w + 1e-6 * v)[0] - risk(w)[0]) / 1e-6
-            assert of_majorant == pytest.approx(slope, abs=1e-8)
-
-
-def test_ties_cost_nothing_where_there_are_none_and_no_more_than_was_allowed():
-    risk = score_risk("ramp", 2, 4, 5)
-    scores = np.array([5.0, 4.0, 3.0, 2.0, 1.5, 1.2, 0.8, 0.5, 0.2])
-    assert list(risk.tied_majorants(scores, 0.1, 8)) == []
-    tied = np.array([5.0, 3.0, 3.0, 3.0, 1.5, 1.2, 0.8, 0.5, 0.2])
-    kept = {bytes(each.surrogate.frozen) for each in risk.tied_majorants(tied, 0.1, 8)}
-    assert len(kept) == 3  # each of the three tied positives may be the second best
-    assert len(list(risk.tied_majorants(tied, 0.1, 2))) == 2
-
-
-def test_ties_that_chance_brings_are_left_alone_and_others_are_not():
-    """As many items as come near each other by chance, and the same rounded to a lattice."""
-    rng = np.random.default_rng(3)
-    X, y = rng.normal(size=(6000, 3)), rng.random(6000) < 0.3
-    w, tried = np.array([1.0, -0.5, 0.2]), []
-    for features in (X, np.round(2 * X), np.round(X, 3)):
-        data = RankingData(features, y, np.arange(0, 6001, 60))
-        risk = EmpiricalRisk(make_surrogate("clipped_ramp", 3), data)
-        scores = risk.scores(w)
-        assert (np.abs(np.diff(np.sort(scores[:60]))) < 0.1).any()
-        tried.append(len(list(risk.tied_majorants(w, 0.1, 4))))
-    assert tried == [0, 4, 0]
-    step = 1e-7 * rng.normal(size=3)  # no kink: they do not tie at w
-    risk = EmpiricalRisk(risk.surrogate, RankingData(X, y, data.indptr))
-    ahead, behind = risk(w + step)[0] - risk(w)[0], risk(w - step)[0] - risk(w)[0]
-    assert ahead == pytest.approx(-behind, rel=1e-4)
