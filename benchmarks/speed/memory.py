@@ -38,7 +38,7 @@ from benchmarks.speed.harness import (
 CONVEX = ("avg", "max", "ts", "pauc")
 ROWS, FEATURES = 1_000_000, 50  # of `peak`
 SMALL_ROWS = 10_000
-K, ALPHA, TOL = 10, 1e-3, 1e-6  # of `budget`
+K, DEPTH, ALPHA, TOL = 10, 0.9, 1e-3, 1e-6  # of `budget`
 TIMES_THE_BUDGET = 4
 
 
@@ -224,7 +224,7 @@ def make_risk(how, folder, budget):
     from structsvm_papk.data import open_source
     from structsvm_papk.oracles import StreamedRisk
 
-    surrogate = make_surrogate("ts", K)
+    surrogate = make_surrogate("ts", K, DEPTH)
     if how == "memory":
         return EmpiricalRisk(surrogate, read_lists(folder))
     path = folder if how == "npy" else folder / "data.parquet"

@@ -11,7 +11,6 @@ from time import perf_counter
 
 from structsvm_papk import CuttingPlane
 from structsvm_papk.oracles import dask_risk, list_risk
-from structsvm_papk.oracles.short_lists import ShortLists
 from structsvm_papk.solvers import sampled_steps
 
 K, ALPHA, TOL = 10, 1e-3, 1e-6
@@ -19,7 +18,6 @@ PARTS = ("products", "kernels", "messages", "sample")  # and the rest
 WATCHED = (  # in whose calls a part of the seconds is spent
     (list_risk.ListRisk, "scores", "products"),
     (list_risk.ListRisk, "slopes", "products"),
-    (ShortLists, "find", "products"),
     (list_risk.ListRisk, "tangents", "kernels"),
     (dask_risk._DaskParts, "run", "messages"),
     (sampled_steps, "_minimum", "sample"),

@@ -24,7 +24,7 @@ from benchmarks.speed.on_cluster import local_cluster
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.data.partitions import array_partitions
 from structsvm_papk.oracles.dask_risk import DaskRisk
-from structsvm_papk.oracles.thresholds import Thresholds
+from structsvm_papk.oracles.list_risk import Thresholds
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 
 NO_SAMPLE = Thresholds(sample_rows=10**12)  # a cluster takes no steps from a sample of the users

@@ -113,17 +113,6 @@ def first_minute(found):
     ])  # fmt: skip
 
 
-def row_skipping(found):
-    """Time and rows scored with skipping, as shares of those without, for each surrogate."""
-    names = list(dict.fromkeys(row["surrogate"] for row in found))
-    rows = []
-    for (task, k), own in grouped(found, lambda row: (row["task"], row["k"])):
-        of = {row["surrogate"]: f"{row['time_ratio']:.2f} ({row['visit_ratio']:.2f})"
-              for row in own}  # fmt: skip
-        rows.append([task, str(k), *(of.get(name, "") for name in names)])
-    yield from table(("data", "k", *(f"`{name}`" for name in names)), rows)
-
-
 def dual_ascent(found):
     """Seconds to each certified gap."""
     head = ("rows x features, alpha", "way", "seconds to a certified gap of", "F")
@@ -255,7 +244,6 @@ TABLES = {
     "path": ("targets.json", path),
     "oracle": ("oracle.json", oracle),
     "first": ("first_minute.json", first_minute),
-    "rows": ("row_skipping.json", row_skipping),
     "dual_ascent": ("dual_ascent.json", dual_ascent),
     "ramps": ("ramps.json", ramps),
     "heuristics": ("heuristics.json", heuristics),

@@ -46,12 +46,6 @@ def test_oracle(tmp_path):
     ]
 
 
-def test_row_skipping(tmp_path):
-    numbers = small("row_skipping", tmp_path, "--repeats", "1")
-    assert all(0 < row["visit_ratio"] < 1 for row in numbers)
-    assert len(lines(tables.row_skipping, numbers)) == 1
-
-
 def test_dual_ascent_and_what_is_known_stays(tmp_path):
     small("dual_ascent", tmp_path, "--only", "bundle")
     (ways,) = small("dual_ascent", tmp_path, "--only", "ascent").values()

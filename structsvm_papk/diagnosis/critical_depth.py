@@ -16,7 +16,6 @@ from structsvm_papk.diagnosis.convex_test import Coordinates, Verdict
 from structsvm_papk.diagnosis.zero_test import falls_along, test_at_zero
 from structsvm_papk.errors import check_number, check_type
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
-from structsvm_papk.oracles.partitioned import PartitionedRisk
 
 _TOL = 1e-6  # of the distance of zero from the subdifferential
 _SLOPES = 400  # that one test may ask for
@@ -101,7 +100,7 @@ def critical_depth(
     ----------
     docs/math/depth.md, "Degeneracy is monotone in the depth".
     """
-    check_type("risk", risk, (EmpiricalRisk, PartitionedRisk), "an EmpiricalRisk")
+    check_type("risk", risk, EmpiricalRisk, "an EmpiricalRisk, which has all data in one place")
     check_number("tol", tol, above=0)
     check_number("max_seconds", max_seconds, least=0.0, optional=True)
     stop = time.thread_time() + (math.inf if max_seconds is None else max_seconds)

@@ -49,7 +49,6 @@ from structsvm_papk.diagnosis.convex_test import (
 from structsvm_papk.errors import InputError, check_number, check_type
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk, logistic_regression
 from structsvm_papk.oracles.list_risk import ListRisk, runs_of_users
-from structsvm_papk.oracles.partitioned import PartitionedRisk
 from structsvm_papk.solvers.cut_model import default_blocks
 from structsvm_papk.surrogates import SURROGATES as ALL_SURROGATES
 from structsvm_papk.surrogates import Surrogate
@@ -161,7 +160,7 @@ def diagnose(risk: EmpiricalRisk, per_user: bool | int = True, tol: float = _TOL
     InputError
         Surrogate 'ts_alg2', which is not convex and not bounded by its slope at 0.
     """
-    check_type("risk", risk, (EmpiricalRisk, PartitionedRisk), "an EmpiricalRisk")
+    check_type("risk", risk, EmpiricalRisk, "an EmpiricalRisk, which has all data in one place")
     check_number("tol", tol, above=0)
     if not has_test(risk.surrogate):
         raise InputError(

@@ -7,10 +7,9 @@ The mean over users of a surrogate of their scores; what differs is where the ro
     the risk     `EmpiricalRisk`    `PartitionedRisk`: `StreamedRisk` and `DaskRisk`
     majorants    `MajorantRisk`     `PartitionedMajorant`
 
-Solves of a single list, or of lists of which few rows count, take `other_cuts`. Risks larger than
-memory are imported on first use: they score with `metrics`, which costs a program that does
-not need them a tenth of a second. May import `metrics`, `data`, `surrogates` and the contract of
-`solvers`.
+A solve of a single list takes its cuts from `one_list`. Risks larger than memory are imported on
+first use: they score with `metrics`, which costs a program that does not need them a tenth of a
+second. May import `metrics`, `data`, `surrogates` and the contract of `solvers`.
 """
 
 from importlib import import_module

@@ -29,10 +29,9 @@ from structsvm_papk.errors import (
     check_type,
     whole_number,
 )
-from structsvm_papk.oracles.list_risk import Partition, users_needed
+from structsvm_papk.oracles.list_risk import DEFAULTS, Partition, Thresholds, users_needed
 from structsvm_papk.oracles.partitioned import PartitionedRisk
 from structsvm_papk.oracles.parts import Parts, Summary, summarise
-from structsvm_papk.oracles.thresholds import DEFAULTS, Thresholds
 from structsvm_papk.solvers.solver import seconds_left
 
 if TYPE_CHECKING:

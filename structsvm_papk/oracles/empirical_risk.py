@@ -19,13 +19,17 @@ from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import check_choice, check_type, whole_number
 from structsvm_papk.oracles.boxes import Boxes
 from structsvm_papk.oracles.cut_blocks import CutBlocks
-from structsvm_papk.oracles.list_risk import ListRisk, runs_of_users, users_needed
-from structsvm_papk.oracles.other_cuts import OneListCuts, ShortListLines, short_lists_of
-from structsvm_papk.oracles.thresholds import DEFAULTS, Thresholds
+from structsvm_papk.oracles.list_risk import (
+    DEFAULTS,
+    ListRisk,
+    Thresholds,
+    runs_of_users,
+    users_needed,
+)
+from structsvm_papk.oracles.one_list import OneListCuts
 from structsvm_papk.oracles.user_blocks import AverageBlocks, gram_bytes
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.oracle import (
-    BlockOracle,
     BoxedOracle,
     DualBlocks,
     DualOracle,
@@ -95,9 +99,6 @@ class EmpiricalRisk(DualListRisk, BoxedOracle):
         user, if there are fewer).
     n_threads : int
         Threads that share the work. The result does not depend on it.
-    skip_rows : bool
-        Whether solvers may leave out rows that provably do not count, see
-        `structsvm_papk.oracles.short_lists`. Values and cuts are the same to rounding.
     thresholds : Thresholds
         Sizes from which solves take shortcuts; for tests and measurements.
 
@@ -123,7 +124,6 @@ class EmpiricalRisk(DualListRisk, BoxedOracle):
         policy: str = "cap",
         n_blocks: int = 1,
         n_threads: int = 1,
-        skip_rows: bool = True,
         *,
         thresholds: Thresholds = DEFAULTS,
     ) -> None:
@@ -141,28 +141,18 @@ class EmpiricalRisk(DualListRisk, BoxedOracle):
             n_threads,
             _sample_of(surrogate, usable, n_threads, thresholds),
         )
-        self.skip_rows = skip_rows
         self.thresholds = thresholds
 
-    def with_blocks(self, n_blocks: int) -> BlockOracle:
-        """Return an oracle of this risk for one solve, with `n_blocks` cuts an evaluation.
+    def with_blocks(self, n_blocks: int) -> EmpiricalRisk | OneListCuts:  # type: ignore[override]
+        """The same risk with `n_blocks` cuts an evaluation.
 
-        Blocks are runs of users, or parts of a single user's list where its terms are known. The
-        oracle may remember scores from one evaluation to the next (`short_lists`).
+        Blocks are runs of users, or parts of a single user's list where its terms are known.
         """
-        short = short_lists_of(self) if self.skip_rows else None
         if self.n_users == 1 and n_blocks > 1:
             terms = self.surrogate.list_terms(int(self.data.n_pos[0]), int(self.data.n_neg[0]))
             if terms is not None:
-                return OneListCuts(self, terms, n_blocks, short)
-        if short is not None:
-            return ShortListLines(self, short, n_blocks)
-        if self.convex:
-            return super().with_blocks(n_blocks)
-        return EmpiricalRisk(  # which has majorants in these blocks
-            self.surrogate, self.data, "cap", n_blocks, self.n_threads, self.skip_rows,
-            thresholds=self.thresholds,
-        )  # fmt: skip
+                return OneListCuts(self, terms, n_blocks)
+        return super().with_blocks(n_blocks)
 
     def majorant(self, w: Array) -> MajorantRisk:
         """A convex risk that is nowhere below this one, and tight at w.

@@ -7,11 +7,13 @@ S is a surrogate, which sees the scores ``X_u w`` of user u only, and v_u the us
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -21,12 +23,68 @@ from structsvm_papk.data.features import Origins, rounding_bound
 from structsvm_papk.data.ranking_data import RankingData, check_policy, checked_weights
 from structsvm_papk.errors import InputError, check_type
 from structsvm_papk.files.fingerprint import fingerprint_of
-from structsvm_papk.solvers.oracle import BlockOracle, Cuts, LineOracle, Oracle
+from structsvm_papk.solvers.oracle import Cuts, LineOracle, Oracle
 from structsvm_papk.solvers.rounding import EPS, Rounding, error_of_sum
 from structsvm_papk.surrogates._kernels import tangent_intercepts
 from structsvm_papk.surrogates.base import Surrogate, check_scores
 
 CHUNK_ROWS = 1 << 16
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """From which sizes on shortcuts pay.
+
+    They change how long the solve of a convex risk takes, not what it finds; of others, where CCCP
+    starts.
+
+    Attributes
+    ----------
+    sample_rows : int
+        Rows from which steps are taken from a sample of the users; below, a solve is too short.
+    sample_every : int
+        One user of so many is in that sample, or more of them.
+    sample_users_per_feature : int
+        Users that the sample has for each feature, at the least.
+    sample_bytes : int
+        About how large the features of a sample are that comes from a cluster; four times as large
+        ones are not fetched.
+    start_rows, start_rows_per_feature : int
+        Rows, and rows for each feature, that are enough for a starting point of CCCP; those of
+        every n-th user are taken where there are more.
+    ascent_features, ascent_users : int
+        Features and users from which the ascent on the dual was faster with sparse data, see
+        docs/benchmarks.md.
+    """
+
+    sample_rows: int = 100_000
+    sample_every: int = 20
+    sample_users_per_feature: int = 5
+    sample_bytes: int = 1 << 28
+    start_rows: int = 1 << 14
+    start_rows_per_feature: int = 300
+    ascent_features: int = 1000
+    ascent_users: int = 20
+
+    def sample_step(
+        self, n_users: int, n_rows: int, n_features: int, step: float | None = None
+    ) -> int | None:
+        """The n for which every n-th user is a sample that helps; None where none does.
+
+        It is `step`, by default `sample_every`, or less where features would have too few users.
+        """
+        most = n_users // (self.sample_users_per_feature * n_features)
+        if n_rows < self.sample_rows or most < self.sample_every:
+            return None
+        return int(min(self.sample_every if step is None else step, most))
+
+    def start_step(self, n_rows: int, n_features: int) -> int:
+        """The n for which every n-th user is enough for a starting point."""
+        enough = max(self.start_rows, self.start_rows_per_feature * n_features)
+        return max(1, n_rows // enough)
+
+
+DEFAULTS = Thresholds()
 
 
 class Tangents(NamedTuple):
@@ -91,23 +149,31 @@ class ListRisk(LineOracle):
         self.n_users = data.n_users
         self.column_scale = data.column_scale
         self.n_threads = n_threads
-        self.user_bounds = user_bounds
-        self.n_blocks = user_bounds.size - 1
-        self.layout = f"users {user_bounds.tolist()}"
         self.sample = sample
         weight = data.user_weight
         self._total = data.n_users if weight is None else weight.sum()
-        self.edges, self._block_starts = _split_rows(
-            data.indptr[user_bounds], max(CHUNK_ROWS, 4 * data.n_features)
-        )
+        self._divide(user_bounds)
 
     def __str__(self) -> str:
         return f"surrogate {self.surrogate.name!r}"
 
-    def with_blocks(self, n_blocks: int) -> BlockOracle:
+    def _divide(self, user_bounds):
+        """Let the blocks be these runs of users."""
+        data = self.data
+        self.user_bounds = user_bounds
+        self.n_blocks = user_bounds.size - 1
+        self.layout = f"users {user_bounds.tolist()}"
+        self.edges, self._block_starts = _split_rows(
+            data.indptr[user_bounds], max(CHUNK_ROWS, 4 * data.n_features)
+        )
+        self.rows_scored = 0
+        self._rounding: Rounding | None = None  # computed when it is first asked for
+
+    def with_blocks(self, n_blocks: int) -> Self:
         """The same risk in about `n_blocks` runs of users."""
-        bounds = runs_of_users(self.data.indptr, n_blocks)
-        return ListRisk(self.surrogate, self.data, bounds, self.n_threads, self.sample)
+        risk = copy.copy(self)
+        risk._divide(runs_of_users(self.data.indptr, n_blocks))
+        return risk
 
     @cached_property
     def score_terms(self) -> Array:
@@ -216,11 +282,9 @@ class ListRisk(LineOracle):
 
     def rounding(self) -> Rounding:
         """What rounding of scores and slopes can do at any w, see `Rounding`."""
+        if self._rounding is None:
+            self._rounding = self.rounding_of(self._longest_sum())
         return self._rounding
-
-    @cached_property
-    def _rounding(self) -> Rounding:
-        return self.rounding_of(self._longest_sum())
 
     def rounding_of(self, longest_sum: int) -> Rounding:
         """`rounding`, if at most so many rows are added up one after the other in a slope."""

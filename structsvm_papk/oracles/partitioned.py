@@ -9,22 +9,21 @@ does not depend on who was faster.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.column_scale import ScaleRule, Variation, check_standardize
 from structsvm_papk.data.features import rounding_bound
-from structsvm_papk.data.ranking_data import RankingData, checked_weights
-from structsvm_papk.errors import InputError
+from structsvm_papk.data.ranking_data import checked_weights
 from structsvm_papk.files.fingerprint import fingerprint_of
 from structsvm_papk.metrics import evaluate
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk, warm_starts
 from structsvm_papk.oracles.list_risk import CHUNK_ROWS, ListRisk, Partition, runs_of_users
-from structsvm_papk.oracles.other_cuts import ShortListCuts, ShortListLines, short_lists_of
 from structsvm_papk.oracles.parts import Parts, divided
 from structsvm_papk.solvers.oracle import BlockOracle, Cuts, Majorant, MajorisedOracle
 from structsvm_papk.solvers.rounding import EPS, Rounding
@@ -63,9 +62,7 @@ class PartsRisk(BlockOracle):
         self.frozen = frozen
         self.convex = surrogate.convex or frozen is not None
         self.n_features = parts.n_features
-        self._division = divided(parts.used, n_blocks)
-        self.n_blocks = self._division.n_blocks
-        self.layout = self._division.layout
+        self._divide(n_blocks)
 
     def __str__(self) -> str:
         return f"surrogate {self.surrogate.name!r} over partitions"
@@ -75,9 +72,17 @@ class PartsRisk(BlockOracle):
         """What went wrong on the way and was put right, for the solver's result."""
         return tuple(self.parts.notes)
 
-    def with_blocks(self, n_blocks: int) -> BlockOracle:
-        """The same as an oracle of about `n_blocks` cuts an evaluation."""
-        return PartsRisk(self.surrogate, self.parts, self.column_scale, n_blocks, self.frozen)
+    def _divide(self, n_blocks):
+        self._division = divided(self.parts.used, int(min(n_blocks, self.parts.most_blocks)))
+        self.n_blocks = self._division.n_blocks
+        self.layout = self._division.layout
+        self.rows_scored = 0
+
+    def with_blocks(self, n_blocks: int) -> Self:
+        """The same with about `n_blocks` cuts an evaluation, or as many as there is room for."""
+        risk = copy.copy(self)
+        risk._divide(n_blocks)
+        return risk
 
     def fingerprint(self) -> str:
         """SHA-256 of surrogate, k, data and what is frozen. Blocks do not count."""
@@ -104,8 +109,8 @@ class PartsRisk(BlockOracle):
         n_done = 0
         steeper = 1.0
         results = self.on_each_part(task)
-        for summary, (n_scored, part) in zip(self.parts.used, results, strict=True):
-            self.rows_scored += n_scored
+        for summary, part in zip(self.parts.used, results, strict=True):
+            self.rows_scored += summary.n_rows
             weight = summary.weight / self.parts.weight
             blocks = self._division.block_of[n_done : n_done + part.values.size]
             values[blocks] += weight * part.values
@@ -176,11 +181,6 @@ class PartitionedRisk(PartsRisk, MajorisedOracle):
         self.n_users = parts.exclusions.n_used  # in the mean
         self.most_negatives = parts.most_negatives
 
-    @property
-    def data(self) -> RankingData:
-        """Refused: what asks for it needs all rows in one place."""
-        raise InputError("this needs all data in one place, and the data are in partitions")
-
     @cached_property
     def sample(self) -> EmpiricalRisk | None:  # type: ignore[override]
         """The risk of few of the users, where there are many."""
@@ -228,22 +228,6 @@ class PartitionedRisk(PartsRisk, MajorisedOracle):
         scale = variation.scale(rule)
         return PartitionedRisk(self.surrogate, self.parts, scale, self.n_blocks, rule)
 
-    def with_blocks(self, n_blocks: int) -> BlockOracle:
-        """The same risk as an oracle of about `n_blocks` cuts, or of as many as there is room for.
-
-        Where all lists together have short lists that pay, it finds these anew at each w.
-        """
-        parts = self.parts
-        n_blocks = int(min(n_blocks, parts.most_blocks))
-        short = parts.short_lists(self.surrogate, self.column_scale) if self.convex else None
-        if short is None:
-            return PartitionedRisk(
-                self.surrogate, parts, self.column_scale, n_blocks, self.scale_rule
-            )
-        return ShortListCuts(
-            self, self.surrogate, short, n_blocks, parts.n_threads, reading=parts.readable
-        )
-
     def majorant(self, w: Array) -> PartitionedMajorant:
         """A convex majorant of a Ramp or ClippedRamp risk, tight at w; see `majorants`.
 
@@ -279,10 +263,8 @@ class PartitionedMajorant(PartsRisk, Majorant):
         self.exact = surrogate.is_convex_on(n_pos)
 
 
-def _cuts(
-    partition: Partition, *, surrogate: Surrogate, w: Array, frozen: Array | None
-) -> tuple[int, Cuts]:
-    """Rows scored, and the cuts of the blocks of one partition's risk, or of its majorant.
+def _cuts(partition: Partition, *, surrogate: Surrogate, w: Array, frozen: Array | None) -> Cuts:
+    """The cuts of the blocks of one partition's risk, or of its majorant.
 
     The oracle stays with the partition, with what an evaluation leaves for the next one.
     """
@@ -292,22 +274,18 @@ def _cuts(
     if key not in cache:
         cache.clear()  # before the next one takes its memory
         cache[key] = _oracle(partition, surrogate, frozen)
-    oracle = cache[key]
-    n_before = oracle.rows_scored
-    cuts = oracle.cuts(w)
-    return oracle.rows_scored - n_before, cuts
+    cuts: Cuts = cache[key].cuts(w)
+    return cuts
 
 
-def _oracle(partition: Partition, surrogate: Surrogate, frozen: Array | None) -> BlockOracle:
+def _oracle(partition: Partition, surrogate: Surrogate, frozen: Array | None) -> ListRisk:
     """What gives a partition's cuts, or those of its majorant."""
     data = partition.data
     n_threads = partition.n_threads
     bounds = runs_of_users(data.indptr, partition.share)
     risk = ListRisk(surrogate, data, bounds, n_threads)
     if frozen is None:
-        # short lists remember scores from one evaluation to the next, so they need a cache
-        short = None if partition.cache is None else short_lists_of(risk)
-        return risk if short is None else ShortListLines(risk, short, partition.share)
+        return risk
     majorant = surrogate.majorant(risk.scores(frozen), data.indptr, data.n_pos)
     return ListRisk(majorant, data, bounds, n_threads)
 

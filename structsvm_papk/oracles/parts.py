@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -17,9 +16,12 @@ from structsvm_papk.data.column_scale import Variation
 from structsvm_papk.data.ranking_data import Exclusions, RankingData, refusal
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.fingerprint import fingerprint_of
-from structsvm_papk.oracles.list_risk import Partition, refuse_deeper_than_all
-from structsvm_papk.oracles.short_lists import ShortLists
-from structsvm_papk.oracles.thresholds import DEFAULTS, Thresholds
+from structsvm_papk.oracles.list_risk import (
+    DEFAULTS,
+    Partition,
+    Thresholds,
+    refuse_deeper_than_all,
+)
 from structsvm_papk.surrogates import Surrogate
 
 
@@ -144,14 +146,6 @@ class Parts(ABC):
     @abstractmethod
     def run(self, task: Callback, shares: Sequence[int]) -> Iterable[Any]:
         """What the task gives of a `Partition` with its share, for each of the `used`, in order."""
-
-    def short_lists(self, surrogate: Surrogate, column_scale: Array | None) -> ShortLists | None:
-        """Short lists of all users together, where they pay and there is room for them."""
-        return None
-
-    def readable(self) -> AbstractContextManager[Any]:
-        """A context in which the rows of short lists are read."""
-        return nullcontext()
 
     def sample_lists(self, surrogate: Surrogate) -> RankingData | None:
         """The lists of few of the users in memory, for steps from a sample; None without need."""

@@ -1,16 +1,13 @@
 """Training on files larger than memory, on one machine.
 
-The features stay in their file. Where `short_lists` pay, solvers read and score only the rows that
-may count, and those that often do stay in memory. Otherwise every pass reads partition after
-partition, one ahead; as many as fit stay in memory. So do labels and users in any case.
+The features stay in their file. Every pass reads partition after partition, one ahead; as many as
+fit stay in memory. So do labels and users in any case.
 """
 
 import os
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
 from mmap import mmap
 
 import numpy as np
@@ -18,26 +15,19 @@ from numpy.typing import ArrayLike
 
 from structsvm_papk._jit import kernel
 from structsvm_papk._types import PathLike
-from structsvm_papk.data.file_rows import BATCH_BYTES, FileRows
 from structsvm_papk.data.partitions import cut_users, scan_users
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.rows import checked_weight, refuse_non_finite
 from structsvm_papk.data.sources import Source
 from structsvm_papk.errors import InputError, OracleFailure, check_number, check_type, whole_number
-from structsvm_papk.oracles.list_risk import Partition, users_needed
-from structsvm_papk.oracles.other_cuts import skipping_pays
+from structsvm_papk.oracles.list_risk import DEFAULTS, Partition, Thresholds, users_needed
 from structsvm_papk.oracles.partitioned import PartitionedRisk
 from structsvm_papk.oracles.parts import Parts, summarise
-from structsvm_papk.oracles.short_lists import ShortLists
-from structsvm_papk.oracles.thresholds import DEFAULTS, Thresholds
 from structsvm_papk.surrogates import Surrogate
 
 _PARTS_IN_BUDGET = 12
 _ROW_BYTES = 48  # beside its features, of a row in work: its place, its score, its coefficient
 _USER_BYTES = 24  # of a user beside its label and place: while they are put in order, and kept
-_SKIPPING_BYTES = 24  # of a row beside its place: its last score, its norm, where they are of
-_SHORT_BYTES = 64  # of a row of a short list: places, score, coefficient
-_ROOM = 1.25  # rows that are kept for each one of a short list, at the least
 _CUT_SHARE = 0.15  # of the budget for the solver's cuts
 _CUTS_A_BLOCK = 40  # how many it may hold at a time, with copies
 
@@ -65,8 +55,6 @@ class StreamedRisk(PartitionedRisk):
         Directory for the scratch file; by default the system's.
     user_weight : {'equal', 'positives'} or ndarray of shape (n_users,)
         As for `RankingData`; numbers in the order of the users in the file.
-    batch_bytes : int
-        What is read at a time, where only the rows that are needed are read.
     thresholds : Thresholds
         As for `EmpiricalRisk`.
 
@@ -92,7 +80,6 @@ class StreamedRisk(PartitionedRisk):
         scratch: PathLike | None = None,
         user_weight: str | ArrayLike = "equal",
         *,
-        batch_bytes: int = BATCH_BYTES,
         thresholds: Thresholds = DEFAULTS,
     ) -> None:
         check_type("source", source, Source, "what open_source returns")
@@ -107,7 +94,6 @@ class StreamedRisk(PartitionedRisk):
             n_threads=whole_number("n_threads", n_threads),
             scratch=scratch,
             user_weight=user_weight,
-            batch_bytes=whole_number("batch_bytes", batch_bytes),
             thresholds=thresholds,
         )
         super().__init__(surrogate, parts)
@@ -132,7 +118,6 @@ class _StreamedParts(Parts):
         n_threads,
         scratch,
         user_weight,
-        batch_bytes,
         thresholds,
     ):
         need = users_needed(surrogate, policy)
@@ -147,13 +132,11 @@ class _StreamedParts(Parts):
         n_pos = np.add.reduceat(self._lists.positive, starts, dtype=np.int64)
         self._user_weight = checked_weight(user_weight, self._lists.users, n_pos)
         self._bounds, free = self._plan(source, budget)
-        self._free = free
-        self._batch_bytes = batch_bytes
-        self.rows = None  # those that short lists ask for, instead of whole partitions
-        self._sample = None
+        self._sample_rows = self._room_for_sample(source, free, thresholds)
+        free -= self._sample_rows * (source.row_bytes + _ROW_BYTES)
         self._file = _FeatureFile(source, scratch)
-        self._largest = int(np.diff(self._lists.indptr[self._bounds]).max())
-        self._buffers = [self._file.buffer(self._largest) for _ in range(2)]
+        largest = int(np.diff(self._lists.indptr[self._bounds]).max())
+        self._buffers = [self._file.buffer(largest) for _ in range(2)]
         # of the partitions with users
         self.kept = {}
         self._users = []
@@ -166,82 +149,28 @@ class _StreamedParts(Parts):
 
     def share_in_memory(self):
         """Share of the rows on file that stay in memory."""
-        if self.rows is None:
-            n_kept = sum(len(data.X) for data in self.kept.values())
-        else:
-            n_kept = len(self.rows.kept)
-        return n_kept / self._n_rows_on_file
+        return sum(len(data.X) for data in self.kept.values()) / self._n_rows_on_file
 
     def sample_lists(self, surrogate):
-        """The lists of few of the users, where rows are skipped and the budget has room for it."""
-        return self._sample if self.skips_rows(surrogate) else None
-
-    def short_lists(self, surrogate, column_scale):
-        """Short lists of all users with their rows on file, where they pay and have room."""
-        if not self.skips_rows(surrogate):
+        """The lists of few of the users, where the budget has room for them."""
+        users = np.concatenate(self._users)
+        step = self.thresholds.sample_step(users.size, self.n_rows, self.n_features)
+        if step is None:
             return None
-        users = np.concatenate(self._users)
-        data = self._laid_out(users, self.rows, np.zeros_like(users), self._spread())
-        data = data.scaled_by(column_scale)
-        return ShortLists(data, surrogate, lambda task, args: [task(*each) for each in args])
-
-    def skips_rows(self, surrogate):
-        """Whether short lists pay and have room; they have it from then on.
-
-        What was kept of whole partitions is given up for the rows that they ask for. Not where rows
-        are read from an origin, which may be anywhere in the file.
-        """
-        lists = self._lists
-        users = np.concatenate(self._users)
-        n_pos = np.add.reduceat(lists.positive, lists.indptr[:-1], dtype=np.int64)[users]
-        n_neg = np.diff(lists.indptr)[users] - n_pos
-        n_short = (n_pos + surrogate.negatives_counted(n_neg)).sum()  # or fewer, for Max
-        if not skipping_pays(surrogate, n_neg, self._file.npy.shape[1]):
-            return False
-        if self.rows is None and not self._spread().from_origins:
-            self._make_room(users, n_short)
-        return self.rows is not None and self.rows.kept.shape[0] >= n_short
-
-    def _make_room(self, users, n_short):
-        """Keep rows instead of partitions, and a sample of the users, if the budget has room."""
-        npy = self._file.npy
-        lent = 2 * self._largest
-        used = _SKIPPING_BYTES * self._n_rows_on_file + _SHORT_BYTES * n_short
-        free = self._free + lent * npy.row_bytes - used
-        wanted = max(_ROOM * n_short, lent)
-        room = partial(FileRows.room, npy.shape, npy.dtype, batch_bytes=self._batch_bytes)
-        if room(free) < wanted:
-            return
-        self.kept.clear()
-        self._buffers.clear()
-        sizes = np.diff(self._lists.indptr)[users]
-        step = self.thresholds.sample_step(users.size, sizes.sum(), npy.shape[1])
-        if step is not None:
-            cost = sizes[::step].sum() * (npy.row_bytes + _ROW_BYTES)
-            if room(free - cost) >= wanted:
-                free -= cost
-                self._sample = self._copied(users[::step])
-        self.rows = FileRows(self._file.read, npy.shape, npy.dtype, room(free), self._batch_bytes)
-
-    def _copied(self, users):
-        """The lists of some users, with their rows in memory of their own."""
+        users = users[::step]
         starts = self._lists.indptr[users]
         sizes = np.diff(self._lists.indptr)[users]
+        if sizes.sum() > self._sample_rows:
+            return None
         places = np.cumsum(sizes) - sizes
         X = self._file.buffer(sizes.sum())
-        with self.readable():
+        with self._readable():
             for start, place, size in zip(starts, places, sizes, strict=True):
                 self._file.read(start, X[place : place + size])
         return self._laid_out(users, X, starts - places)
 
-    def _spread(self):
-        """The spread of all partitions together."""
-        largest = np.max([each.largest for each in self._spreads], axis=0)
-        within = np.max([each.within for each in self._spreads], axis=0)
-        return replace(self._spreads[0], largest=largest, within=within)
-
     @contextmanager
-    def readable(self):
+    def _readable(self):
         """The body reads the file, which must be as it was."""
         try:
             self._file.check()
@@ -251,12 +180,10 @@ class _StreamedParts(Parts):
 
     def run(self, task, shares):
         """Yield the task's result for each partition with users, reading one ahead."""
-        if self.rows is not None:
-            self._buffers = np.split(self.rows.lend(2 * self._largest), 2)
         with ThreadPoolExecutor(1) as reader:
             ahead = reader.submit(self._load, 0)
             for i, share in enumerate(shares):
-                with self.readable():
+                with self._readable():
                     data = ahead.result()
                 if i + 1 < len(shares):
                     ahead = reader.submit(self._load, i + 1)
@@ -279,6 +206,14 @@ class _StreamedParts(Parts):
                 f"time {needed / 1e6:.3g} MB; give at least {least:.3g} MB"
             )
         return bounds, free - needed
+
+    def _room_for_sample(self, source, free, thresholds):
+        """Rows of a sample of the users, a quarter more than on average; 0 without room for it."""
+        step = thresholds.sample_step(self._lists.users.size, source.n_rows, source.n_features)
+        if step is None:
+            return 0
+        n_rows = int(1.25 * source.n_rows / step)
+        return n_rows if n_rows * (source.row_bytes + _ROW_BYTES) <= 0.5 * free else 0
 
     def _survey(self, p, need, free):
         """Read and check a partition, keep it if there is room; summary, bytes still free."""

@@ -106,7 +106,6 @@ class _Run(Run[SolverResult]):
             self._go_on(self.saved)
             return
         limit = self.config.time_limit
-        # ties are left to the boxes, which look everywhere
         local = CCCP(self.config.alpha, _LOCAL_TOL, time_limit=limit and limit / 4)
         w_init, warm_start = self.start
         result = local.solve(self.oracle, w_init, warm_start=warm_start)

@@ -23,7 +23,6 @@ from structsvm_papk.surrogates import _kernels
 from structsvm_papk.surrogates.own_code import code_digest
 
 _EXAMPLE = np.array([0.7, -0.1, 0.4, -0.6, 0.5, -0.2, 0.1]), np.array([0, 3, 7]), np.array([2, 1])
-_ALL = np.inf  # depth of lists of which every negative counts
 
 
 def check_scores(scores: Array) -> None:
@@ -55,10 +54,9 @@ class Surrogate(ABC):
         Name for `make_surrogate`.
     convex : bool
         Whether the value is a convex function of the scores.
-    top_negatives_only, low_positives_only : bool
-        Whether the value depends on a list's negatives through the m highest only, and on its
-        positives through the min(n_pos, k) lowest only: then solvers need not score the others
-        (`structsvm_papk.oracles.short_lists`).
+    top_negatives_only : bool
+        Whether the value depends on a list's negatives through the m highest only: sums over a list
+        have fewer terms then.
     majorised : bool
         Whether it is nowhere negative and has `majorant`: then CCCP solves it.
     boxed, clipped : bool
@@ -81,7 +79,6 @@ class Surrogate(ABC):
     boxed: ClassVar[bool] = False
     clipped: ClassVar[bool] = False
     top_negatives_only: ClassVar[bool] = False
-    low_positives_only: ClassVar[bool] = False
     above_slope_at_zero: ClassVar[bool] = False
     shift_invariant: ClassVar[bool] = False
 
@@ -109,16 +106,12 @@ class Surrogate(ABC):
         return np.maximum(share, np.minimum(self.k, n_neg)).astype(np.int64)
 
     def negatives_needed(self) -> int:
-        """Negatives a user needs so that the depth is not capped; k for a share, or for all."""
-        return int(self.kernel_depth) if 1 <= self.kernel_depth < _ALL else self.k
+        """Negatives a user needs so that the depth is not capped; k for a share."""
+        return int(self.kernel_depth) if self.kernel_depth >= 1 else self.k
 
     def depth_of_list(self, n_neg: int) -> int:
         """Negatives that count in a single list."""
         return int(self.negatives_counted(np.array([n_neg]))[0])
-
-    def on_counted_lists(self) -> Surrogate:
-        """The same surrogate for lists that hold the counted negatives only."""
-        return self if self.depth is None or self.depth >= 1 else replace(self, depth=_ALL)
 
     def value_and_subgradient(
         self, scores: Array, indptr: Array, n_pos: Array
@@ -327,7 +320,7 @@ def _checked_depth(given: Any, k: int) -> int | float | None:
         return None
     if isinstance(given, Real) and not isinstance(given, bool):
         depth: Any = given
-        if depth == _ALL or (not isinstance(depth, Integral) and 0 < depth < 1):
+        if not isinstance(depth, Integral) and 0 < depth < 1:
             return float(depth)
         if k <= depth < 2**63 and depth == int(depth):
             return int(depth)

@@ -225,14 +225,11 @@ def _what_counts(lists, scores):
     surrogate = lists.surrogate
     scores = lists.sorted(scores)
     m = surrogate.negatives_counted(lists.n_neg)
-    beta = np.minimum(lists.n_pos, surrogate.k)
     values = lists.evaluate(scores)[0]
     move = lists.rng.exponential(size=scores.size)
     low = lists.negative & (lists.rank >= m[lists.user])
-    high = ~lists.negative & (lists.rank < (lists.n_pos - beta)[lists.user])
     for declared, moved in (
         ("top_negatives_only: lower negatives may fall", scores - low * move),
-        ("low_positives_only: higher positives may rise", scores + high * move),
         ("shift_invariant: scores may all rise by 8", scores + 8.0),
     ):
         if getattr(surrogate, declared.partition(":")[0]):

@@ -55,7 +55,6 @@ class Max(Hinges):
     """``1/(beta m) sum_{i>n_pos-beta} sum_{j<=m} (1 - p_(i) + q_(j))_+``, equation (24). Convex."""
 
     name = "max"
-    low_positives_only = True
     pairs = Pairs(WORST)
 
     def list_terms(self, n_pos: int, n_neg: int) -> ListTerms:  # noqa: D102

@@ -70,25 +70,14 @@ class Understated(Avg):
         return np.full(n_pos.shape, 0.2)
 
 
-@pytest.mark.parametrize(
-    ("one_list", "options"),
-    [
-        (False, {"skip_rows": False}),
-        (False, {}),
-        (True, {"skip_rows": False}),
-        (True, {}),
-        (False, None),  # in pieces
-    ],
-)
-def test_a_surrogate_that_is_steeper_than_it_says_widens_the_bound(one_list, options, tmp_path):
+@pytest.mark.parametrize(("one_list", "on_file"), [(False, False), (True, False), (False, True)])
+def test_a_surrogate_that_is_steeper_than_it_says_widens_the_bound(one_list, on_file, tmp_path):
     X, y, groups = lists(n_items=90, d=9)
     source = sources.npy_source(tmp_path, X, y, groups)
     data = RankingData.from_groups(X, y, 0 * groups if one_list else groups)
 
     def make_risk(surrogate):
-        if options is None:
-            return StreamedRisk(surrogate, source, 2e6)
-        return EmpiricalRisk(surrogate, data, **options)
+        return StreamedRisk(surrogate, source, 2e6) if on_file else EmpiricalRisk(surrogate, data)
 
     risk = make_risk(Understated(1))
     honest = make_risk(Avg(1))

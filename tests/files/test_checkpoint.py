@@ -293,13 +293,22 @@ def test_after_a_failure_of_the_oracle_the_run_goes_on(name, n_calls, tmp_path, 
 # --- warm starts ------------------------------------------------------------------------------
 
 
+class SplitElsewhere(EmpiricalRisk):
+    """Has blocks of single users, but for the last one."""
+
+    def with_blocks(self, n_blocks):
+        return ListRisk(self.surrogate, self.data, np.append(np.arange(n_blocks), self.n_users))
+
+
 @pytest.mark.recovery
 def test_as_many_blocks_of_other_users_are_refused(tmp_path):
-    """Blocks have about the same number of rows: of short lists, where rows are skipped."""
     data = uneven(n_features=9)
-    risks = [EmpiricalRisk(make_surrogate("ts", 1), data, skip_rows=skip) for skip in (True, False)]
-    skipping, whole = (risk.with_blocks(3) for risk in risks)
-    assert skipping.fingerprint() == whole.fingerprint() and skipping.layout != whole.layout
+    risks = [
+        EmpiricalRisk(make_surrogate("ts", 1), data),
+        SplitElsewhere(make_surrogate("ts", 1), data),
+    ]
+    one, other = (risk.with_blocks(3) for risk in risks)
+    assert one.fingerprint() == other.fingerprint() and one.layout != other.layout
     solver = CuttingPlane(1e-3, n_blocks=3)
     result = solver.solve(risks[0])
     with pytest.raises(InputError, match="blocks differ"):

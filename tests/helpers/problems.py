@@ -7,10 +7,9 @@ from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.data.partitions import array_partitions
 from structsvm_papk.datasets import two_gaussians
 from structsvm_papk.datasets.generators import Lists
-from structsvm_papk.oracles.list_risk import Partition, users_needed
+from structsvm_papk.oracles.list_risk import DEFAULTS, Partition, users_needed
 from structsvm_papk.oracles.partitioned import PartitionedRisk
 from structsvm_papk.oracles.parts import Parts, summarise
-from structsvm_papk.oracles.thresholds import DEFAULTS
 
 
 def ranking_data(n_users=12, n_items=14, n_features=4):

@@ -14,13 +14,13 @@ from distributed.comm import CommClosedError
 
 from helpers.clusters import kill_a_worker, other_scheduler
 from helpers.marks import POSIX
-from helpers.problems import ranking_data, walk
+from helpers.problems import ranking_data
 from helpers.sources import N_FEATURES, in_memory, lists, npy_source, tall_lists
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.data.partitions import array_partitions, file_partitions
 from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.oracles.dask_risk import DaskRisk, _DaskParts, connect
-from structsvm_papk.oracles.thresholds import Thresholds
+from structsvm_papk.oracles.list_risk import Thresholds
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.result import Status
@@ -222,26 +222,6 @@ def test_addresses_that_are_none(address, words, monkeypatch):
             address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(InputError, match=words):
             connect(address)
-
-
-@pytest.mark.scale
-@pytest.mark.parametrize(
-    ("name", "depth", "weight"),
-    [("avg", None, "positives"), ("max", 8, None), ("pauc", 0.02, "positives"), ("ts", None, None)],
-)
-def test_partitions_that_remember_scores_evaluate_the_same_risk(client, name, depth, weight):
-    surrogate = make_surrogate(name, 5, depth)
-    data = RankingData.from_groups(*tall_lists(), user_weight=weight)
-    oracle = DaskRisk(surrogate, array_partitions(data, 5), client).with_blocks(7)
-    expected = EmpiricalRisk(surrogate, data, skip_rows=False)
-    for w in walk(data.n_features)[:-4]:
-        cuts, (value, slope) = oracle.cuts(w), expected(w)
-        assert cuts.value == pytest.approx(value, rel=1e-12)
-        if w.any() or name != "max":  # all positives tie at zero: another subgradient
-            np.testing.assert_allclose(
-                cuts.slopes.sum(axis=0), slope, rtol=0, atol=1e-12 * np.abs(slope).max()
-            )
-    assert 0 < oracle.rows_scored < 0.5 * expected.rows_scored
 
 
 @pytest.mark.scale

@@ -9,7 +9,7 @@ from helpers.sources import npy_source
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.datasets import linear_lists
 from structsvm_papk.oracles import StreamedRisk
-from structsvm_papk.oracles.thresholds import Thresholds
+from structsvm_papk.oracles.list_risk import Thresholds
 from structsvm_papk.solvers.cccp import CCCP
 
 ALPHA = 1e-2

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from helpers import sources
+from helpers.marks import slow
 from helpers.sources import N_FEATURES, damage, in_memory, lists, npy_source, parquet_source
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.diagnosis import diagnose
 from structsvm_papk.errors import InputError, OracleFailure
-from structsvm_papk.oracles.partitioned import PartitionedRisk
+from structsvm_papk.oracles.list_risk import Thresholds
 from structsvm_papk.oracles.streamed import StreamedRisk
 from structsvm_papk.rankers.solver_race import mean_pap_at_k
 from structsvm_papk.solvers.branch_and_bound import GlobalRamp
@@ -103,23 +104,18 @@ def test_what_is_refused(tmp_path):
             X_BYTES,
             policy="exclude",
         )
-    with pytest.raises(InputError, match="the data are in partitions"):
+    with pytest.raises(TypeError, match="which has all data in one place"):
         diagnose(streamed(tmp_path))
     with pytest.raises(InputError, match="bounds over boxes"):
         GlobalRamp(1e-2).solve(streamed(tmp_path, "ramp"))
 
 
-@pytest.mark.parametrize(
-    ("how", "rows"),
-    [("truncated", lists), ("changed", lists), ("changed", sources.tall_lists)],
-)
-def test_a_file_that_changes_in_mid_fit_ends_it_with_the_best_point(tmp_path, how, rows):
-    X, y, groups = rows()
+@pytest.mark.parametrize("how", ["truncated", "changed"])
+def test_a_file_that_changes_in_mid_fit_ends_it_with_the_best_point(tmp_path, how):
+    X, y, groups = lists()
     surrogate = make_surrogate("ts", 4)
     source = npy_source(tmp_path, X, y, groups)
-    oracle = StreamedRisk(surrogate, source, 0.9 * X.nbytes, batch_bytes=8000)
-    whole = isinstance(oracle.with_blocks(2), PartitionedRisk)  # else the rows of short lists
-    assert whole == (rows is lists)
+    oracle = StreamedRisk(surrogate, source, 0.9 * X.nbytes)
 
     def callback(progress):
         if progress.iteration == 3:
@@ -151,3 +147,55 @@ def test_the_next_partition_is_read_while_one_is_computed(tmp_path):
 
     computed, parts._load = [], noted
     assert all(parts.run(task, [1] * len(begun)))
+
+
+@pytest.mark.parametrize("weight", ["positives", slow("equal")])
+def test_a_sample_of_the_users_is_that_of_a_fit_in_memory(tmp_path, weight):
+    low = Thresholds(sample_rows=1000, sample_users_per_feature=1)
+    rng = np.random.default_rng(0)
+    n_users = 420
+    n_items = 60
+    X = rng.normal(size=(n_users * n_items, 16))
+    groups = np.repeat(rng.permutation(n_users), n_items)
+    y = (X.sum(axis=1) + rng.normal(size=groups.size) > 5.0) & (groups % 10 > 0)  # some have none
+    surrogate = make_surrogate("ts", 3)
+    source = npy_source(tmp_path, X, y, groups)
+    risk = StreamedRisk(surrogate, source, X.nbytes, user_weight=weight, thresholds=low)
+    data = RankingData.from_groups(X, y, groups, user_weight=weight)
+    assert risk.n_users < n_users and risk.sample.n_users == -(-risk.n_users // 20)
+    solver = CuttingPlane(1e-2, tol=1e-8)
+    w = rng.normal(size=16)
+    sample = risk.sample.data
+    for u, user in enumerate(sample.users):
+        rows = sample.X[sample.rows[sample.indptr[u] : sample.indptr[u + 1]]]
+        assert sorted(map(tuple, rows)) == sorted(map(tuple, X[groups == user]))
+    result = solver.solve(risk)
+    expected = solver.solve(EmpiricalRisk(surrogate, data, thresholds=low))
+    assert result.status is expected.status is Status.CONVERGED
+    assert result.objective == pytest.approx(expected.objective, rel=2e-8)
+    assert risk.sample(w)[0] == EmpiricalRisk(surrogate, sample)(w)[0]
+    little = StreamedRisk(surrogate, source, X.nbytes // 8, user_weight=weight, thresholds=low)
+    assert little.sample is None
+    assert solver.solve(little).objective == pytest.approx(expected.objective, rel=2e-8)
+
+
+@pytest.mark.parametrize("source", [npy_source, parquet_source])
+def test_a_fit_of_long_lists_is_that_in_memory_and_leaves_no_thread(tmp_path, source):
+    X, y, groups = sources.tall_lists()
+    before = set(threading.enumerate())
+    risk = StreamedRisk(make_surrogate("ts", 5), source(tmp_path, X, y, groups), 0.9 * X.nbytes)
+    data = RankingData.from_groups(X, y, groups)
+    solver = CuttingPlane(1e-3, tol=1e-9, n_blocks=8)
+    result = solver.solve(risk)
+    expected = solver.solve(EmpiricalRisk(make_surrogate("ts", 5), data))
+    assert result.objective == pytest.approx(expected.objective, rel=2e-9)
+    assert expected.objective < 0.9
+    assert set(threading.enumerate()) <= before
+
+
+def test_large_offsets_change_nothing(tmp_path):
+    X, y, groups = sources.tall_lists()
+    X[:, 3] += 1e9
+    risk = StreamedRisk(make_surrogate("ts", 5), npy_source(tmp_path, X, y, groups), X.nbytes)
+    in_memory = EmpiricalRisk(make_surrogate("ts", 5), RankingData.from_groups(X, y, groups))
+    assert risk(np.ones(10))[0] == pytest.approx(in_memory(np.ones(10))[0], rel=1e-12)

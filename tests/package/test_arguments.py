@@ -51,7 +51,7 @@ JUDGED = {"q": {"x": 1}, "r": {"z": 1}}
 AT_K = ROWS | {"k": 2}
 PREDICTED = {"y_true": Y, "y_score": SCORES, "groups": USERS}
 # not for users; of matplotlib; switches, which take what is true
-UNTRIED = {"setting", "skip_rows", "ax", "title", "rescale", "standardize"}
+UNTRIED = {"setting", "ax", "title", "rescale", "standardize"}
 UNTRIED |= {"two_sided", "largest_margin"}
 
 

@@ -149,9 +149,9 @@ def test_what_is_no_surrogate_is_refused():
             PAPKRanker(surrogate=given).fit(*ROWS)
 
     class Wrong(PowerPairs):
-        low_positives_only = True
+        clipped = True
 
-    with pytest.raises(InputError, match="Wrong declares what it is not: low_positives_only"):
+    with pytest.raises(InputError, match="Wrong declares what it is not: clipped"):
         PAPKRanker(surrogate=Wrong(2)).fit(*ROWS)
 
     class Other(PowerPairs):

@@ -90,17 +90,16 @@ def test_objective_weights_and_model_file_are_of_the_problem_that_was_solved(set
     np.testing.assert_array_equal(model.coef, own.coef_)
 
 
-def test_one_list_and_rows_that_are_skipped():
+def test_one_list_and_few_positives():
     for n_users, settings in ((1, {"one_list": True}), (12, {})):
         X, y, users = lists(n_users, 2400 // n_users, 10)
-        y &= np.random.default_rng(1).random(y.size) < 0.05  # few positives: most rows are skipped
+        y &= np.random.default_rng(1).random(y.size) < 0.05
         X[y] += 2.0
         scale = deviation(X, users)
         given = None if n_users == 1 else users
         own = PAPKRanker(3, depth=3, alpha=0.1, **settings).fit(X, y, groups=given)
         by_hand = PAPKRanker(3, depth=3, alpha=0.1, standardize=False, **settings)
         assert_same_problem(own, by_hand.fit(X / scale, y, groups=given), scale, 1e-2)
-        assert own.result_.history[-1].rows_scored < own.result_.data_passes * y.size
 
 
 def test_units_and_offsets_of_columns_change_nothing():

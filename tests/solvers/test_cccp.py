@@ -13,7 +13,7 @@ from structsvm_papk.data import RankingData
 from structsvm_papk.datasets import linear_lists
 from structsvm_papk.errors import DegenerateOptimumWarning
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk, logistic_regression
-from structsvm_papk.oracles.thresholds import Thresholds
+from structsvm_papk.oracles.list_risk import Thresholds
 from structsvm_papk.rankers.ranker import PAPKRanker
 from structsvm_papk.solvers import descent
 from structsvm_papk.solvers.cccp import CCCP
@@ -259,17 +259,6 @@ def test_warm_start_and_continuation():
     for result in (given, path):
         assert result.status is Status.CRITICAL
         assert result.objective < objective(risk, 1e-2, loose.w)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["ramp", "clipped_ramp"])
-def test_long_lists_of_which_convex_risks_skip_rows(name):
-    lists = linear_lists(n_users=4, n_items=320, n_features=17, noise=1.0, seed=6)
-    data = RankingData.from_groups(*lists[:3])
-    risks = [EmpiricalRisk(make_surrogate(name, 3), data, skip_rows=skip) for skip in (True, False)]
-    skipping, whole = (CCCP(1e-2, tol=1e-3).solve(risk) for risk in risks)
-    assert skipping.status is Status.CRITICAL
-    np.testing.assert_array_equal(skipping.w, whole.w)
 
 
 def test_logistic_starts_minimise_the_log_loss():

@@ -23,8 +23,7 @@ from structsvm_papk import (
     make_surrogate,
 )
 from structsvm_papk.errors import InputError
-from structsvm_papk.oracles.list_risk import ListRisk
-from structsvm_papk.oracles.thresholds import Thresholds
+from structsvm_papk.oracles.list_risk import ListRisk, Thresholds
 from structsvm_papk.solvers.cut_model import CutModel
 from structsvm_papk.solvers.qp import PaddedProblem
 from structsvm_papk.solvers.sampled_steps import Tilted
@@ -40,7 +39,7 @@ SOLVERS = {
 }
 
 
-def short_lists(name):
+def uneven_lists(name):
     """Lists of 2 to 30 rows of users that weigh more and less."""
     rng = np.random.default_rng(3)
     sizes, n_pos = np.array([2, 30, 2, 5, 3]), np.array([1, 20, 1, 4, 1])
@@ -60,7 +59,7 @@ def offsets(name):
 
 
 def deep_list(depth):
-    """One list at another depth: blocks of it, and of short lists where rows are skipped."""
+    """One list at another depth."""
 
     def make(name):
         data = problems.one_user_risk(name, n_neg=700).data
@@ -76,7 +75,7 @@ def deep(name):
 PROBLEMS = {  # maker, alpha, tolerance, solvers
     "users": (problems.risk, 0.3, 1e-7, SOLVERS),
     "users, depth 5": (deep, 0.02, 1e-7, ("bundle", "ascent")),
-    "short lists": (short_lists, 0.1, 1e-8, ("bundle", "ascent")),
+    "uneven lists": (uneven_lists, 0.1, 1e-8, ("bundle", "ascent")),
     "offsets": (offsets, 0.1, 1e-5, ("bundle", "ascent")),
     "one list, k=10": (problems.one_user_risk, 0.01, 1e-6, ("bundle", "one_slack", "few blocks")),
     "one list, depth 40": (deep_list(40), 0.1, 1e-6, ("bundle", "line_search", "ascent")),

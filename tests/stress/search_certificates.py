@@ -129,8 +129,7 @@ def bundle(problem, rng, report):
     options = {"n_blocks": int(rng.choice([1, 3, 50]))} if rng.random() < 0.5 else {}
     if rng.random() < 0.02:
         options["qp_solver"] = str(rng.choice(["PIQP", "CLARABEL"]))
-    threads, skip = int(rng.integers(1, 3)), bool(rng.random() < 0.8)
-    risk = problem.risk(n_threads=threads, skip_rows=skip)
+    risk = problem.risk(n_threads=int(rng.integers(1, 3)))
     return [Answer("bundle", _solver(problem, **options).solve(risk))]
 
 

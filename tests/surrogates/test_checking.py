@@ -97,7 +97,6 @@ WRONG = {
     "convex: a value": (PowerPairs, evaluating(times(-1, -1))),
     "coef is the slope": (PowerPairs, {"convex": False} | evaluating(times(1, 0.5))),
     "top_negatives_only": (PowerPairs, {"shift_invariant": False} | evaluating(plus_all(1.0))),
-    "low_positives_only": (PowerPairs, {"low_positives_only": True}),
     "shift_invariant": (PowerPairs, {"top_negatives_only": False} | evaluating(plus_all(-1.0))),
     "above_slope_at_zero: 1 at 0, linear": (PowerPairs, {"above_slope_at_zero": True}),
     "1 at 0, linear near it": (Avg, evaluating(times(2, 2), Avg)),
