@@ -39,7 +39,7 @@ def test_unknown_name_lists_the_known_and_suggests():
 def test_negatives_that_count():
     """A share is rounded up and never below k; a number is capped; so in kernels."""
     assert make_surrogate("ts", 2, 7).negatives_counted([1, 6, 7, 8]).tolist() == [1, 6, 7, 7]
-    for percent in (10, 20, 30, 55, 90, 700, math.inf):
+    for percent in (10, 20, 30, 55, 90, 700):
         depth = percent if percent > 100 else percent / 100
         surrogate = make_surrogate("avg", 5, depth)
         for n_neg in range(1, 500):
@@ -49,7 +49,7 @@ def test_negatives_that_count():
             assert _kernels.counted_negatives(surrogate.kernel_depth, 5, n_neg) == expected
 
 
-@pytest.mark.parametrize("depth", [4, 0, -1, 1.0, math.nan, 7.5, "deep", True])
+@pytest.mark.parametrize("depth", [4, 0, -1, 1.0, math.nan, math.inf, 7.5, "deep", True])
 def test_depths_that_cannot_be(depth):
     with pytest.raises(InputError, match="whole number of at least k=5, a share"):
         make_surrogate("ts", 5, depth)
@@ -104,7 +104,7 @@ def test_clipped_ramp_keeps_its_digits_beside_outliers(size, lists):
 
 
 def test_policies_about_users_with_fewer_negatives():
-    data, w = uneven(), np.arange(4.0)
+    data = uneven()
     surrogate, users = make_surrogate("avg", 3, 12), data.n_users
     enough = int((data.n_neg >= 12).sum())
     assert 0 < enough < users
@@ -112,10 +112,8 @@ def test_policies_about_users_with_fewer_negatives():
     assert EmpiricalRisk(surrogate, data, "cap").n_users == users
     with pytest.raises(InputError, match="fewer than depth=12"):
         EmpiricalRisk(surrogate, data, "raise")
-    share, everything, deep = (make_surrogate("avg", 3, d) for d in (0.5, math.inf, 30))
+    share = make_surrogate("avg", 3, 0.5)
     assert EmpiricalRisk(share, data, "exclude").n_users == users
-    risk = EmpiricalRisk(everything, data, "exclude")
-    assert risk.n_users == users and risk(w)[0] == EmpiricalRisk(deep, data, "cap")(w)[0]
 
 
 @pytest.mark.parametrize("name", SURROGATES)
