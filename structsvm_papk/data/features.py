@@ -6,12 +6,11 @@ Kernels read the rows in place, whatever their order; sums are in float64 whatev
 never depend on the number of threads. Rows whose coefficient is zero are not touched: with top-k
 surrogates that is most of them.
 
-Surrogates that depend on differences of scores within a user only do not change when one vector is
-subtracted from all rows of a user. So a column such as a time stamp, whose values share most of
-their digits within a user, is read as its difference to the user's first row (`Origins`), entry by
-entry: the subtraction of close numbers is exact or nearly so, and what all rows share is gone
-before anything is rounded. numba compiles every kernel twice, with origins and, without a trace of
-them, for None. See ``docs/math/certificate.md`` for the bounds of rounding.
+A surrogate that depends on differences within a user only does not change when one vector is
+subtracted from all rows of a user. So where a column such as a time stamp shares most of its digits
+within a user, risks multiply a copy of the lists less each user's first row (`less_first_rows`):
+the subtraction of close numbers is exact or nearly so, and what all rows share is gone before
+anything is rounded. See ``docs/math/certificate.md`` for the bounds of rounding.
 
 In the kernels u counts users, p list positions, f columns, and e the entries that CSR stores.
 """
@@ -32,7 +31,7 @@ from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
 from structsvm_papk.solvers.rounding import Rounding, error_of_sum
 
-_OFFSET = 1024.0  # how many times its spread a column's values must be for origins to pay
+_OFFSET = 1024.0  # how many times its spread a column's values must be for a copy to pay
 _STEPS = 4  # steps of the storage type within a user that are too few to be more than rounding
 _BLOCK_VALUES = 1 << 17  # of X that are scored at a time: the scores of a block stay in the cache
 # a sum may be taken in another order, which lets it run in vector registers, and a product be fused
@@ -40,60 +39,48 @@ _BLOCK_VALUES = 1 << 17  # of X that are scored at a time: the scores of a block
 _REORDERED_SUMS = {"reassoc", "contract", "nsz"}
 
 
-class Origins(NamedTuple):
-    """What is subtracted at each list position: a row of X, in the columns that are True."""
+class ListRows(NamedTuple):
+    """Rows of the lists: list position p has the row ``X[rows[p]]``."""
 
+    X: Any
     rows: Array
-    columns: Array
-
-    def at_positions(self, positions: Array | slice) -> Origins:
-        """The origins at some list positions."""
-        return Origins(self.rows[positions], self.columns)
 
 
-def scores(
-    X: Any, rows: Array, w: Array, start: int, stop: int, out: Array, origins: Origins | None = None
-) -> None:
+def scores(X: Any, rows: Array, w: Array, start: int, stop: int, out: Array) -> None:
     """Write ``X[rows[p]] . w`` into ``out[p]`` for ``start <= p < stop``."""
-    origin_rows = None if origins is None else origins.rows
-    shifted = None if origins is None else origins.columns
     if sparse.issparse(X):
-        _csr_scores(X.data, X.indices, X.indptr, rows, origin_rows, shifted, w, start, stop, out)
+        _csr_scores(X.data, X.indices, X.indptr, rows, w, start, stop, out)
     elif is_row_major(X):
-        _row_scores(read_only(X), rows, origin_rows, w, start, stop, out)
+        _row_scores(read_only(X), rows, w, start, stop, out)
     else:
-        _column_scores(read_only(X.T), rows, origin_rows, w, start, stop, out)
+        _column_scores(read_only(X.T), rows, w, start, stop, out)
 
 
-def add_weighted_rows(
-    X: Any, rows: Array, coef: Array, edges: Array, out: Array, origins: Origins | None = None
-) -> None:
+def add_weighted_rows(X: Any, rows: Array, coef: Array, edges: Array, out: Array) -> None:
     """Add ``sum_p coef[p] X[rows[p]]`` over ``edges[c] <= p < edges[c + 1]`` to ``out[c]``."""
     # of booleans the indices are found five times faster
     active = edges[0] + np.flatnonzero(coef[edges[0] : edges[-1]] != 0.0)
     bounds = np.searchsorted(active, edges)
-    origin_rows = None if origins is None else origins.rows
-    shifted = None if origins is None else origins.columns
     if sparse.issparse(X):
-        _csr_add(X.data, X.indices, X.indptr, rows, origin_rows, shifted, coef, active, bounds, out)
+        _csr_add(X.data, X.indices, X.indptr, rows, coef, active, bounds, out)
     elif is_row_major(X):
-        _row_add(read_only(X), rows, origin_rows, coef, active, bounds, out)
+        _row_add(read_only(X), rows, coef, active, bounds, out)
     else:
-        _column_add(read_only(X.T), rows, origin_rows, coef, active, bounds, out)
+        _column_add(read_only(X.T), rows, coef, active, bounds, out)
 
 
-def shifted_rows(X: Any, rows: Array, origins: Origins | None) -> Any:
-    """The rows less their origins, as a dense float64 or a CSR matrix."""
-    if origins is None:
-        return X[rows]
-    if not sparse.issparse(X):
-        return X[rows].astype(np.float64) - X[origins.rows]
-    part = X[rows].astype(np.float64)
-    _csr_shift(
-        part.data, part.indices, part.indptr, X.data, X.indices, X.indptr,
-        origins.rows, origins.columns,
-    )  # fmt: skip
-    return part
+def less_first_rows(X: Any, rows: Array, indptr: Array, columns: Array) -> ListRows:
+    """The lists less each user's first row, a copy in float64; of sparse X in some columns only.
+
+    These `columns` are True where every row stores an entry.
+    """
+    if sparse.issparse(X):
+        copied = X[rows].astype(np.float64, copy=False)
+        _csr_differences(copied.data, copied.indices, copied.indptr, indptr, columns)
+    else:
+        copied = np.empty((rows.size, X.shape[1]))
+        _row_differences(read_only(X), rows, indptr, copied)
+    return ListRows(copied, np.arange(rows.size))
 
 
 def reported_scores(X: Any, w: Array, rows: Array | None = None, n_threads: int = 1) -> Array:
@@ -202,130 +189,90 @@ def difference(value, origin):
     return np.float64(value) - np.float64(origin)
 
 
-@kernel
-def _entry(values, i, origin, f):
-    """The entry ``values[i]``, which is of column f, less its origin where there is one."""
-    if origin is None:
-        return values[i]
-    return difference(values[i], origin[f])
-
-
-@kernel
-def _row_of(X, rows, p):
-    """Row ``rows[p]`` of X, or None."""
-    if rows is None:
-        return None
-    return X[rows[p]]
-
-
 @kernel(fastmath=_REORDERED_SUMS)
-def _row_scores(X, rows, origin_rows, w, start, stop, out):
+def _row_scores(X, rows, w, start, stop, out):
     for p in range(start, stop):
         row = X[rows[p]]
-        origin = _row_of(X, origin_rows, p)
         total = 0.0
         for f in range(w.size):
-            total += _entry(row, f, origin, f) * w[f]
+            total += row[f] * w[f]
         out[p] = total
 
 
 @kernel(fastmath=_REORDERED_SUMS)
-def _row_add(X, rows, origin_rows, coef, active, bounds, out):
+def _row_add(X, rows, coef, active, bounds, out):
     for part in range(bounds.size - 1):
         total = out[part]
         for p in active[bounds[part] : bounds[part + 1]]:
             row = X[rows[p]]
-            origin = _row_of(X, origin_rows, p)
             coef_p = coef[p]
             for f in range(total.size):
-                total[f] += coef_p * _entry(row, f, origin, f)
-
-
-@kernel
-def _column_entry(column, rows, origin_rows, p):
-    """As `_entry`, where the entries of a column lie next to each other."""
-    if origin_rows is None:
-        return column[rows[p]]
-    return difference(column[rows[p]], column[origin_rows[p]])
+                total[f] += coef_p * row[f]
 
 
 @kernel(fastmath=_REORDERED_SUMS)
-def _column_scores(columns, rows, origin_rows, w, start, stop, out):
+def _column_scores(columns, rows, w, start, stop, out):
     out[start:stop] = 0.0
     for f in range(w.size):
+        column = columns[f]
         for p in range(start, stop):
-            out[p] += w[f] * _column_entry(columns[f], rows, origin_rows, p)
+            out[p] += w[f] * column[rows[p]]
 
 
 @kernel(fastmath=_REORDERED_SUMS)
-def _column_add(columns, rows, origin_rows, coef, active, bounds, out):
+def _column_add(columns, rows, coef, active, bounds, out):
     for part in range(bounds.size - 1):
         for f in range(columns.shape[0]):
+            column = columns[f]
             total = 0.0
             for p in active[bounds[part] : bounds[part + 1]]:
-                total += coef[p] * _column_entry(columns[f], rows, origin_rows, p)
+                total += coef[p] * column[rows[p]]
             out[part, f] += total
 
 
-@kernel
-def _room_for_origin(origin_rows, n_features):
-    """A dense row for the entries of an origin; None where there are no origins."""
-    if origin_rows is None:
-        return None
-    return np.zeros(n_features)
-
-
-@kernel
-def _take_origin(data, indices, indptr, origin_rows, p, last, shifted, origin):
-    """Write the shifted entries of p's origin into `origin`; return the origin's row.
-
-    Nothing is written where that is the row `last`, which is there already: the rows of a user
-    stand together. Shifted columns are stored in every row, so all entries are overwritten, and
-    those of other columns stay 0.
-    """
-    if origin_rows is None:
-        return last
-    if origin_rows[p] != last:
-        for e in range(indptr[origin_rows[p]], indptr[origin_rows[p] + 1]):
-            if shifted[indices[e]]:
-                origin[indices[e]] = data[e]
-    return origin_rows[p]
-
-
 @kernel(fastmath=_REORDERED_SUMS)
-def _csr_scores(data, indices, indptr, rows, origin_rows, shifted, w, start, stop, out):
-    origin = _room_for_origin(origin_rows, w.size)
-    last = -1
+def _csr_scores(data, indices, indptr, rows, w, start, stop, out):
     for p in range(start, stop):
-        last = _take_origin(data, indices, indptr, origin_rows, p, last, shifted, origin)
         total = 0.0
         for e in range(indptr[rows[p]], indptr[rows[p] + 1]):
-            total += _entry(data, e, origin, indices[e]) * w[indices[e]]
+            total += data[e] * w[indices[e]]
         out[p] = total
 
 
 @kernel(fastmath=_REORDERED_SUMS)
-def _csr_add(data, indices, indptr, rows, origin_rows, shifted, coef, active, bounds, out):
-    origin = _room_for_origin(origin_rows, out.shape[1])
-    last = -1
+def _csr_add(data, indices, indptr, rows, coef, active, bounds, out):
     for part in range(bounds.size - 1):
         total = out[part]
         for p in active[bounds[part] : bounds[part + 1]]:
-            last = _take_origin(data, indices, indptr, origin_rows, p, last, shifted, origin)
             coef_p = coef[p]
             for e in range(indptr[rows[p]], indptr[rows[p] + 1]):
-                total[indices[e]] += coef_p * _entry(data, e, origin, indices[e])
+                total[indices[e]] += coef_p * data[e]
 
 
 @kernel
-def _csr_shift(part, part_indices, part_indptr, data, indices, indptr, origin_rows, shifted):
-    """Subtract the origins from the rows of another matrix with the same columns, in place."""
-    origin = np.zeros(shifted.size)
-    last = -1
-    for p in range(origin_rows.size):
-        last = _take_origin(data, indices, indptr, origin_rows, p, last, shifted, origin)
-        for e in range(part_indptr[p], part_indptr[p + 1]):
-            part[e] = difference(part[e], origin[part_indices[e]])
+def _row_differences(X, rows, bounds, out):
+    for u in range(bounds.size - 1):
+        if bounds[u] == bounds[u + 1]:
+            continue
+        first = X[rows[bounds[u]]]
+        for p in range(bounds[u], bounds[u + 1]):
+            row = X[rows[p]]
+            for f in range(out.shape[1]):
+                out[p, f] = difference(row[f], first[f])
+
+
+@kernel
+def _csr_differences(data, indices, indptr, bounds, columns):
+    first = np.zeros(columns.size)
+    for u in range(bounds.size - 1):
+        for p in range(bounds[u], bounds[u + 1]):
+            for e in range(indptr[p], indptr[p + 1]):
+                f = indices[e]
+                if not columns[f]:
+                    continue
+                if p == bounds[u]:
+                    first[f] = data[e]
+                data[e] = difference(data[e], first[f])
 
 
 # --- sizes, and what rounding can do --------------------------------------------------------------
@@ -346,7 +293,7 @@ class Spread:
     row_terms: int
 
     @cached_property
-    def from_origins(self) -> bool:
+    def has_offsets(self) -> bool:
         """Whether subtracting the user's first row pays."""
         # a constant column moves no row past another, but its offset rounds the scores: it is
         # compared with the column that spreads the most
@@ -377,7 +324,7 @@ def spread_of(X: Any, rows: Array, indptr: Array) -> Spread:
 
 
 def rounding_bound(spread: Spread, shifted: bool, l1_bound: float, chain: int) -> Rounding:
-    """The `Rounding` of a risk, whose rows may be read from their user's first one (`shifted`).
+    """The `Rounding` of a risk, whose rows may be less their user's first one (`shifted`).
 
     A user's absolute subgradients add up to `l1_bound` at most, in the mean over the users; at
     most `chain` rows are added up one after the other in a slope.

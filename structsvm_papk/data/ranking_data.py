@@ -14,7 +14,7 @@ from scipy import sparse
 from structsvm_papk._types import Array
 from structsvm_papk.data import features, validation
 from structsvm_papk.data.column_scale import ScaleRule, Variation, check_standardize
-from structsvm_papk.data.features import Origins, Spread
+from structsvm_papk.data.features import ListRows, Spread
 from structsvm_papk.data.rows import (
     check_matrix,
     checked_weight,
@@ -126,7 +126,7 @@ class RankingData:
     column_scale: Array | None
     scale_rule: ScaleRule | None
     _spread: Spread | None
-    _origins: Origins | None
+    _less_first_rows: ListRows | None
     _variation: Variation | None
     _fingerprint: str | None
     with_holes: Array
@@ -224,7 +224,6 @@ class RankingData:
         user_weight: Array | None = None,
         feature_names: Sequence[str] | None = None,
         spread: Spread | None = None,
-        origins: Origins | None = None,
         column_scale: Array | None = None,
     ) -> RankingData:
         """Build from the attributes of checked data; nothing is checked again."""
@@ -239,7 +238,6 @@ class RankingData:
             feature_names=feature_names,
         )
         data._spread = spread
-        data._origins = origins
         data.column_scale = column_scale
         return data
 
@@ -256,7 +254,7 @@ class RankingData:
         self.with_holes = np.zeros(X.shape[1], dtype=bool)
         # these are computed once, when they are first asked for
         self._spread = None
-        self._origins = None
+        self._less_first_rows = None
         self._variation = None
         self._fingerprint = None
 
@@ -339,13 +337,19 @@ class RankingData:
             self._spread = spread
         return self._spread
 
-    def origins(self) -> Origins | None:
-        """Each user's first row, to be subtracted where columns have large offsets; else None."""
-        if self._origins is None and self.spread().from_origins:
-            # the minimum is for users without rows at the end, whose first row would lie beyond
-            first_rows = self.rows[np.minimum(self.indptr[:-1], self.rows.size - 1)]
-            self._origins = Origins(np.repeat(first_rows, self.sizes), self.spread().shifted)
-        return self._origins
+    def list_rows(self, shift_invariant: bool) -> ListRows:
+        """The rows to multiply: a copy less each user's first one where columns have large offsets.
+
+        It is made once, for whoever is `shift_invariant`; else these are the rows of `X`.
+        """
+        spread = self.spread()
+        if not (shift_invariant and spread.has_offsets):
+            return ListRows(self.X, self.rows)
+        if self._less_first_rows is None:
+            self._less_first_rows = features.less_first_rows(
+                self.X, self.rows, self.indptr, spread.shifted
+            )
+        return self._less_first_rows
 
     def deviation(self) -> Array:
         """The pooled within-user standard deviation of each column of X; 0 for a constant one."""

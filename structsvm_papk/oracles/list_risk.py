@@ -19,7 +19,7 @@ import numpy as np
 
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data import features
-from structsvm_papk.data.features import Origins, rounding_bound
+from structsvm_papk.data.features import ListRows, rounding_bound
 from structsvm_papk.data.ranking_data import RankingData, check_policy, checked_weights
 from structsvm_papk.errors import InputError, check_type
 from structsvm_papk.files.fingerprint import fingerprint_of
@@ -228,14 +228,13 @@ class ListRisk(LineOracle):
 
     def scores(self, w: Array) -> Array:
         """``X @ w`` at the list positions: linear in w, the costlier half of an evaluation."""
-        data = self.data
-        origins = self.origins()
-        w = data.divided(checked_weights(w, self.n_features))
-        out = np.empty(data.rows.size)
+        X, rows = self.list_rows()
+        w = self.data.divided(checked_weights(w, self.n_features))
+        out = np.empty(rows.size)
         self.rows_scored += out.size
 
         def part(lo, hi):
-            features.scores(data.X, data.rows, w, lo, hi, out, origins)
+            features.scores(X, rows, w, lo, hi, out)
 
         self.map_ranges(part, self.edges)
         return out
@@ -245,9 +244,9 @@ class ListRisk(LineOracle):
         data = self.data
         return features.column_text(data.X, data.rows, f, data.spread(), data.feature_names)
 
-    def origins(self) -> Origins | None:
-        """What is subtracted from the rows before they are multiplied, or None; see `origins`."""
-        return self.data.origins() if self.surrogate.shift_invariant else None
+    def list_rows(self) -> ListRows:
+        """The rows that are multiplied, see `RankingData.list_rows`."""
+        return self.data.list_rows(self.surrogate.shift_invariant)
 
     def user_values(self, scores: Array) -> tuple[Array, Array]:
         """Surrogate value of each user for given scores, and its score-space subgradient."""
@@ -289,7 +288,7 @@ class ListRisk(LineOracle):
     def rounding_of(self, longest_sum: int) -> Rounding:
         """`rounding`, if at most so many rows are added up one after the other in a slope."""
         data = self.data
-        shifted = self.origins() is not None
+        shifted = self.surrogate.shift_invariant and data.spread().has_offsets
         l1_bound = self.mean_over_users(self.surrogate.l1_bound(data.n_pos))
         bound = rounding_bound(data.spread(), shifted, l1_bound, longest_sum)
         return bound.scaled(data.column_scale)
@@ -306,14 +305,14 @@ class ListRisk(LineOracle):
     def slopes(self, coef: Array) -> Array:
         """Weighted mean over the users of ``X_u' coef_u``, block by block."""
         data = self.data
-        origins = self.origins()
+        X, rows = self.list_rows()
         coef = self._weigh_rows(coef)
         edges = self.edges
         partial = np.zeros((edges.size - 1, data.n_features))
 
         def part(lo, hi):
             bounds = edges[lo : hi + 1]
-            features.add_weighted_rows(data.X, data.rows, coef, bounds, partial[lo:hi], origins)
+            features.add_weighted_rows(X, rows, coef, bounds, partial[lo:hi])
 
         self.map_ranges(part, np.arange(edges.size))
         return data.divided(np.add.reduceat(partial, self._block_starts, axis=0)) / self._total

@@ -107,10 +107,8 @@ class OneListCuts(BlockOracle):
 
     def _slopes_of(self, terms: TermBlocks) -> Array:
         """The blocks' subgradients in the features."""
-        data = self._risk.data
-        origins = self._risk.origins()
-        partner_origins = None if origins is None else origins.at_positions(terms.partners)
-        partners = features.shifted_rows(data.X, data.rows[terms.partners], partner_origins)
+        X, rows = self._risk.list_rows()
+        partners = X[rows[terms.partners]]
         slopes = np.asarray(terms.partner_slopes @ partners, dtype=np.float64)
-        features.add_weighted_rows(data.X, data.rows, terms.slopes, self._bounds, slopes, origins)
-        return data.divided(slopes)
+        features.add_weighted_rows(X, rows, terms.slopes, self._bounds, slopes)
+        return self._risk.data.divided(slopes)

@@ -149,7 +149,7 @@ class PartsRisk(BlockOracle):
         for each in used:
             l1_bound = self.surrogate.l1_bound(each.n_pos) @ each.weights / self.parts.weight
             chain = min(each.n_rows, 2 * CHUNK_ROWS) + each.n_rows // CHUNK_ROWS + len(used)
-            shifted = self.surrogate.shift_invariant and each.spread.from_origins
+            shifted = self.surrogate.shift_invariant and each.spread.has_offsets
             bound = rounding_bound(each.spread, shifted, l1_bound, chain)
             scores += bound.scores
             slopes += bound.slopes

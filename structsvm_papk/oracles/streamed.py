@@ -246,7 +246,7 @@ class _StreamedParts(Parts):
         """The i-th partition with users; two of them may be in use at a time."""
         self._file.check()
         if i in self.kept:
-            return self.kept[i]
+            return self.kept[i].scaled_by(None)  # a view: what is computed for it does not stay
         return self._read(self._users[i], self._buffers[i % 2], self._spreads[i])
 
     def _read(self, users, buffer, spread=None):
@@ -257,15 +257,15 @@ class _StreamedParts(Parts):
         self._file.read(start, X)
         return self._laid_out(users, X, np.full(users.size, start), spread)
 
-    def _laid_out(self, users, X, origins, spread=None):
-        """The lists of some users; X holds their rows of the file, moved by `origins`."""
+    def _laid_out(self, users, X, first_rows, spread=None):
+        """The lists of some users; X holds their rows of the file, less `first_rows`."""
         lists = self._lists
         starts = lists.indptr[users]
         sizes = lists.indptr[users + 1] - starts
         indptr = np.concatenate([[0], np.cumsum(sizes)])
         rows = np.empty(indptr[-1], dtype=np.int64)
         n_pos = np.empty_like(sizes)
-        _positives_first(lists.positive, starts, origins, indptr, rows, n_pos)
+        _positives_first(lists.positive, starts, first_rows, indptr, rows, n_pos)
         weight = None if self._user_weight is None else self._user_weight[users]
         return RankingData.from_parts(
             X=X,
@@ -308,15 +308,15 @@ class _FeatureFile:
 
 
 @kernel
-def _positives_first(positive, starts, origins, indptr, rows, n_pos):
-    """List each user's rows, less the user's origin, positives first; count the positives."""
+def _positives_first(positive, starts, first_rows, indptr, rows, n_pos):
+    """List each user's rows as they are in memory, positives first; count the positives."""
     for u in range(starts.size):
         end = starts[u] + indptr[u + 1] - indptr[u]
         place = indptr[u]
         for relevant in (True, False):
             for row in range(starts[u], end):
                 if positive[row] == relevant:
-                    rows[place] = row - origins[u]
+                    rows[place] = row - first_rows[u]
                     place += 1
             if relevant:
                 n_pos[u] = place - indptr[u]

@@ -20,7 +20,6 @@ import numpy as np
 from scipy import sparse
 
 from structsvm_papk._types import Array
-from structsvm_papk.data import features
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles import _dual_kernels as kernels
 from structsvm_papk.oracles.list_risk import ListRisk
@@ -329,15 +328,9 @@ class AverageBlocks(UserBlocks):
 def matrix_of(risk: ListRisk) -> tuple[kernels.Matrix, Array]:
     """The matrix as the kernels take it, and the row of each list position.
 
-    Where rows are read from an origin of their user, and for dense data that are not stored row
-    after row, this is a copy.
+    For dense data that are not stored row after row this is a copy.
     """
-    X = risk.data.X
-    rows = risk.data.rows
-    origins = risk.origins()
-    if origins is not None:
-        X = features.shifted_rows(X, rows, origins)
-        rows = np.arange(rows.size)
+    X, rows = risk.list_rows()
     if sparse.issparse(X):
         return kernels.Matrix(X.data, X.indices, X.indptr), rows
     return kernels.Matrix(np.ascontiguousarray(X).ravel(), columns=None, starts=None), rows

@@ -68,7 +68,7 @@ class Surrogate(ABC):
         `diagnose` tells whether w = 0 is optimal if it is convex or `boxed`.
     shift_invariant : bool
         Whether the value stays the same when one number is added to all scores of a user: then
-        columns with large offsets are read as differences within the user (`origins`).
+        columns with large offsets are multiplied less the first row of their user.
     """
 
     k: int

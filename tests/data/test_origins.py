@@ -50,7 +50,7 @@ def test_columns_that_cannot_or_need_not_be_shifted_stay():
     X, y, groups = lists(np.array([1e8, 1e8, 0.0]))
     X[5, 1] = 0.0  # sparse columns that are not stored everywhere
     risk = a_risk("avg", sparse.csr_matrix(X), y, groups)
-    assert risk.origins().columns.tolist() == [True, False, True]
+    assert risk.data.spread().shifted.tolist() == [True, False, True]
     w = np.array([1.0, 1e-8, 1.0])
     rows = X[risk.data.rows]
     from_zero = EmpiricalRisk(FromZero(3), RankingData.from_groups(X, y, groups))
@@ -58,7 +58,29 @@ def test_columns_that_cannot_or_need_not_be_shifted_stay():
     rows[:, [0, 2]] -= rows[risk.data.indptr[:-1]][groups][:, [0, 2]]
     np.testing.assert_allclose(risk.scores(w), rows @ w, rtol=1e-12, atol=1e-12)
     ordinary = a_risk("ts", lists(100.0)[0], y, groups)
-    assert ordinary.origins() is None
+    assert ordinary.list_rows().X is ordinary.data.X
+
+
+@pytest.mark.parametrize("storage", [np.ascontiguousarray, np.asfortranarray, sparse.csr_array])
+@pytest.mark.parametrize("name", CONVEX)
+def test_users_that_are_far_apart_have_the_optimum_of_those_that_are_not(storage, name):
+    X, y, groups = lists(n_users=6)
+    X = np.round(X * 1024) / 1024  # an offset costs these numbers no digit
+    far = np.array([1e7, -3e7, 1e8, 4e8, -1e9, 1e9])[groups]
+    apart = X + far[:, None] * [1.0, 0.0, 1.0]
+    solver = CuttingPlane(1e-2, tol=1e-10)
+    result = solver.solve(a_risk(name, storage(apart), y, groups))
+    assert result.converged
+    expected = solver.solve(a_risk(name, X, y, groups))
+    assert result.objective == pytest.approx(expected.objective, abs=1e-9)
+
+
+def test_the_copy_of_columns_with_offsets_is_made_once_and_leaves_the_data_as_they_are():
+    X, y, groups = lists(1e9)
+    risk = a_risk("ts", X.copy(), y, groups)
+    rows = risk.list_rows()
+    assert rows is risk.with_blocks(3).list_rows() and rows.X is not risk.data.X
+    np.testing.assert_array_equal(risk.data.X, X)
 
 
 class Understated(Avg):
