@@ -328,8 +328,8 @@ class _Question:
             answer, w, proof, _ = search.moderate()
         bound = 0.0 if answer == "no" else np.inf
         if answer == "yes" and self.largest_margin and search.is_small:
-            better, bound = search.largest_margin("moderate", self.deadline)
-            w = self._better(w, search.with_exact_ties(better))
+            largest, bound = search.largest_margin("moderate", self.deadline)
+            w = self._better(w, search.moved_inside(largest, inside=w))
         return self._result(answer, w, bound, proof)
 
     def weak(self):

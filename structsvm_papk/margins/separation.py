@@ -83,8 +83,8 @@ class Separator:
         self.chosen = chosen
         usable = data.labels if chosen is None else data.labels & chosen
         # list positions of each user
-        self._pos = _positions_of_users(usable, data.indptr)
-        self._neg = _positions_of_users(~data.labels, data.indptr)
+        self._pos = positions_of_users(usable, data.indptr)
+        self._neg = positions_of_users(~data.labels, data.indptr)
         self._user = data.user_of_position
         self.scale = _column_scale(data.X)
         self._in_work = np.zeros(len(data.rows), dtype=bool)
@@ -415,7 +415,7 @@ class _Model:
         return None if x is None else x[:-1]
 
 
-def _positions_of_users(mask, indptr):
+def positions_of_users(mask, indptr):
     """Where the mask is True, user by user."""
     return [np.flatnonzero(mask[a:b]) + a for a, b in pairwise(indptr)]
 

@@ -22,6 +22,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from structsvm_papk._types import Array
 from structsvm_papk.margins.proofs import (
     CommonProof,
+    ExactLists,
     HullProof,
     SubsetProof,
     dense_rows,
@@ -31,7 +32,13 @@ from structsvm_papk.margins.proofs import (
     solve_near,
     user_of_rows,
 )
-from structsvm_papk.margins.separation import Multipliers, Separator, linear_programme, seconds_to
+from structsvm_papk.margins.separation import (
+    Multipliers,
+    Separator,
+    linear_programme,
+    positions_of_users,
+    seconds_to,
+)
 from structsvm_papk.margins.silence import HIGHS_PRINTS, no_output_of_libraries
 
 NUMERICAL_ZERO = 1e-6
@@ -256,6 +263,31 @@ class SubsetSearch:
         columns += [fractions(-1.0 * (self._user[tied] == u)) for u in range(self.data.n_users)]
         exact = solve_near(columns, [Fraction(0)] * len(tied), np.concatenate([w, tops]))
         return None if exact is None else exact[:d]
+
+    def moved_inside(self, w, inside):
+        """``w + s inside`` with the smallest s that puts every positive at ``max q`` or above.
+
+        Solvers keep ``w.p_i >= w.q_j`` up to rounding only. `inside`, the w of `moderate`, keeps it
+        exactly, and strictly for every positive that need not tie.
+        """
+        w = self.with_exact_ties(w)
+        if w is None:
+            return None
+        scores = ExactLists(self.data, w)
+        scores_inside = ExactLists(self.data, inside)
+        step = Fraction(0)
+        for pos, neg in zip(*self._free_positives_and_negatives(), strict=True):
+            room = scores_inside.margin(pos, neg, 1) if len(pos) else 0
+            if room > 0:
+                step = max(step, -scores.margin(pos, neg, 1) / room)
+        return [a + step * b for a, b in zip(w, fractions(inside), strict=True)]
+
+    def _free_positives_and_negatives(self):
+        """List positions, user by user; without the positives that tie with max q under any w."""
+        is_free = self.data.labels.copy()
+        is_free[self._tying] = False
+        indptr = self.data.indptr
+        return positions_of_users(is_free, indptr), positions_of_users(~self.data.labels, indptr)
 
     def largest_margin(self, condition, deadline):
         """Mixed-integer programme for the largest margin over ``|w_j| <= 1``.

@@ -129,7 +129,7 @@ def ndcg_limit(
     ------
     InputError
         There is no limit: the discounts that count have a finite sum, as with a fixed cut-off, and
-        the relevance at the very top is not certain (T6, which does not state the last condition).
+        the relevance at the very top is not certain (T6, whose hypothesis is stronger).
         No probabilities, nothing relevant, other discounts and cut-offs.
     """
     b = exponent(discount)

@@ -188,7 +188,6 @@ def _good(rng: np.random.Generator) -> Scorer:
 
 _FIXED = _on_long_lists(_moves)
 _EITHER = _on_long_lists(_moves, _or_certain)
-_WORDS = "With discounts whose sum is finite, or at a fixed cut-off, NDCG has no limit"
 CLAIMS = (
     Claim(
         id="ndcg-log",
@@ -236,19 +235,11 @@ CLAIMS = (
     Claim(
         id="ndcg-no-limit",
         title="NDCG without a limit",
-        claim=f"{_WORDS}.",
-        formula="sum D(r) < inf => NDCG does not converge",
-        source=f"{_SOURCE}, Theorem 6 as printed",
-        statement=_EITHER,
-        control=_FIXED,
-        control_words="relevance at the top not certain",
-    ),
-    Claim(
-        id="ndcg-no-limit-corrected",
-        title="NDCG without a limit, corrected",
-        claim=f"{_WORDS}, unless the relevance of the items at the very top is certain.",
+        claim="With discounts whose sum is finite, or at a fixed cut-off, NDCG has no limit where "
+        "the relevance of the items at the very top is not certain.",
         formula="sum D(r) < inf, 0 < Pr[Y=1|s=1] < 1 => NDCG does not converge",
-        source="corrected here",
+        source=f"{_SOURCE}, Theorem 6, which asks for more: for one delta > 0, Pr[Y=y|x] >= "
+        "delta Pr[Y=y*|x] for all x and y",
         hypothesis="Pr[Y=1|s=1] is neither 0 nor 1",
         statement=_FIXED,
         control=_EITHER,

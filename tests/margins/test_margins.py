@@ -1,10 +1,12 @@
 import json
 from dataclasses import replace
 from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.optimize import linprog
 
 from helpers.commands import invoke
 from helpers.marks import slow
@@ -85,6 +87,38 @@ def test_largest_margin_is_between_its_bounds_and_beats_random_directions(condit
         each = exact_margins(data, w, 2, condition)
         if None not in each:
             assert float(min(each)) / np.linalg.norm(w, order) <= found.margin_bound * (1 + 1e-9)
+
+
+def largest_moderate_margin(X, y, k):
+    """By a linear programme for every choice of beta positives, over ``|w_j| <= 1``."""
+    apart = X[~y] - X[y][:, None]
+    below = np.pad(apart.reshape(-1, X.shape[1]), ((0, 0), (0, 1)))  # w.q <= w.p; variables w, m
+    best = 0.0
+    for chosen in combinations(range(y.sum()), min(int(y.sum()), k)):
+        rows = apart[list(chosen)].reshape(-1, X.shape[1])
+        rules = np.vstack([below, np.pad(rows, ((0, 0), (0, 1)), constant_values=1)])
+        bounds = [(-1, 1)] * X.shape[1] + [(0, None)]
+        cost = [0.0] * X.shape[1] + [-1.0]
+        found = linprog(cost, A_ub=rules, b_ub=np.zeros(len(rules)), bounds=bounds)
+        best = max(best, -found.fun)
+    return best
+
+
+@pytest.mark.parametrize("n", [25, slow(200)])
+def test_largest_moderate_margin_against_every_choice_of_positives(n):
+    """The optimum often lies on ``min p = max q``, which the solver breaks by rounding."""
+    rng = np.random.default_rng(4)
+    n_yes = 0
+    for _ in range(n):
+        n_pos, n_neg, d = rng.integers(2, 6), rng.integers(2, 8), rng.integers(2, 5)
+        k = int(rng.integers(1, 3))
+        X = rng.integers(-3, 4, (n_pos + n_neg, d)).astype(float)
+        X[:n_pos] += rng.integers(0, 4, d)
+        y = np.arange(len(X)) < n_pos
+        found = margins.find_scorer(X, y, k, "moderate")
+        assert found.margin == pytest.approx(largest_moderate_margin(X, y, k), rel=1e-4)
+        n_yes += found.answer == "yes" and found.verify(X, y)
+    assert n_yes > n / 3
 
 
 def test_margins_that_force_exact_ties():

@@ -28,7 +28,7 @@ FAILS = {
     "order-max-ts", "order-ts-avg", "order-avg-ts", "order-ts-ramp", "low-engagement-avg",
     "convex-ramp", "convex-ts_alg2", "convex-clipped_ramp", "margin-beta-weak-as-printed",
     "margin-beta-moderate", "margin-moderate-beta", "optimum-avg-beta", "optimum-avg-strong",
-    "depth-two-scorers", "ndcg-no-limit", "target-avg", "target-pauc", "target-max", "target-ts",
+    "depth-two-scorers", "target-avg", "target-pauc", "target-max", "target-ts",
 }  # fmt: skip
 
 
@@ -40,7 +40,7 @@ def checks(request):
     """Every day, claims about scores with few draws; all claims as the quickest search tries."""
     with pytest.MonkeyPatch.context() as patch:
         about = set(CLAIMS)
-        assert len(about) == 64 and about > FAILS
+        assert len(about) == 63 and about > FAILS
         if request.param == "scores":
             about = {claim for claim in about if not claim.startswith(LONG)}
             few = Effort(n_random=15, n_steps=4, n_climbers=4, largest=4, n_data=(1, 10))
@@ -245,7 +245,7 @@ def test_a_group_of_checks_is_named_by_its_beginning():
     assert running.expanded(["ndcg"]) == [claim.id for claim in ndcg.CLAIMS]
     assert running.expanded(["ndcg-no-limit", "ndcg-log"]) == ["ndcg-no-limit", "ndcg-log"]
     shown = run(*QUICK, "--check", "ndcg-no-limit")
-    assert shown.exit_code == 0 and "scorer: high = 1" in " ".join(shown.output.split())
+    assert shown.exit_code == 0 and "holds" in shown.output
 
 
 def test_verify_refuses_before_the_search(tmp_path, monkeypatch):
