@@ -20,7 +20,7 @@ from structsvm_papk.margins.proofs import (
     exact_margins,
     fractions,
 )
-from structsvm_papk.margins.separation import Separator
+from structsvm_papk.margins.separation import Separator, largest_in_columns
 from structsvm_papk.margins.subsets import NUMERICAL_ZERO, Outcome, SubsetSearch
 
 CONDITIONS = ("weak", "beta", "moderate", "strong")
@@ -266,7 +266,8 @@ def find_scorer(
     Raises
     ------
     InputError
-        Unknown condition, a user without positives or with fewer than k negatives, NaN features.
+        Unknown condition, a user without positives or with fewer than k negatives, NaN features, a
+        column whose values are all too small to divide by (below 2.3e-308).
     """
     check_choice("condition", condition, CONDITIONS)
     check_number("time_limit", time_limit, above=0)
@@ -282,12 +283,25 @@ def find_in_data(
     largest_margin: bool = True,
 ) -> Existence:
     """`find_scorer` for `RankingData` whose users all have a positive and k negatives."""
+    _refuse_subnormal_columns(data)
     question = _Question(data, int(k), condition, time_limit, largest_margin)
     if condition == "weak":
         return question.weak()
     if condition == "moderate":
         return question.moderate()
     return question.convex()
+
+
+def _refuse_subnormal_columns(data: RankingData) -> None:
+    """Columns are divided by their size, which overflows where the size is subnormal."""
+    size = largest_in_columns(data.X)
+    smallest = np.finfo(np.float64).smallest_normal
+    columns = np.flatnonzero((size > 0) & (size < smallest))
+    if columns.size:
+        raise InputError(
+            f"column {columns[0]} (from 0) has no value above {smallest:.2g} in size, so that it "
+            "cannot be scaled: give it in other units, or remove it"
+        )
 
 
 class _Question:

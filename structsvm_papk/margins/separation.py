@@ -458,8 +458,13 @@ def normalised(margin, w):
     return float(margin) / float(np.linalg.norm(w))
 
 
+def largest_in_columns(X):
+    """Largest absolute value of each column, shape (n_features,)."""
+    size = abs(X).max(axis=0)
+    return np.asarray(size.toarray() if hasattr(size, "toarray") else size, dtype=float).ravel()
+
+
 def _column_scale(X):
     """Powers of two that bring the columns to size about one (exact in floats)."""
-    size = abs(X).max(axis=0)
-    size = np.asarray(size.toarray() if hasattr(size, "toarray") else size, dtype=float).ravel()
+    size = largest_in_columns(X)
     return np.exp2(-np.rint(np.log2(np.where(size > 0, size, 1.0))))

@@ -320,13 +320,14 @@ def _checked_depth(given: Any, k: int) -> int | float | None:
         return None
     if isinstance(given, Real) and not isinstance(given, bool):
         depth: Any = given
-        if not isinstance(depth, Integral) and 0 < depth < 1:
+        may_be_share = not isinstance(depth, Integral) and 0 < depth <= 1
+        if may_be_share and depth < 1:
             return float(depth)
-        if k <= depth < 2**63 and depth == int(depth):
+        if not may_be_share and k <= depth < 2**63 and depth == int(depth):
             return int(depth)
     raise InputError(
-        f"depth must be a whole number of at least k={k}, a share between 0 and 1, or None for "
-        f"depth k, got {given!r}"
+        f"depth must be a whole number of at least k={k}, a share above 0 and below 1, or "
+        f"None for depth k, got {given!r}"
     )
 
 

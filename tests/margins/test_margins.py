@@ -208,6 +208,7 @@ def test_choices_that_avoid_all_conflicts():
         (lambda: margins.check_scores([1.0, 0.0], [1, 0], 2), "k = 2"),
         (lambda: margins.check_scores([1.0, 0.0], [0, 0], 1), "no positives"),
         (lambda: margins.find_scorer(np.eye(2), [1, 0], 1, "tight"), "is not known"),
+        (lambda: margins.find_scorer(np.diag([1, 5e-324]), [1, 0], 1, "weak"), "column 1 .from 0"),
         (lambda: margins.find_scorer(np.eye(2), [1, 0], 2, "strong"), "k=2"),
         (lambda: margins.find_scorer(np.eye(2), [1, 0], 1, "weak", time_limit=0), "time_limit"),
     ],

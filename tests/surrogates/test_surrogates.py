@@ -55,6 +55,12 @@ def test_depths_that_cannot_be(depth):
         make_surrogate("ts", 5, depth)
 
 
+def test_a_share_of_one_is_not_one_negative():
+    assert make_surrogate("ts", 1, 1).depth == 1
+    with pytest.raises(InputError, match="got 1.0"):
+        make_surrogate("ts", 1, 1.0)
+
+
 @pytest.mark.parametrize("sweep", [_kernels.hinge_sweep, _kernels.clipped_sweep])
 @pytest.mark.parametrize("m", [1, 2, 127, 128, 129, 400])
 def test_sweeps_are_the_sums_over_pairs(sweep, m):
