@@ -32,8 +32,6 @@ from structsvm_papk.surrogates import SURROGATES, make_surrogate
 
 _BOUND = partial(option, "Which bound")
 _SIZES = partial(option, "Sizes")
-_ALPHAS = (0.3, 1.0, 3.0, 10.0, 30.0)  # times the model's
-_DEPTHS = (None, 0.5, 0.9)
 
 
 @dataclass(frozen=True)
@@ -82,7 +80,6 @@ class _Answer:
     columns: Sequence[str] = ("quantity", ">value")
     warnings: Sequence[str] = ()
     note: str = ""
-    then: "_Answer | None" = None
 
     def show(self) -> None:
         console.print_table(self.title, self.columns, self.rows)
@@ -90,8 +87,6 @@ class _Answer:
             console.warn(warning)
         if self.note:
             console.note(self.note)
-        if self.then is not None:
-            self.then.show()
 
 
 def bound(
@@ -109,11 +104,6 @@ def bound(
     held_out: Path | None = _BOUND(
         None, "With MODEL DATA: an interval from these users beside it."
     ),
-    search: bool = _BOUND(
-        False,
-        "With MODEL DATA: the bound of refits at other alphas and depths too.",
-        flags="--search",
-    ),
     policy: str | None = options.policy(None),
     plot: Path | None = options.PLOT,
     as_json: bool = options.JSON,
@@ -129,15 +119,14 @@ def bound(
         raise InputError(
             f"{len(given)} files: give held-out data, or a model and its training data"
         )
-    if len(given) < 2 and (held_out is not None or search):
-        raise InputError("--held-out and --search go with a model and its training data")
+    if len(given) < 2 and held_out is not None:
+        raise InputError("--held-out goes with a model and its training data")
     if len(given) == 2:
         answer = _of_new_users(
             model_file=given[0],
             data=given[1],
             held_out=held_out,
             target=sizes.target,
-            search=search,
             rho=form.rho,
             policy=policy or "cap",
             reading=reading,
@@ -314,7 +303,6 @@ def _of_new_users(
     data: Path,
     held_out: Path | None,
     target: float | None,
-    search: bool,
     rho: float,
     policy: str,
     reading: options.Reading,
@@ -374,10 +362,7 @@ def _of_new_users(
         "assumed: users are drawn independently; alpha, surrogate and depth were not chosen by "
         f"these users{fixed}; weights of a new fit on one user less"
     )
-    searched = _searched(lists, model, policy) if search else None
-    if searched is not None:
-        content |= searched.content
-    return _Answer(content, "Risk of new users", rows, note=note, then=searched)
+    return _Answer(content, "Risk of new users", rows, note=note)
 
 
 def _model_of_the_package(file: Path) -> Model:
@@ -404,35 +389,6 @@ def _as_in_training(lists: RankingData, model: Model) -> RankingData:
     if model.scale_rule is None:
         return lists
     return lists.scaled_by(lists.variation().scale(ScaleRule(model.scale_rule)))
-
-
-def _searched(lists: RankingData, model: Model, policy: str) -> _Answer:
-    """Bounds at other strengths and depths, smallest first."""
-    from structsvm_papk.rankers import PAPKRanker  # and scikit-learn, which formulas do not need
-
-    searched = []
-    for depth in dict.fromkeys([model.depth, *_DEPTHS]):
-        for factor in _ALPHAS:
-            ranker = PAPKRanker(
-                model.k, model.surrogate, depth, alpha=factor * model.alpha, policy=policy,
-                standardize=False,
-            )  # fmt: skip
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                result = ranker.fit_lists(lists).result_
-            risk = EmpiricalRisk(ranker.make_surrogate(), lists, policy)
-            searched.append((depth, bounds.stability(risk, result)))
-    searched.sort(key=lambda pair: pair[1].bound)
-    rows = [
-        (f"{answer.alpha:g}", str(depth or "k"), f"{answer.risk:.4f}", f"{answer.bound:.4f}")
-        for depth, answer in searched
-    ]
-    content = [
-        {"alpha": answer.alpha, "depth": depth, "risk": answer.risk, "bound": answer.bound}
-        for depth, answer in searched
-    ]
-    columns = (">alpha", ">depth", ">risk", ">bound")
-    return _Answer({"search": content}, "Smallest first", rows, columns)
 
 
 def _result_of(model: Model, scale: Any) -> SolverResult:

@@ -190,14 +190,7 @@ def test_the_command_refuses_other_data_and_lost_options(trained):
     for call, words in (
         ([trained / "model", trained / "new.csv"], "not of this risk"),
         ([trained / "model", trained / "new.csv", trained / "new.csv"], "3 files"),
-        ([trained / "new.csv", "--search"], "go with a model and its training data"),
+        ([trained / "new.csv", "--held-out", trained / "new.csv"], "goes with a model"),
     ):
         shown = invoke("bound", *call)
         assert words in str(shown.exception)
-
-
-def test_the_search_puts_the_smallest_bound_first(trained):
-    call = ["bound", trained / "model", trained / "train.csv", "--search", "--json"]
-    rows = json.loads(invoke(*call).stdout)["search"]
-    assert [row["bound"] for row in rows] == sorted(row["bound"] for row in rows)
-    assert len({(row["alpha"], row["depth"]) for row in rows}) == len(rows) == 15

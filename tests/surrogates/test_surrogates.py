@@ -57,7 +57,7 @@ def test_depths_that_cannot_be(depth):
 
 def test_a_share_of_one_is_not_one_negative():
     assert make_surrogate("ts", 1, 1).depth == 1
-    with pytest.raises(InputError, match="got 1.0"):
+    with pytest.raises(InputError, match=r"got 1\.0"):
         make_surrogate("ts", 1, 1.0)
 
 
