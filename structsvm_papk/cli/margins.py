@@ -13,7 +13,7 @@ from structsvm_papk.cli._shared.options import PROBLEM
 from structsvm_papk.cli._shared.scores import Scorer
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError
-from structsvm_papk.margins.conditions import CONDITIONS, find_in_data
+from structsvm_papk.margins.conditions import CONDITIONS, find_each
 
 
 def margins(
@@ -47,13 +47,10 @@ def margins(
     if scores is not None:
         answers["scores"] = _check(lists, scores[lists.rows], k, delta)
     if search:
-        answers["shared"] = {
-            name: find_in_data(lists, k, name, time_limit).as_dict() for name in conditions
-        }
+        shared = find_each(lists, k, conditions, time_limit)
+        answers["shared"] = {name: shared[name].as_dict() for name in conditions}
     if search and per_user:
-        answers["per_user"] = {
-            name: _count_users(lists, k, name, time_limit) for name in conditions
-        }
+        answers["per_user"] = _count_users(lists, k, conditions, time_limit)
     console.answer(as_json, answers, _show, answers, conditions)
 
 
@@ -67,14 +64,17 @@ def _check(lists: RankingData, scores: Array, k: int, delta: float) -> dict[str,
     return {"joint": joint.as_dict(), "users": by_name}
 
 
-def _count_users(lists: RankingData, k: int, condition: str, time_limit: float) -> dict[str, int]:
-    """How many users have a scorer of their own, by answer."""
+def _count_users(
+    lists: RankingData, k: int, conditions: Sequence[str], time_limit: float
+) -> dict[str, dict[str, int]]:
+    """How many users have a scorer of their own, by condition and answer."""
     users = np.arange(lists.n_users)
-    answers = []
+    counts = {name: dict.fromkeys(("yes", "no", "undecided"), 0) for name in conditions}
     for u in users:
         list_of_user = lists.subset(users == u)
-        answers.append(find_in_data(list_of_user, k, condition, time_limit).answer)
-    return {answer: answers.count(answer) for answer in ("yes", "no", "undecided")}
+        for name, found in find_each(list_of_user, k, conditions, time_limit).items():
+            counts[name][found.answer] += 1
+    return counts
 
 
 def _show(answers: dict[str, Any], conditions: Sequence[str]) -> None:

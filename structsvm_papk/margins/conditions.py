@@ -2,7 +2,8 @@
 
 import math
 import time
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from fractions import Fraction
 from typing import Any
 
@@ -290,6 +291,23 @@ def find_in_data(
     if condition == "moderate":
         return question.moderate()
     return question.convex()
+
+
+def find_each(
+    data: RankingData, k: int, conditions: Sequence[str], time_limit: float = 60.0
+) -> dict[str, Existence]:
+    """`find_in_data` for several conditions; a "no" to weak is one to moderate, which implies it.
+
+    The proof is the same: a w with the moderate margin would have the weak one.
+    """
+    answers: dict[str, Existence] = {}
+    for condition in sorted(conditions, key=CONDITIONS.index):
+        weak = answers.get("weak")
+        if condition == "moderate" and weak is not None and weak.answer == "no":
+            answers[condition] = replace(weak, condition=condition, seconds=0.0)
+        else:
+            answers[condition] = find_in_data(data, k, condition, time_limit)
+    return answers
 
 
 def _refuse_subnormal_columns(data: RankingData) -> None:

@@ -15,7 +15,7 @@ from helpers.sources import write_csv
 from structsvm_papk import datasets, margins
 from structsvm_papk.data import RankingData
 from structsvm_papk.errors import InputError
-from structsvm_papk.margins.conditions import CONDITIONS
+from structsvm_papk.margins.conditions import CONDITIONS, find_each
 from structsvm_papk.margins.proofs import exact_margins, no_choice_avoids
 
 
@@ -143,6 +143,18 @@ def test_one_scorer_for_all_users_is_harder_than_one_each():
         for user in (groups == 0, groups == 1):
             alone = margins.find_scorer(X[user], np.array(y)[user], 2, condition)
             assert alone.answer == "yes"
+
+
+def test_a_no_to_weak_answers_moderate_by_the_same_proof():
+    spread = np.array([[0.0, 0.1], [0.0, 0.0], [0.0, -0.1]])
+    X = np.vstack([np.add(spread, [1, 0]), np.zeros((2, 2)), spread - [1, 0], np.zeros((2, 2))])
+    y, groups = [1, 1, 1, 0, 0] * 2, np.repeat([0, 1], 5)
+    data = RankingData.from_groups(X, y, groups)
+    found = find_each(data, 2, ["moderate", "weak", "strong"])
+    assert found["moderate"].proof is found["weak"].proof is not None
+    for condition, answer in found.items():
+        assert (answer.condition, answer.answer) == (condition, "no")
+        assert answer.verify(X, y, groups)
 
 
 def test_large_lists_with_certificates():
