@@ -34,7 +34,7 @@ def compare(
     ),
     alpha: str = PROBLEM(ALPHA, options.ALPHA, "NUMBER|auto"),
     weighting: options.Weighting,
-    reading: options.Reading,
+    reading: options.TrainingRows,
     stopping: options.Stopping,
     saving: options.Saving,
     test: Path | None = READING(None, "Report pAp@k on this file as well.", "FILE"),

@@ -35,7 +35,7 @@ def diagnose(
         200, "Also test so many users alone, evenly spread; 0 for none.", min=0, metavar="N"
     ),
     weighting: options.Weighting,
-    reading: options.Reading,
+    reading: options.TrainingRows,
     plot: Path | None = options.PLOT,
     as_json: bool = options.JSON,
 ) -> None:

@@ -32,7 +32,7 @@ def fit(
     surrogate: str = PROBLEM(SURROGATE, f"{', '.join(SURROGATES)}."),
     alpha: str = PROBLEM(ALPHA, options.ALPHA, "NUMBER|auto"),
     weighting: options.Weighting,
-    reading: options.Reading,
+    reading: options.TrainingRows,
     solver: str = SOLVER("auto", f"{', '.join(SOLVERS)}."),
     eta: float | None = SOLVER(None, "Step size of subgradient descent."),
     stopping: options.Stopping,

@@ -112,7 +112,7 @@ def tune(
     data: Path = options.DATA,
     grid: Grid,
     choice: Choice,
-    reading: options.Reading,
+    reading: options.TrainingRows,
     stopping: Stopping,
     saving: options.Saving,
     model_file: Path | None = WRITTEN(

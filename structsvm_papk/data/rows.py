@@ -224,13 +224,13 @@ def refuse_non_finite(
     )
 
 
-def what_to_do(value: float, in_sparse: bool = False, setting: str = 'missing="lowest"') -> str:
+def what_to_do(value: float, in_sparse: bool = False) -> str:
     """What to do with a feature that is NaN or infinite, for messages."""
     if np.isinf(value) or in_sparse:
         return "remove or impute missing and infinite values first"
     return (
-        f"remove or impute missing values first, or set {setting} where one means that a source "
-        "did not return the item: it ranks with the lowest of its column in its list"
+        "remove or impute missing values first; where one means that a source did not return the "
+        'item, train with missing="lowest" (--missing lowest)'
     )
 
 

@@ -87,7 +87,7 @@ class Table:
             name = f"feature {feature.column + (self.first_index or 0)}"
             if self.feature_names is not None:
                 name = f"column {self.feature_names[feature.column]!r}"
-            advice = rows.what_to_do(feature.value, sparse.issparse(self.X), "--missing lowest")
+            advice = rows.what_to_do(feature.value, sparse.issparse(self.X))
             raise InputError(f"{self.place(feature.row)}: {name} is {feature.value}; {advice}")
 
     @property
@@ -250,7 +250,7 @@ def _feature_columns(path, places, others, like):
                 f"{path}: no column {absent[0]!r}, a feature of the model ({listed(wanted)})"
             )
         return wanted
-    features = [name for name in places if name not in others and not _is_named_as_id(name)]
+    features = [name for name in places if name not in others and not is_named_as_id(name)]
     if not features:
         raise InputError(
             f"{path}: no feature column; the columns are {listed(list(places))}, and those of the "
@@ -264,7 +264,7 @@ def _feature_columns(path, places, others, like):
 _PLAIN_ID_COLUMNS = frozenset(_plain(name) for name in (*USER_COLUMNS, *ITEM_COLUMNS))
 
 
-def _is_named_as_id(name):
+def is_named_as_id(name):
     """Whether a column is called as users, items or other ids usually are."""
     return _plain(name) in _PLAIN_ID_COLUMNS or _ID_NAME.search(name) is not None
 
@@ -365,7 +365,7 @@ def remark_of_frame(X: Any, groups: Any) -> str | None:
     if not hasattr(X, "columns"):
         return None
     names = [str(name) for name in X.columns]
-    ids = [name for name in names if _is_named_as_id(name)]
+    ids = [name for name in names if is_named_as_id(name)]
     whole_numbers = {}
     for name, column_name in zip(names, X.columns, strict=True):
         column = X[column_name]
@@ -528,7 +528,7 @@ def numbers(
         row = first + np.flatnonzero(frame.column(name).is_null().to_numpy())[0]
         raise InputError(
             f"{path}: column {name!r} is missing at row {row} of the data (counted from 0); "
-            f"{rows.what_to_do(np.nan, setting='--missing lowest')}"
+            f"{rows.what_to_do(np.nan)}"
         )
     values = values_of(path, frame, name, first, with_holes)
     return validation.as_numbers(values, f"{path}: column {name!r}")

@@ -127,8 +127,8 @@ def _advice(text, name, is_feature):
     if text.strip() in _HOLES:
         if is_feature:
             return (
-                "; where a missing value means that a source did not return the item, say "
-                '--missing lowest (missing="lowest" in Python)'
+                "; where a missing value means that a source did not return the item, train with "
+                'missing="lowest" (--missing lowest)'
             )
         return "; leave rows without it out of the file"
     if not pd.isna(pd.to_numeric(text.replace(",", "."), errors="coerce")):

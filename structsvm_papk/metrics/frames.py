@@ -111,7 +111,7 @@ def evaluate_recommendations(
     recommendations : frame
         Columns `user`, `item` and `rank` (1, 2, .. per user without gaps or ties).
     interactions : frame
-        Columns `user` and `item`: the relevant pairs.
+        Columns `user` and `item`, and perhaps a grade: the relevant pairs.
     metrics : str or sequence of str
         Those of `evaluate` but `auc`.
     user, item, rank : str
@@ -122,7 +122,8 @@ def evaluate_recommendations(
         Users in one frame and not in the other. `count`: without recommendations all their items
         are missed; without interactions the rule `no_positives` decides.
     grade : str, optional
-        Column of grades in `interactions`; without it every pair has grade 1.
+        Column of grades in `interactions`, 0 for what is not relevant; by default one named grade,
+        relevance or label, and without one every pair has grade 1.
     **options
         Of `evaluate`, without groups and list lengths.
 
@@ -132,7 +133,7 @@ def evaluate_recommendations(
     """
     check_choice("unmatched", unmatched, ("raise", "count"))
     user, item = (_named_so(recommendations, *pair) for pair in ((user, USERS), (item, ITEMS)))
-    pairs = pairs_of(interactions, user, item, grade, guess_grade=False)
+    pairs = pairs_of(interactions, user, item, grade)
     groups = ids(recommendations, user)
     items = ids(recommendations, item)
     if unmatched == "raise":

@@ -87,7 +87,6 @@ def pairs_of(
     user: str | None = None,
     item: str | None = None,
     grade: str | None = None,
-    guess_grade: bool = True,
 ) -> Pairs:
     """The pairs of a frame; columns that are not there are those of usual names."""
     if isinstance(relevant, Pairs):
@@ -95,7 +94,7 @@ def pairs_of(
     names = [str(name) for name in lists.column_names(relevant)]
     user = _named("user", user, tables.USER_COLUMNS, names)
     item = _named("item", item, tables.ITEM_COLUMNS, names)
-    if grade is None and guess_grade:
+    if grade is None:
         grade = tables.usual_column(tables.GRADE_COLUMNS, names)
     users = ids(relevant, user)
     grades = np.ones(users.size)

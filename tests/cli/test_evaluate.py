@@ -133,9 +133,9 @@ def test_scores_beyond_double_precision_do_not_tie(tmp_path):
     """Nanoseconds as scores: read as floats, a positive and a negative would tie."""
     path, columns = tmp_path / "a.csv", score_files.Columns()
     path.write_text(f"user,label,score\n1,1,{2**60 + 1}\n1,0,{2**60}\n")
-    assert score_files._of_scores(path, columns).scores.tolist() == [2**60 + 1, 2**60]
+    assert score_files._of_table(path, columns).scores.tolist() == [2**60 + 1, 2**60]
     path.write_text(f"user,label,score\n1,1,{2**60 + 1}\n1,0,0.5\n")
-    assert score_files._of_scores(path, columns).scores.dtype == float
+    assert score_files._of_table(path, columns).scores.dtype == float
 
 
 def test_missing_values_of_a_column_to_split_by(tmp_path, capsys):

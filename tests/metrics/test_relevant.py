@@ -98,7 +98,7 @@ def test_every_function_gives_the_number_of_the_definition(seed, text):
     )
     ranks = lists.groupby("user").score.rank(ascending=False).astype(int)
     recommended = metrics.evaluate_recommendations(
-        lists.assign(rank=ranks), relevant, NAMES, user="user", item="item", grade="grade",
+        lists.assign(rank=ranks), relevant, NAMES, user="user", item="item",
         unmatched="count",
     )  # fmt: skip
     assert list(arrays.users) == users

@@ -345,11 +345,10 @@ class Reading(Columns):
         "FILE",
     )
     one_list: bool = ONE_LIST
-    missing: str | None = READING(None, HOLES, "WAY")
 
     def table(self, path: Path, like: Any = None, **more: Any) -> Table:
         """The table in a file, see `read_table`."""
-        return super().table(path, like, query=self.query, missing=self.missing, **more)
+        return super().table(path, like, query=self.query, **more)
 
     def lists(self, table: Table) -> RankingData:
         """The lists of a table."""
@@ -360,3 +359,14 @@ class Reading(Columns):
         # the first file's format and counts of rows say nothing of the second
         second = replace(self, query=None, format=None, first_index=None)
         return second.table(path, like)
+
+
+@dataclass(frozen=True)
+class TrainingRows(Reading):
+    """How a file becomes lists to train on; what takes a model reads as the model did."""
+
+    missing: str | None = READING(None, HOLES, "WAY")
+
+    def table(self, path: Path, like: Any = None, **more: Any) -> Table:
+        """The table in a file, see `read_table`."""
+        return super().table(path, like, missing=self.missing, **more)

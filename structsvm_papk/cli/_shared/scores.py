@@ -20,6 +20,8 @@ from structsvm_papk.metrics.frames import evaluate_frame
 from structsvm_papk.metrics.relevant import Pairs, match
 from structsvm_papk.metrics.table import MetricTable
 
+_GIVEN = "scores of another file"  # in place of the name of a column
+
 
 @dataclass(frozen=True)
 class Scorer:
@@ -157,6 +159,11 @@ class Columns(Reading):
 
     def features(self, path: Path, like: Model | None = None) -> Table:
         """A file of features; the columns of items and those to split by are no features."""
+        if self.is_run(path):
+            raise InputError(
+                f"{path} is a run: it has scores of its own, and no features for a model. A model "
+                f"of runs fuses them (fuse --model MODEL RUN .. --output FILE)"
+            )
         if self.format_of(path) is None:
             if self.by or self.item:
                 option = "--by" if self.by else "--item"
@@ -168,15 +175,17 @@ class Columns(Reading):
         reading = replace(self, ignore=no_features)
         return reading.table(path, like, require_labels=self.qrels is None)
 
-    def roles(self, path: Path, present: list[str]) -> dict[str, str | None]:
+    def roles(
+        self, path: Path, present: list[str], with_scores: bool = True
+    ) -> dict[str, str | None]:
         """Which column has which role, all of them there."""
         names: dict[str, str | None] = {"user": None}
         names["label"] = tables.label_column(self.label, present)
         if self.qrels is not None and names["label"] not in present:
             names["label"] = None
-        if self.rank is None:
+        if with_scores and self.rank is None:
             names["score"] = self.score
-        else:
+        elif with_scores:
             names["rank"] = self.rank
         if not self.one_list:
             names["user"] = self.group or tables.usual_column(USER_COLUMNS, present)
@@ -187,7 +196,7 @@ class Columns(Reading):
                     f"give --one-list when all rows are one list; it has {tables.listed(present)}"
                 )
         hints = {
-            "score": " (--score; for a file of features give --model)",
+            "score": " (--score; for a file of features give --model or --scores)",
             "user": " (--group)",
         }
         purposes = [(name, f"for the {role}{hints.get(role, '')}") for role, name in names.items()]
@@ -297,16 +306,23 @@ def _load(
     if in_table:
         _check_second_column(file, str(second), scorer, columns)
     if not scorer.given:
-        rows = _of_scores(file, columns)
+        rows = _of_table(file, columns)
         if second is None:
             return rows, None
         if in_table:
             changed: Any = {"score" if columns.rank is None else "rank": str(second)}
-            return rows, _of_scores(file, replace(columns, **changed))
-        other = _of_scores(second, columns)
+            return rows, _of_table(file, replace(columns, **changed))
+        other = _of_table(second, columns)
         if rows.users_are_text == other.users_are_text:
             return rows, other
         return rows.with_text_ids(), other.with_text_ids()
+    if scorer.scores is not None and columns.format_of(file) is not None:
+        rows = _of_table(file, columns, scorer.scores)
+        if second is None:
+            return rows, None
+        if in_table:
+            return rows, _of_table(file, replace(columns, score=str(second), rank=None))
+        return rows, _of_table(file, columns, second)
     model = scorer.load()
     table = columns.features(file, model)
     threshold = None if model is None else model.relevance_threshold
@@ -316,7 +332,7 @@ def _load(
     if in_table:
         kinds = {str(second): Kind.NUMBER}
         scores = tables.read_columns(file, str(columns.format_of(file)), kinds)[str(second)]
-    elif model is None:
+    elif model is None:  # svmlight
         scores = read_scores(second, table.X.shape[0])
     else:
         second_model = load_model(second)
@@ -342,8 +358,11 @@ def _check_second_column(file: Path, name: str, scorer: Scorer, columns: Columns
         raise InputError(f"--compare {name} is the column that is evaluated: name another one")
 
 
-def _of_scores(path: Path, columns: Columns) -> Rows:
-    """A table that holds the scores, or a run."""
+def _of_table(path: Path, columns: Columns, scores: Path | None = None) -> Rows:
+    """A table that holds the scores, or whose rows have them in a file of scores; or a run.
+
+    Of a table no other columns are read: what its features hold does not matter.
+    """
     if columns.is_run(path):
         return _of_run(path, columns)
     format = columns.format_of(path)
@@ -353,15 +372,19 @@ def _of_scores(path: Path, columns: Columns) -> Rows:
             "file of features give --model or --scores"
         )
     present = tables.column_names(path, format)
-    names = columns.roles(path, present)
+    names = columns.roles(path, present, with_scores=scores is None)
     kinds: dict[Any, Kind] = dict.fromkeys(columns.by or (), Kind.TEXT)
     kinds |= dict.fromkeys((names["user"], names.get("item")), Kind.ID)
-    kinds |= dict.fromkeys((columns.rank or columns.score, names["label"]), Kind.NUMBER)
+    kinds |= dict.fromkeys((names.get("score"), names.get("rank"), names["label"]), Kind.NUMBER)
     kinds.pop(None, None)
     frame = tables.read_columns(path, format, kinds)
     unused = [name for name in present if name not in kinds]
     used = ", ".join(f"{role} {name!r}" for role, name in names.items() if name is not None)
     note = f"{path}: {used}, ignored {tables.listed(unused) if unused else 'none'}"
+    if scores is not None:
+        n_rows = next(iter(frame.values())).size
+        names["score"] = _GIVEN
+        frame[_GIVEN] = read_scores(scores, n_rows)
     return Rows(
         frame=frame,
         names=names,
