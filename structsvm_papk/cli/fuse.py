@@ -213,6 +213,7 @@ def _show(report: FusionReport) -> None:
 
 
 def _show_rankings(report: FusionReport) -> None:
+    lists = report.nouns[0]
     level = f"{100 * report.level:g}%"
     rows: list[Sequence[str]] = []
     for ranking in report.rankings:
@@ -233,12 +234,13 @@ def _show_rankings(report: FusionReport) -> None:
             )
         )
     _say(
-        f"{report.metric} of {report.n_queries} judged queries, each ranked by weights that were "
-        f"learned from the other folds ({report.n_folds}); how far fused is ahead, paired by query."
+        f"{report.metric} of {report.n_queries} judged {lists}, each ranked by weights that were "
+        f"learned from the other folds ({report.n_folds}); ahead: fused less the other ranking, "
+        "paired."
     )
     columns = ["ranking", f">{report.metric}", f">{level} interval", ">ahead", f">{level} interval"]
     console.print_table("", columns, rows, box=None, padding=(0, 1, 0, 0))
-    print("* the best by the queries of the other folds\n")
+    print(f"* the best by the {lists} of the other folds\n")
 
 
 def _show_weights(report: FusionReport) -> None:
@@ -253,12 +255,13 @@ def _show_weights(report: FusionReport) -> None:
         cells.append(f"{weight.n_relevant_missed / n_relevant:.0%}")
         rows.append(cells)
     unit = "standard deviation of a run's scores"
-    absent = " (not there: what is added for a document that the run missed)"
+    members = report.nouns[1]
+    absent = f" (not there: what is added for {members} that the run missed)"
     if report.for_engine:
         unit = "min-max score"
         absent = ""
     _say(
-        f"Weights per {unit}, as shares{absent}; documents that a run missed, of "
+        f"Weights per {unit}, as shares{absent}; {members} that a run missed, of "
         f"{report.n_documents}, and relevant ones, of {report.n_relevant}."
     )
     columns = ["run", ">weight", "", ">not there", ">missed", ">relevant missed"]

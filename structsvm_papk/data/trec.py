@@ -1,8 +1,8 @@
 """Runs and judgments of retrieval, as TREC's tools write them.
 
 A run has a line ``query Q0 document rank score tag`` for each document that was retrieved, a file
-of judgments ``query 0 document grade``; white space of any kind separates the fields. Ids are text
-as it stands in the file, so that `007` and `7` are two. A name ending in ``.gz`` is decompressed.
+of judgments ``query 0 document grade``; spaces and tabs separate the fields. Ids are text as it
+stands in the file, so that `007` and `7` are two. A name ending in ``.gz`` is decompressed.
 """
 
 from __future__ import annotations
@@ -35,14 +35,15 @@ class LineFormat:
     ----------
     fields : tuple of str
         Their names, in their order.
-    number : str
-        The field that is a number.
+    number, wanted : str
+        The field that is a number, and which numbers it may hold, for messages.
     kind, verb : str
         What a file of such lines is, and what it says was done to a document, for messages.
     """
 
     fields: tuple[str, ...]
     number: str
+    wanted: str
     kind: str
     verb: str
 
@@ -53,17 +54,20 @@ class LineFormat:
 RUN = LineFormat(
     fields=("query", "Q0", "document", "rank", "score", "tag"),
     number="score",
+    wanted="a finite number of at most 3.4e38 (trec_eval compares scores in single precision)",
     kind="a run",
     verb="retrieved",
 )
 JUDGMENTS = LineFormat(
     fields=("query", "0", "document", "grade"),
     number="grade",
+    wanted="a whole number below 2^53",
     kind="judgments",
     verb="judged",
 )
-_LARGEST_GRADE = 2**53
-_LINES_AT_ONCE = 1 << 18  # that are written, or read
+LARGEST_SCORE = float(np.finfo(np.float32).max)
+_LARGEST_GRADE = 2**53  # from there on, a float does not hold every whole number
+_LINES_AT_ONCE = 1 << 18  # that are written
 _SHOWN = 60  # characters of a line, in a message
 _TABLES = {".csv", ".tsv", ".parquet"}
 
@@ -86,7 +90,7 @@ def read_run(path: PathLike) -> pd.DataFrame:
     ------
     InputError
         A file that cannot be read, no lines, a line that is none of a run, a score that is no
-        finite number, a document twice in a query; with file and line.
+        finite number of single precision, a document twice in a query; with file and line.
     """
     return _read(as_path(path), RUN)
 
@@ -142,7 +146,7 @@ def write_run(path: PathLike, frame: pd.DataFrame, tag: str = "structsvm-papk") 
     Raises
     ------
     InputError
-        Ids or a tag with white space, scores that are not finite, a document twice in a query.
+        Ids or a tag with white space, scores that `read_run` refuses, a document twice in a query.
     """
     path = as_path(path)
     check_type("tag", tag, str, "text")
@@ -166,9 +170,10 @@ def run_lines(frame: pd.DataFrame, tag: str, at_once: int = _LINES_AT_ONCE) -> I
     query_codes, queries = _ids("query", frame["query"])
     document_codes, documents = _ids("document", frame["document"])
     scores = np.asarray(frame["score"], dtype=np.float64)
-    if not np.isfinite(scores).all():
-        row = int(np.argmin(np.isfinite(scores)))
-        raise InputError(f"the score in row {row} is {scores[row]}; every score must be finite")
+    allowed = _are_allowed(scores, RUN)
+    if not allowed.all():
+        row = int(np.argmin(allowed))
+        raise InputError(f"the score in row {row} is {scores[row]}; it must be {RUN.wanted}")
     repeated = second_of_a_pair(query_codes, document_codes, documents.size)
     if repeated is not None:
         raise InputError(
@@ -233,97 +238,25 @@ def _read(path: Path, form: LineFormat) -> pd.DataFrame:
     import pandas as pd
 
     with tables.reading(path):
-        columns = _by_arrow(path, form)
-        if columns is None:
-            columns = by_pandas(path, form)
-        if columns is None:
+        columns = _columns(path, form)
+        if columns is None or not _are_allowed(columns[form.number], form).all():
             raise InputError(_first_bad_line(path, form) or f"{path}: not readable as text")
-        number = form.number
-        frame = pd.DataFrame({name: columns[name] for name in ("query", "document", number)})
-        if not _are_numbers(frame[number].to_numpy(), form):
-            raise InputError(_first_bad_line(path, form) or f"{path}: a {number} is no number")
-        query = frame["query"].cat
-        document = frame["document"].cat
-        row = second_of_a_pair(
-            query.codes.to_numpy(), document.codes.to_numpy(), document.categories.size
-        )
+        query = columns["query"]
+        document = columns["document"]
+        row = second_of_a_pair(query.codes, document.codes, document.categories.size)
         if row is not None:
             raise InputError(_repeated_document(path, form, row))
-    return frame
+    return pd.DataFrame(columns)
 
 
-def _are_numbers(values: Array, form: LineFormat) -> bool:
-    """Whether all of them are finite scores, or grades: whole numbers that a float holds."""
-    if values.dtype.kind not in "iuf" or not np.isfinite(values).all():
-        return False
-    if form is RUN:
-        return True
-    return bool((values == np.floor(values)).all() and (np.abs(values) <= _LARGEST_GRADE).all())
-
-
-def _by_arrow(path: Path, form: LineFormat) -> dict[str, Any] | None:
-    """The columns by Arrow's parser, which is three times as fast as that of pandas.
-
-    It takes one character between fields. None where it is not installed, or where the file is
-    not written so: that is left to the parser that takes any white space.
-    """
-    try:
-        import pyarrow as pa
-        import pyarrow.csv as arrow
-    except ImportError:
-        return None
+def _columns(path: Path, form: LineFormat) -> dict[str, Any] | None:
+    """Query, document and number of every line; None where some line is not of this form."""
     import pandas as pd
 
-    types = {name: pa.dictionary(pa.int32(), pa.string()) for name in form.fields}
-    types[form.number] = pa.float64()
-    with _open(path) as file:
-        first_line = next((line for line in file if line.strip()), b"")
-    separator = "\t" if b"\t" in first_line else " "
-    read_options = arrow.ReadOptions(
-        use_threads=False,  # Arrow's threads can abort a process as it ends
-        column_names=list(form.fields),
-        block_size=1 << 22,
-    )
-    parse_options = arrow.ParseOptions(
-        delimiter=separator,
-        quote_char=False,
-        double_quote=False,
-    )
-    convert_options = arrow.ConvertOptions(
-        column_types=types,
-        null_values=[],
-        strings_can_be_null=False,
-    )
-    try:
-        with _open(path) as file:
-            table = arrow.read_csv(file, read_options, parse_options, convert_options)
-    except (pa.ArrowInvalid, UnicodeDecodeError):
-        return None
-    columns: dict[str, Any] = {}
-    for name in form.fields:
-        column = table.column(name)
-        if name == form.number:
-            columns[name] = column.to_numpy()
-            continue
-        column = column.unify_dictionaries().combine_chunks()
-        texts = column.dictionary.to_pylist()
-        if _first_not_a_word(texts) is not None:
-            return None
-        if name in ("query", "document"):
-            codes = column.indices.to_numpy()
-            columns[name] = pd.Categorical.from_codes(codes, texts)
-    return columns
-
-
-def by_pandas(path: Path, form: LineFormat, at_once: int = _LINES_AT_ONCE) -> dict[str, Any] | None:
-    """The columns by the parser of pandas; None where some line is not of this form."""
-    import pandas as pd
-    from pandas.api.types import union_categoricals
-
-    text_fields = [name for name in form.fields if name != form.number]
+    words = [name for name in form.fields if name != form.number]
     options: dict[str, Any] = {
         "names": list(form.fields),
-        "dtype": dict.fromkeys(text_fields, str),
+        "dtype": dict.fromkeys(words, str) | {form.number: np.float64},
         "header": None,
         "sep": r"\s+",
         "na_filter": False,
@@ -332,34 +265,34 @@ def by_pandas(path: Path, form: LineFormat, at_once: int = _LINES_AT_ONCE) -> di
     }
     if pd.__version__ < "3.1":  # from there on, numbers are always rounded correctly
         options["float_precision"] = "round_trip"
-    queries = []
-    documents = []
-    numbers = []
     try:
         opener = gzip.open if path.suffix == ".gz" else open
         with opener(path, "rt", encoding="utf-8-sig") as file:
-            for frame in pd.read_csv(file, chunksize=at_once, **options):
-                if not isinstance(frame.index, pd.RangeIndex):  # made of fields too many
-                    return None
-                ids = {}
-                for name in text_fields:
-                    codes, texts = frame[name].factorize()
-                    texts = list(map(str, texts))
-                    if (codes < 0).any() or _first_not_a_word(texts) is not None:
-                        return None
-                    ids[name] = pd.Categorical.from_codes(codes, texts)
-                queries.append(ids["query"])
-                documents.append(ids["document"])
-                numbers.append(frame[form.number].to_numpy())
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError):
+            frame = pd.read_csv(file, **options)
+    except ValueError:  # text that is no number, lines of other lengths, no lines, no UTF-8
         return None
-    if not numbers:
+    if not isinstance(frame.index, pd.RangeIndex):  # made of fields too many
         return None
+    columns: dict[str, Any] = {}
+    for name in words:
+        codes, ids = frame[name].factorize()
+        texts = ids.tolist()
+        if _first_not_a_word(texts) is not None:
+            return None
+        columns[name] = pd.Categorical.from_codes(codes, texts)
     return {
-        "query": union_categoricals(queries),
-        "document": union_categoricals(documents),
-        form.number: np.concatenate(numbers),
+        "query": columns["query"],
+        "document": columns["document"],
+        form.number: frame[form.number].to_numpy(),
     }
+
+
+def _are_allowed(values: Array, form: LineFormat) -> Array:
+    """Mask of the numbers that a line of this form may hold."""
+    size = np.abs(values)
+    if form is RUN:
+        return size <= LARGEST_SCORE
+    return (values == np.floor(values)) & (size < _LARGEST_GRADE)
 
 
 def _first_not_a_word(texts: Any) -> str | None:
@@ -392,7 +325,7 @@ def _lines(path: Path) -> Iterator[tuple[int, list[bytes]]]:
         lines = (part for line in file for part in _without_end(line).split(b"\r"))
         for number, line in enumerate(lines, start=1):
             text = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
-            fields = text.split()
+            fields = [field for field in text.replace(b"\t", b" ").split(b" ") if field]
             if fields:
                 yield number, fields
 
@@ -423,8 +356,8 @@ def _what_is_wrong(fields: list[bytes], form: LineFormat) -> str | None:
     except UnicodeDecodeError as error:
         return f"is not UTF-8 text (byte {error.object[error.start]:#04x}): save it as UTF-8"
     line = " ".join(texts)
-    if "\0" in line:
-        return "holds a null character: it is not a text file"
+    if _first_not_a_word(texts) is not None:
+        return "holds a null character, a form feed or a vertical tab: is it a text file?"
     if len(fields) != len(form.fields):
         shown = repr(line if len(line) <= _SHOWN else line[:_SHOWN] + "..")
         other = JUDGMENTS if form is RUN else RUN
@@ -432,18 +365,15 @@ def _what_is_wrong(fields: list[bytes], form: LineFormat) -> str | None:
         hint = f"; this is a line of {other.kind}" if is_other else ""
         return f"expected '{form}', {len(form.fields)} fields, got {shown}{hint}"
     text = texts[form.fields.index(form.number)]
-    value = _as_number(text)
-    if form is RUN:
-        return None if math.isfinite(value) else f"the score {text!r} is not a finite number"
-    if math.isfinite(value) and value == math.floor(value) and abs(value) <= _LARGEST_GRADE:
+    if _are_allowed(np.array(_as_number(text)), form):
         return None
-    return f"the grade {text!r} is not a whole number"
+    return f"the {form.number} {text!r} is not {form.wanted}"
 
 
 def _as_number(text: str) -> float:
-    """A number, without the underscores that Python allows; NaN for what is none."""
+    """A number in ASCII, without the underscores that Python allows; NaN for what is none."""
     try:
-        return math.nan if "_" in text else float(text)
+        return math.nan if "_" in text or not text.isascii() else float(text)
     except ValueError:
         return math.nan
 

@@ -16,8 +16,8 @@ import numpy as np
 from structsvm_papk import metrics
 from structsvm_papk._types import Array
 from structsvm_papk.bounds import required_users
-from structsvm_papk.errors import DegenerateOptimumWarning, InputError, check_type
-from structsvm_papk.fusion.held_out import FOLD_TOL, Problem, Settings, shares
+from structsvm_papk.errors import DegenerateOptimumWarning, check_type
+from structsvm_papk.fusion.held_out import FOLD_TOL, YARDSTICKS, Problem, Settings, shares
 from structsvm_papk.fusion.joining import Joined, join
 from structsvm_papk.fusion.report import CHOSEN, FUSED, FusionReport, Ranking, RunWeight
 from structsvm_papk.metrics.significance import no_interval
@@ -28,7 +28,6 @@ _NOTHING_LEARNED = (
     "Nothing was learned: all weights are 0, as by the judgments no run ranks relevant documents "
     "above others."
 )
-_ONE_RUN = "One run has no weights to learn: give two or more."
 Progress: TypeAlias = Callable[[str], None]
 
 
@@ -82,7 +81,7 @@ def cross_validate(
     Raises
     ------
     InputError
-        As `join_lists`; fewer than two queries with a relevant and another document.
+        As `join_lists`; one run; fewer than two queries with a relevant and another document.
     """
     check_type("ablate", ablate, bool | np.bool_, "True or False")
     if judgments is None:
@@ -126,12 +125,11 @@ def validated(
     )
     if not ranker.coef_.any():
         advice = _NOTHING_LEARNED
-    elif len(weights) == 1:
-        advice = _ONE_RUN
     else:
-        advice = _advice(fused, tables, rankings, settings)
+        advice = _advice(fused, tables, rankings, settings, joined.nouns[0])
     return FusionReport(
         k=int(settings.k),
+        nouns=joined.nouns,
         n_queries=joined.n_queries,
         n_documents=len(joined.frame),
         n_relevant=int(problem.relevant.sum()),
@@ -177,8 +175,6 @@ def _ablated(
     problem: Problem, fused: MetricTable, ranker: Any, weights: list[RunWeight], say: Progress
 ) -> list[RunWeight]:
     settings = problem.settings
-    if len(weights) < 2:
-        raise InputError("ablate needs at least two runs: without the only one there is no list")
     say("weights of resampled queries")
     resampled = _resampled_shares(problem, ranker)
     tails = [(1 - settings.level) / 2, (1 + settings.level) / 2]
@@ -231,46 +227,48 @@ def _advice(
     tables: Mapping[str, MetricTable],
     rankings: Sequence[Ranking],
     settings: Settings,
+    lists: str,
 ) -> str:
-    """Use it, equal weights are as good, or how many more judged queries would tell."""
+    """What to do, and the differences that it rests on: to the choice, the best, RRF, CombSUM."""
     by_name = {ranking.name: ranking for ranking in rankings}
-    best = by_name[CHOSEN]
-    n_queries = fused.users.size
-    if np.isnan(best.ahead_lower):
+    chosen = by_name[CHOSEN]
+    if np.isnan(chosen.ahead_lower):
         return (
-            f"{n_queries} judged queries are too few to tell: with fewer than 10 there is no "
-            "interval. RRF and equal weights need no judgments."
+            f"{fused.users.size} judged {lists} are too few to tell: with fewer than 10 there is "
+            "no interval. RRF and equal weights need no judgments."
         )
-    ends = f"{best.ahead:+.4f}, {best.ahead_lower:+.4f} to {best.ahead_upper:+.4f}"
-    others = [name for name in tables if name != CHOSEN]
-    single = max(others, key=lambda name: by_name[name].mean)
-    if best.ahead_lower > 0 and by_name[FUSED].mean < by_name[single].mean:
-        return (
-            f"{single} is as good here: the fused ranking is ahead of what the other folds choose "
-            f"({ends}), not of it."
-        )
-    if best.ahead_lower > 0:
-        text = f"Use the fused ranking: it is ahead of the best of the others ({ends})"
-        hindsight = by_name[single]
-        if hindsight.ahead_lower > 0:
-            return f"{text}."
-        return (
-            f"{text}; of {single}, the best in hindsight, by {hindsight.ahead:+.4f}, "
-            f"{hindsight.ahead_lower:+.4f} to {hindsight.ahead_upper:+.4f}."
-        )
-    if best.ahead_upper < 0:
-        return f"Do not use these weights: {single} is better ({ends}); the runs may add nothing."
-    differences = (fused.values - tables[CHOSEN].values)[:, 0]
-    more = _more_queries(differences, best.ahead, settings.level)
-    if more is not None:
-        return (
-            f"No difference to the best of the others yet ({ends}): at least {more} more judged "
-            "queries would tell, if the difference is as measured."
-        )
-    equal = by_name["CombSUM"]
-    if equal.ahead_lower > 0:
-        return f"{single} alone is as good here ({ends})."
-    return f"Equal weights are as good here: CombSUM ({ends} to the best of the others)."
+    best = max((by_name[name] for name in tables if name != CHOSEN), key=lambda each: each.mean)
+    differences = [f"Fused is ahead of what the other folds choose by {_difference(chosen)}"]
+    for name in dict.fromkeys((best.name, *YARDSTICKS)):
+        which = f"{name}, the best in hindsight," if name == best.name else name
+        differences.append(f"of {which} by {_difference(by_name[name])}")
+    apart = (fused.values - tables[CHOSEN].values)[:, 0]
+    verdict = _verdict_on_use(by_name[FUSED], chosen, best, apart, settings.level, lists)
+    return f"{verdict} {'; '.join(differences)}."
+
+
+def _difference(ranking: Ranking) -> str:
+    return f"{ranking.ahead:+.4f} ({ranking.ahead_lower:+.4f} to {ranking.ahead_upper:+.4f})"
+
+
+def _verdict_on_use(
+    fused: Ranking, chosen: Ranking, best: Ranking, differences: Array, level: float, lists: str
+) -> str:
+    """Use it, another is as good or better, or how many more judged lists would tell."""
+    cost = ", which needs no judgments," if best.name in YARDSTICKS else " alone"
+    if chosen.ahead_upper < 0:
+        return f"Do not use these weights: {best.name}{cost} is better; the runs may add nothing."
+    if best.mean >= fused.mean:
+        return f"{best.name}{cost} is as good here."
+    if chosen.ahead_lower > 0:
+        return "Use the fused ranking."
+    more = _more_queries(differences, chosen.ahead, level)
+    if more is None:
+        return f"{best.name}{cost} is about as good here."
+    return (
+        f"No difference to the best of the others yet: at least {more} more judged {lists} would "
+        "tell, if the difference is as measured."
+    )
 
 
 def _more_queries(differences: Array, mean: float, level: float) -> int | None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 GRADE = "grade"
 USUAL = {  # what columns are called elsewhere: PyTerrier, ir_measures, BEIR, recommenders
-    "query": ("query", "qid", "query_id", "q_id"),
+    "query": ("qid", "query_id", "q_id", "query"),  # beside ids, `query` is the text of one
     "document": ("document", "docno", "doc_id", "docid", "document_id"),
     "user": tables.USER_COLUMNS,
     "item": tables.ITEM_COLUMNS,
@@ -137,13 +137,14 @@ def _of_dictionary(given: Mapping[Any, Any], what: str, on: tuple[str, str], kin
 
 def _named(name: str, present: Sequence[Any], what: str) -> str:
     """The column of this name, or of one that it usually has."""
-    usual = tuple(dict.fromkeys((name, *USUAL.get(name, ()))))
+    usual = USUAL.get(name, (name,))
     texts = [column for column in present if isinstance(column, str)]
     column = tables.usual_column(usual, texts)
     if column is None:
-        others = f" (or {', '.join(usual[1:])})" if len(usual) > 1 else ""
+        others = [other for other in usual if other != name]
+        names = f" (or {', '.join(others)})" if others else ""
         raise InputError(
-            f"{what}: no column {name!r}{others}; it has {tables.listed(list(map(str, present)))}: "
+            f"{what}: no column {name!r}{names}; it has {tables.listed(list(map(str, present)))}: "
             f"rename the one that is meant to {name!r}"
         )
     return column
@@ -152,12 +153,12 @@ def _named(name: str, present: Sequence[Any], what: str) -> str:
 def _numbers(column: Any, what: str, kind: str) -> Array:
     values = validation.as_array(column, f"{what}: column {kind!r}")
     values = validation.as_numbers(values, f"{what}: column {kind!r}").astype(np.float64)
-    bad = ~np.isfinite(values)
+    bad = ~(np.abs(values) <= trec.LARGEST_SCORE)  # NaN, too
     if bad.any():
         row = int(np.argmax(bad))
         raise InputError(
             f"{what}: the {kind} in row {row} is {values[row]} ({np.count_nonzero(bad)} such "
-            f"rows); every {kind} must be a finite number: leave out what was not retrieved"
+            f"rows); it must be {trec.RUN.wanted}: leave out what was not retrieved"
         )
     return values
 

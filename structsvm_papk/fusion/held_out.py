@@ -79,15 +79,20 @@ class Problem:
 
     @classmethod
     def of(cls, joined: Joined, settings: Settings) -> Problem:
-        """The problem of joined runs and judgments, with at least two queries to train on."""
+        """The problem of two or more runs and judgments, with at least two queries to train on."""
+        if len(joined.names) < 2:
+            raise InputError(
+                f"one run ({joined.names[0]}) has no weights to learn: give two or more; evaluate "
+                "says what one is worth"
+            )
         relevant = joined.grades >= settings.threshold
         n_relevant = np.bincount(joined.query[relevant], minlength=joined.n_queries)
         usable = (n_relevant > 0) & (n_relevant < np.bincount(joined.query))
         if np.count_nonzero(usable) < 2:
             raise InputError(
-                f"{np.count_nonzero(usable)} of {joined.n_queries} judged queries have both a "
-                f"relevant (grade >= {settings.threshold:g}) and another document that some run "
-                "retrieved; weights and their test need at least two"
+                f"{np.count_nonzero(usable)} of {joined.n_queries} judged {joined.nouns[0]} have "
+                f"relevant (grade >= {settings.threshold:g}) and other {joined.nouns[1]} that some "
+                "run retrieved; weights and their test need at least two"
             )
         columns = filled(joined.scores, joined.query) if settings.for_engine else joined.scores
         return cls(

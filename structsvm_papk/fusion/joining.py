@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.data import trec, validation
+from structsvm_papk.data import tables, trec, validation
 from structsvm_papk.errors import InputError, check_type, warn
 from structsvm_papk.fusion.entries import GRADE, Entries, entries_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
+RUNS = "runs"  # the attribute of a frame that names its columns of runs
 _SHOWN = 3
 
 
@@ -52,19 +53,21 @@ def join_lists(
         retrieve the document, and, with judgments, ``grade``: 0 where a document was not judged.
         Queries in the order of their first row, their rows next to each other. With judgments only
         the queries that have some; documents that were judged and not retrieved are no rows, and
-        count where `cross_validate` says what the best list would be.
+        count where `cross_validate` says what the best list would be. ``attrs["runs"]`` names the
+        columns of the runs.
 
     Warns
     -----
     UserWarning
         Queries without judgments, judged queries that no run has, a run without queries that
-        others have.
+        others have, of whose documents none is known elsewhere, or whose scores are all equal.
 
     Raises
     ------
     InputError
         What is no run or judgments, with file and line; a document twice in a query; scores that
-        are not finite numbers; ids that are text here and numbers there; no query in common.
+        are no finite numbers of single precision; ids that are text here and numbers there; no
+        query, or no document, in common with the judgments.
 
     Examples
     --------
@@ -114,6 +117,12 @@ class Joined:
     missed_query: Array = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     missed_grade: Array = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     remarks: tuple[str, ...] = ()
+
+    @property
+    def nouns(self) -> tuple[str, str]:
+        """What lists and their members are called, as ``("queries", "documents")``."""
+        list_name, member_name = self.frame.columns[:2]
+        return _plural(list_name), _plural(member_name)
 
     @property
     def n_queries(self) -> int:
@@ -169,6 +178,8 @@ def join(
     codes_left = query_code[first]  # of the queries that have rows
     query = np.repeat(np.arange(first.size), np.diff(first, append=rows.size))
     _remark_absent(parts, query_of, queries, codes_left, on[0], remarks)
+    _remark_strangers(inputs, pairs, has_judgments=judgments is not None, on=on, remarks=remarks)
+    _remark_equal(parts, on, remarks)
     last = max(int(codes.max(initial=-1)) for codes in document_of[: len(parts)])
     retrieved = documents[: last + 1]
     frame = {on[0]: queries[codes_left].take(query), on[1]: retrieved.take(document)}
@@ -189,8 +200,10 @@ def join(
         missed = ~is_row & (of_query >= 0)
         missed_query = of_query[missed]
         missed_grade = _whole(judged.value[missed])
+    table = pd.DataFrame(frame, copy=False)
+    table.attrs[RUNS] = list(names)
     return Joined(
-        frame=pd.DataFrame(frame, copy=False),
+        frame=table,
         names=names,
         query=query,
         document=document,
@@ -269,6 +282,47 @@ def _remark_absent(
             )
 
 
+def _remark_strangers(
+    inputs: Sequence[Entries], pairs: Sequence[Array], has_judgments: bool, on: tuple[str, str],
+    remarks: list[str],
+) -> None:  # fmt: skip
+    """Say of which run no document is judged, or, without judgments, in another run."""
+    n_runs = len(inputs) - has_judgments
+    strangers = []
+    for number, own in enumerate(pairs[:n_runs]):
+        others = pairs[n_runs:]
+        if not has_judgments:
+            others = [other for place, other in enumerate(pairs) if place != number]
+        if own.size and others and not np.isin(own, np.concatenate(others)).any():
+            strangers.append(inputs[number])
+    documents = _plural(on[1])
+    if has_judgments and len(strangers) == n_runs:
+        run = inputs[0]
+        raise InputError(
+            f"no {on[1]} of the runs is judged: {run.what} has {_listed(run.documents)}, the "
+            f"judgments have {_listed(inputs[-1].documents)}; are their ids spelled alike?"
+        )
+    elsewhere = "are judged" if has_judgments else "are in another run"
+    for run in strangers:
+        remarks.append(
+            f"{run.what}: none of its {documents} {elsewhere}: {_listed(run.documents)}; are the "
+            "ids spelled alike?"
+        )
+
+
+def _remark_equal(parts: Sequence[Entries], on: tuple[str, str], remarks: list[str]) -> None:
+    """Say which run has lists of several documents, and in none of them different scores."""
+    for part in parts:
+        n_documents = np.bincount(part.query)
+        lowest = np.full(n_documents.size, np.inf)
+        np.minimum.at(lowest, part.query, part.value)
+        if n_documents.max(initial=0) > 1 and (part.value == lowest[part.query]).all():
+            remarks.append(
+                f"{part.what}: all scores of a {on[0]} are equal, so it ranks nothing; is the "
+                "score in another column, or lost in rounding?"
+            )
+
+
 # --- ids ------------------------------------------------------------------------------------------
 
 
@@ -342,6 +396,9 @@ def _checked_names(runs: Any, on: tuple[str, str]) -> tuple[str, ...]:
         raise InputError("there are no runs: give at least one, as {'bm25': 'bm25.run'}")
     for name in runs:
         check_type("each name of a run", name, str, "text")
-        if name in (*on, GRADE) or not name.strip():
-            raise InputError(f"a run cannot be called {name!r}: another column has this name")
+        if not name.strip() or tables.is_named_as_id(name) or name in (*on, GRADE):
+            raise InputError(
+                f"a run cannot be called {name!r}, as columns of ids and grades are: give it "
+                "another name"
+            )
     return tuple(runs)

@@ -92,6 +92,8 @@ class FusionReport:
     Attributes
     ----------
     k : int
+    nouns : tuple of str
+        What lists and their members are called, as ``("queries", "documents")``.
     n_queries, n_documents, n_relevant : int
         Judged queries, documents that some run retrieved for them, relevant ones among these.
     n_relevant_missed : int
@@ -103,7 +105,7 @@ class FusionReport:
         The fused one, each run, RRF and CombSUM, and the best of these by the training folds.
     weights : tuple of RunWeight
     advice : str
-        One sentence: what to do.
+        What to do, and how far the fused ranking is ahead of the best of the others, RRF, CombSUM.
     ranker : PAPKRanker
         Trained on all queries; its columns are the runs in their order.
     for_engine : bool
@@ -113,6 +115,7 @@ class FusionReport:
     """
 
     k: int
+    nouns: tuple[str, str]
     n_queries: int
     n_documents: int
     n_relevant: int
@@ -133,8 +136,8 @@ class FusionReport:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        names = ("k", "n_queries", "n_documents", "n_relevant", "n_relevant_missed", "n_folds",
-                 "level", "advice", "for_engine", "remarks")  # fmt: skip
+        names = ("k", "nouns", "n_queries", "n_documents", "n_relevant", "n_relevant_missed",
+                 "n_folds", "level", "advice", "for_engine", "remarks")  # fmt: skip
         return {
             "metric": self.metric,
             **{name: getattr(self, name) for name in names},
@@ -151,7 +154,7 @@ class FusionReport:
         return comparison_figure(self)
 
     def __str__(self) -> str:
-        lines = [f"{self.metric}, {self.n_folds} folds of {self.n_queries} judged queries"]
+        lines = [f"{self.metric}, {self.n_folds} folds of {self.n_queries} judged {self.nouns[0]}"]
         lines += [f"{ranking.name:>20} {ranking.mean:.4f}" for ranking in self.rankings]
         return "\n".join([*lines, self.advice])
 

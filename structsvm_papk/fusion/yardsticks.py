@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError, check_number
-from structsvm_papk.fusion.entries import GRADE
+from structsvm_papk.fusion.joining import RUNS
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def rrf(joined: pd.DataFrame, k: float = 60) -> Array:
+def rrf(joined: pd.DataFrame, k: float = 60, *, runs: Sequence[str] | None = None) -> Array:
     """Reciprocal rank fusion: ``sum over runs of 1 / (k + rank)``, 0 where not retrieved.
 
     Ranks count from 1 in each query's list of a run; of equal scores the larger document id is
@@ -26,13 +27,15 @@ def rrf(joined: pd.DataFrame, k: float = 60) -> Array:
         As `join_lists` makes it.
     k : float
         At least 0; the larger, the less the first places count.
+    runs : sequence of str, optional
+        Columns that are joined; by default the runs that were given to `join_lists`.
 
     Returns
     -------
     ndarray of shape (n_rows,)
     """
     check_number("k", k, least=0.0)
-    names = run_names(joined)
+    names = run_names(joined, runs)
     query = _query(joined)
     document = _codes_in_order(joined.iloc[:, 1])
     total = np.zeros(len(joined))
@@ -43,28 +46,30 @@ def rrf(joined: pd.DataFrame, k: float = 60) -> Array:
     return total
 
 
-def combsum(joined: pd.DataFrame) -> Array:
+def combsum(joined: pd.DataFrame, *, runs: Sequence[str] | None = None) -> Array:
     """CombSUM: the sum of the runs' `minmax` scores; equal weights. Shape (n_rows,).
 
-    Fox and Shaw, TREC-2, 1994.
+    `runs` as for `rrf`. Fox and Shaw, TREC-2, 1994.
     """
-    scaled: Array = minmax(joined).sum(axis=1)
+    scaled: Array = minmax(joined, run_names(joined, runs)).sum(axis=1)
     return scaled
 
 
-def combmnz(joined: pd.DataFrame) -> Array:
-    """CombMNZ: `combsum` times the number of runs that retrieved the document. Shape (n_rows,)."""
-    retrieved = joined[run_names(joined)].notna().to_numpy()
-    times: Array = retrieved.sum(axis=1)
-    return combsum(joined) * times
+def combmnz(joined: pd.DataFrame, *, runs: Sequence[str] | None = None) -> Array:
+    """CombMNZ: `combsum` times the number of runs that retrieved the document. Shape (n_rows,).
+
+    `runs` as for `rrf`.
+    """
+    names = run_names(joined, runs)
+    times: Array = joined[names].notna().to_numpy().sum(axis=1)
+    return combsum(joined, runs=names) * times
 
 
-def minmax(joined: pd.DataFrame) -> Array:
+def minmax(joined: pd.DataFrame, names: Sequence[str]) -> Array:
     """Each run's scores between 0 (the lowest of the query's list) and 1, shape (n_rows, n_runs).
 
     0 where the run did not retrieve the document, and where all of its scores are equal.
     """
-    names = run_names(joined)
     query = _query(joined)
     scaled = np.zeros((len(joined), len(names)))
     for column, name in enumerate(names):
@@ -95,14 +100,19 @@ def from_lowest(scores: Array, query: Array) -> Array:
     return shifted
 
 
-def run_names(joined: pd.DataFrame) -> list[str]:
-    """The columns of runs in a frame of `join_lists`."""
+def run_names(joined: pd.DataFrame, runs: Sequence[str] | None = None) -> list[str]:
+    """The columns of runs: those that are named, or those that `join_lists` made."""
     if not hasattr(joined, "iloc"):
         raise TypeError(f"a frame is needed, as join_lists makes it, not {type(joined).__name__}")
-    names = [name for name in joined.columns[2:] if name != GRADE]
+    names = joined.attrs.get(RUNS, []) if runs is None else runs
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"runs must be a list of names of columns, got {names!r}")
     if not names:
-        raise InputError("the frame has no column of a run: give one that join_lists made")
-    return names
+        raise InputError("which columns are runs? Name them: runs=['bm25', ..]")
+    absent = [name for name in names if name not in joined]
+    if absent:
+        raise InputError(f"the frame has no column {absent[0]!r} of a run")
+    return list(names)
 
 
 def _query(joined: pd.DataFrame) -> Array:

@@ -37,13 +37,13 @@ def comparison_figure(report: Any) -> Figure:
     means.invert_yaxis()
     ahead.axvline(0, color="black", lw=0.8)
     level = f"{100 * report.level:g}%"
-    means.set_xlabel(f"{report.metric}, {level} interval over queries")
-    ahead.set_xlabel(f"fused ahead by, {level} interval, paired by query")
+    means.set_xlabel(f"{report.metric}, {level} interval over {report.nouns[0]}")
+    ahead.set_xlabel(f"fused ahead by, {level} interval, paired")
     for axes in (means, ahead):
         axes.grid(axis="x", alpha=0.25)
     figure.suptitle(
-        f"{report.n_queries} judged queries, {report.n_folds} folds: each ranked by weights "
-        "learned from the others",
+        f"{report.n_queries} judged {report.nouns[0]}, {report.n_folds} folds: each ranked by "
+        "weights learned from the others",
         fontsize="medium",
     )
     return figure

@@ -210,6 +210,7 @@ def advised(ahead, lower, upper, fused, best):
     rankings = [
         report_records.Ranking(FUSED, fused, 0, 1),
         report_records.Ranking("bm25", best, 0, 1, ahead, lower, upper, 0.5),
+        report_records.Ranking("RRF", best - 0.01, 0, 1, ahead, lower, upper, 0.5),
         report_records.Ranking("CombSUM", best, 0, 1, ahead, lower, upper, 0.5),
         report_records.Ranking(CHOSEN, best, 0, 1, ahead, lower, upper, 0.5),
     ]
@@ -219,18 +220,38 @@ def advised(ahead, lower, upper, fused, best):
     plain = comparing.metrics.evaluate("ndcg@1", [1.0, 0.0] * 40, [1, 0] * 40, users)
     none = replace(plain, values=np.zeros((40, 1)))
     fused_table = replace(plain, values=apart[:, None])
-    tables = dict.fromkeys(("bm25", "CombSUM", CHOSEN), none)
-    return comparing._advice(fused_table, tables, rankings, HOW)
+    tables = dict.fromkeys(("bm25", "RRF", "CombSUM", CHOSEN), none)
+    return comparing._advice(fused_table, tables, rankings, HOW, "queries")
 
 
 def test_advice_says_what_to_do():
     assert advised(0.05, 0.01, 0.09, 0.75, 0.7).startswith("Use the fused ranking")
     assert advised(-0.05, -0.09, -0.01, 0.65, 0.7).startswith("Do not use these weights")
-    assert advised(-0.001, -0.02, 0.02, 0.7, 0.7).startswith("Equal weights are as good here")
+    assert advised(-0.001, -0.02, 0.02, 0.699, 0.7).startswith("bm25 alone is as good here")
     text = advised(0.01, -0.02, 0.04, 0.71, 0.7)
     more = int(text.split("at least ")[1].split()[0])
     # as many as make the interval half as wide as the difference is: (1.96 * 0.1 / 0.01)^2 - 40
     assert abs(more - ((1.96 * 0.1 / 0.01) ** 2 - 40)) < 15
+
+
+def test_advice_names_the_best_in_hindsight_and_what_needs_no_judgments():
+    text = advised(0.01, -0.02, 0.04, 0.71, 0.7)
+    assert "what the other folds choose by +0.0100 (-0.0200 to +0.0400)" in text
+    assert "of bm25, the best in hindsight, by" in text
+    assert "of RRF by" in text and "of CombSUM by" in text
+    rankings = [
+        report_records.Ranking(FUSED, 0.7, 0, 1),
+        report_records.Ranking("a", 0.6, 0, 1, 0.1, 0.05, 0.15, 0.01),
+        report_records.Ranking("RRF", 0.65, 0, 1, 0.05, 0.01, 0.09, 0.01),
+        report_records.Ranking("CombSUM", 0.72, 0, 1, -0.02, -0.04, 0.01, 0.1),
+        report_records.Ranking(CHOSEN, 0.68, 0, 1, 0.02, 0.01, 0.03, 0.01),
+    ]
+    users = np.repeat(range(40), 2)
+    table = comparing.metrics.evaluate("ndcg@1", [1.0, 0.0] * 40, [1, 0] * 40, users)
+    tables = dict.fromkeys(("a", "RRF", "CombSUM", CHOSEN), table)
+    text = comparing._advice(table, tables, rankings, HOW, "queries")
+    assert text.startswith("CombSUM, which needs no judgments, is as good here.")
+    assert "of CombSUM, the best in hindsight, by -0.0200" in text
 
 
 def test_few_queries_have_no_interval_and_the_advice_says_so(sample):
@@ -285,13 +306,13 @@ def test_a_fold_without_anything_to_learn_from_ranks_nothing(noisy):
         ({"k": 0}, "k must be a whole number"),
         ({"cv": 1}, "cv must be a whole number of at least 2"),
         ({"relevance_threshold": "high"}, "relevance_threshold must be a number"),
-        ({"relevance_threshold": 9}, "0 of 2 judged queries have both a relevant"),
+        ({"relevance_threshold": 9}, "0 of 2 judged queries have relevant"),
         ({"for_engine": 1}, "for_engine must be True or False"),
         ({"ablate": "yes"}, "ablate must be True or False"),
         ({"level": 2}, "level must be a number"),
-        ({"judgments": {"q1": {"a": 1}}}, "1 of 1 judged queries have both"),
-        ({"runs": {"a": {"q1": {"a": 1.0, "b": 0.5}, "q2": {"a": 1.0, "b": 2.0}}}, "ablate": True},
-         "ablate needs at least two runs"),
+        ({"judgments": {"q1": {"a": 1}}}, "1 of 1 judged queries have relevant"),
+        ({"runs": {"a": {"q1": {"a": 1.0, "b": 0.5}, "q2": {"a": 1.0, "b": 2.0}}}},
+         "one run .a. has no weights to learn"),
     ],
 )  # fmt: skip
 def test_wrong_settings_end_in_a_sentence(change, sentence):

@@ -167,6 +167,30 @@ def test_a_run_of_which_no_query_is_judged_is_a_column_of_holes():
     assert said[1] == "run 'b' retrieved nothing for 2 of 2 queries: q1, q2"
 
 
+def test_a_run_whose_documents_nobody_else_knows_is_named():
+    strange = {query: {d.upper(): s for d, s in of.items()} for query, of in A.items()}
+    for judgments, where in ((GRADES, "are judged"), (None, "are in another run")):
+        with pytest.warns(UserWarning, match="spelled") as raised:
+            fusion.join_lists({"a": A, "b": B, "c": strange}, judgments)
+        (said,) = [str(warning.message) for warning in raised]
+        assert said.startswith(f"run 'c': none of its documents {where}: ")
+
+
+def test_a_run_of_equal_scores_is_named():
+    flat = {query: dict.fromkeys(of, 1.0) for query, of in A.items()}
+    with pytest.warns(UserWarning, match="all scores of a query are equal") as raised:
+        fusion.join_lists({"a": A, "flat": flat})
+    assert len(raised) == 1 and str(raised[0].message).startswith("run 'flat'")
+    fusion.join_lists({"a": A, "one": {query: {min(of): 1.0} for query, of in A.items()}})
+
+
+def test_a_frame_with_the_text_of_queries_is_joined_by_their_ids():
+    frame = frame_of(A).rename(columns={"query": "qid", "document": "docno"})
+    frame = frame.assign(query="the same words", docid=range(len(frame)), rank=0)
+    joined = fusion.join_lists({"a": frame, "b": B})
+    pd.testing.assert_frame_equal(as_text(joined), as_text(fusion.join_lists({"a": A, "b": B})))
+
+
 def test_ids_that_are_lists_are_refused():
     frame = pd.DataFrame({"query": ["q1"], "document": [["a"]], "score": [1.0]})
     with pytest.raises(InputError, match="document must be texts or whole numbers: unhashable"):
@@ -248,6 +272,11 @@ WRONG = {
     "no runs": ({}, None, "there are no runs"),
     "a run called grade": ({"grade": A}, None, "a run cannot be called 'grade'"),
     "a run called query": ({"query": A}, None, "a run cannot be called 'query'"),
+    "a run called as ids are": ({"qid": A}, None, "a run cannot be called 'qid', as columns"),
+    "a score beyond single precision": (
+        {"a": {"q": {"d": -1e39}}}, None, "run 'a': the score in row 0 is -1e+39 (1 such rows)"),
+    "documents spelled otherwise": (
+        {"a": A}, {"q1": {"A": 1}, "q2": {"B": 1}}, "no document of the runs is judged"),
     "a run called nothing": ({" ": A}, None, "a run cannot be called ' '"),
 }  # fmt: skip
 
@@ -272,7 +301,7 @@ def test_wrong_inputs_end_in_a_sentence(tmp_path, what):
         (lambda: fusion.join_lists({"a": A}, on="query"), "on must be a pair"),
         (lambda: fusion.join_lists({"a": A}, on=("a", "a")), "two different column names"),
         (lambda: fusion.rrf(A), "as join_lists makes it"),
-        (lambda: fusion.combsum(frame_of(A)[["query", "document"]]), "no column of a run"),
+        (lambda: fusion.combsum(frame_of(A)[["query", "document"]]), "which columns are runs"),
         (lambda: fusion.rrf(fusion.join_lists({"a": A}), k=-1), "k must be a number"),
     ],
 )

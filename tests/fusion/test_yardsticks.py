@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from structsvm_papk import fusion
+from structsvm_papk.errors import InputError
 
 
 def by_hand(runs, of_rank=None):
@@ -45,6 +46,20 @@ def test_yardsticks_are_their_definitions(runs):
     assert np.allclose(fusion.combsum(joined), [sums[key][0] for key in keys], atol=1e-12)
     assert np.allclose(fusion.combmnz(joined), [np.prod(sums[key]) for key in keys], atol=1e-12)
     assert np.allclose(fusion.rrf(joined, k=7), [ranks[key][0] for key in keys], atol=1e-15)
+
+
+@pytest.mark.filterwarnings("ignore:run")
+def test_columns_that_are_no_runs_do_not_count(runs):
+    joined = fusion.join_lists(runs)
+    for yardstick in (fusion.rrf, fusion.combsum, fusion.combmnz):
+        before = yardstick(joined)
+        joined[yardstick.__name__] = before
+        assert np.array_equal(yardstick(joined), before)
+        two = yardstick(joined, runs=["a", "b"])
+        plain = joined[["query", "document", "a", "b"]]
+        assert np.array_equal(two, yardstick(plain, runs=["a", "b"]))
+        with pytest.raises(InputError, match="no column 'z' of a run"):
+            yardstick(joined, runs=["z"])
 
 
 @pytest.mark.filterwarnings("ignore:run")
