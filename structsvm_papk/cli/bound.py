@@ -385,7 +385,8 @@ def _as_in_training(lists: RankingData, model: Model) -> RankingData:
     """Lists in the units, and with the weights of users, of the problem that the model solves."""
     every_column = np.arange(model.n_features)
     lists = lists.weighted(model.user_weight)
-    lists = scaled_lists(lists, model.user_scaling, model.missing, every_column)
+    how = model.user_scaling, model.missing, every_column, model.one_list
+    lists = scaled_lists(lists, *how)
     if model.scale_rule is None:
         return lists
     return lists.scaled_by(lists.variation().scale(ScaleRule(model.scale_rule)))

@@ -61,7 +61,8 @@ class Loaded:
         if not isinstance(self.lists, RankingData):
             return train_gain(self.lists, ranker.coef_)
         every_column = np.arange(ranker.coef_.size)
-        lists = scaled_lists(self.lists, ranker.user_scaling_, ranker.missing, every_column)
+        how = ranker.user_scaling_, ranker.missing, every_column, ranker.to_model().one_list
+        lists = scaled_lists(self.lists, *how)
         return mean_pap_at_k(ranker.list_weights(), lists, ranker.n_shown)
 
     def remember(self, folder: Path | None) -> None:

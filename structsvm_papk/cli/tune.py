@@ -47,8 +47,8 @@ class Grid:
     user_scaling: list[str] | None = PROBLEM(
         None,
         "Scale columns inside each user's list: try this one, none, standardize, rank or minmax; "
-        "repeat for more. By default none and rank, and columns in units of their own that may be "
-        "one.",
+        "repeat for more. By default none, columns in units of their own that may be one, and "
+        "of one list rank.",
         "NAME",
         flags=options.SCALING_FLAGS,
     )

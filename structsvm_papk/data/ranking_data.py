@@ -109,6 +109,9 @@ class RankingData:
         By what rule `standardized` chose these numbers.
     with_holes : ndarray of bool, shape (n_features,)
         Columns that hold NaN: lists with such columns have no scores and no risk.
+    one_list : bool
+        Whether all rows are one list because no groups were given: rows that come later are
+        further cases of it, and not a list of their own.
 
     Raises
     ------
@@ -130,6 +133,7 @@ class RankingData:
     _variation: Variation | None
     _fingerprint: str | None
     with_holes: Array
+    one_list: bool
 
     def __init__(
         self,
@@ -196,6 +200,7 @@ class RankingData:
         users, user_of_row = encode_groups(groups, X.shape[0])
         data = cls.__new__(cls)
         data._lay_out(X, y, users, user_of_row, user_weight, feature_names)
+        data.one_list = groups is None
         return data
 
     def _lay_out(self, X, y, users, user_of_row, user_weight, feature_names):
@@ -225,6 +230,7 @@ class RankingData:
         feature_names: Sequence[str] | None = None,
         spread: Spread | None = None,
         column_scale: Array | None = None,
+        one_list: bool = False,
     ) -> RankingData:
         """Build from the attributes of checked data; nothing is checked again."""
         data = cls.__new__(cls)
@@ -239,6 +245,7 @@ class RankingData:
         )
         data._spread = spread
         data.column_scale = column_scale
+        data.one_list = one_list
         return data
 
     def _set_attributes(self, *, X, rows, indptr, n_pos, users, user_weight, feature_names):
@@ -252,6 +259,7 @@ class RankingData:
         self.column_scale = None
         self.scale_rule = None
         self.with_holes = np.zeros(X.shape[1], dtype=bool)
+        self.one_list = False
         # these are computed once, when they are first asked for
         self._spread = None
         self._less_first_rows = None
@@ -514,6 +522,7 @@ class RankingData:
             user_weight=None if self.user_weight is None else self.user_weight[users],
             feature_names=self.feature_names,
             column_scale=self.column_scale,
+            one_list=self.one_list,
         )
         part.scale_rule = self.scale_rule
         part.with_holes = self.with_holes

@@ -7,9 +7,14 @@ below. ("There" and not "missing": weights that have to be >= 0 then count for w
 
 A list that has nothing in a column gets 0 there. Any other number would do: it is the same for all
 rows of the list, so it moves none of them past another.
+
+Where all rows are one list, those that are scored later are not this list but further cases of it,
+a few at a time or one. Their columns are scaled and filled by what the list was in training, see
+`OneListColumns`, and a score does not depend on which cases are asked for together.
 """
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
@@ -18,25 +23,17 @@ from structsvm_papk._types import Array
 from structsvm_papk.data import validation
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.rows import check_missing, groups_or_none
-from structsvm_papk.errors import InputError, check_choice, warn
+from structsvm_papk.errors import InputError, check_choice
 
 USER_SCALINGS = ("standardize", "rank", "minmax")
-OLD_NAMES = {"standardise": "standardize"}
-_REMOVED_IN = "1.0"
+MOST_KNOTS = 256  # of the ranks of one list: every distinct value where there are no more
 RESOLVED = 16  # of the last digits: a column that varies by less is constant
 
 
 def check_user_scaling(how: Any) -> str | None:
-    """The name of a scaling, or None; an old spelling warns, all else is refused."""
+    """The name of a scaling, or None; all else is refused."""
     if isinstance(how, list | tuple):
         raise InputError(f"user_scaling={how!r}: one is needed; PAPKRankerCV tries several")
-    if isinstance(how, str) and how in OLD_NAMES:
-        warn(
-            f"user_scaling={how!r} is called {OLD_NAMES[how]!r} now; version {_REMOVED_IN} no "
-            "longer takes the old name",
-            FutureWarning,
-        )
-        return OLD_NAMES[how]
     if how is not None:
         check_choice("user_scaling", how, USER_SCALINGS)
     return how
@@ -58,8 +55,80 @@ class Completed(NamedTuple):
         return coef if missing_coef is None else np.concatenate([coef, missing_coef])
 
 
-def completed_rows(X: Any, groups: Any, how: str | None, missing: str | None) -> Completed:
-    """A checked matrix, scaled and filled inside each user's rows.
+@dataclass(frozen=True)
+class OneListColumns:
+    """What the columns of one list were in training: by it further rows are scaled and filled.
+
+    Attributes
+    ----------
+    lowest : ndarray of shape (n_features,)
+        What a hole counts: the lowest of its column, as scaled; 0 where nothing was there.
+    ranks : tuple of ndarray of shape (n_knots, 2), or None
+        Of each column values and their ranks, ``(rank - (n + 1) / 2) / n`` between -1/2 and 1/2,
+        ties with their mean rank. Between two knots the rank is linear, beyond the ends constant.
+        Every distinct value is a knot, or of more than `MOST_KNOTS` so many at even ranks. None:
+        the columns stay as they are.
+    """
+
+    lowest: Array
+    ranks: tuple[Array, ...] | None = None
+
+    @classmethod
+    def of(cls, lists: RankingData, how: str | None, missing: str | None) -> Self | None:
+        """Those of lists that are one; None for several lists, or where nothing is to be done.
+
+        Raises
+        ------
+        InputError
+            A scaling that moves all rows of one list alike, or X is sparse.
+        """
+        if not lists.one_list or (how is None and missing is None):
+            return None
+        if how is not None and how != "rank":
+            raise InputError(
+                f"user_scaling={how!r} of one list only divides and shifts its columns, which "
+                "standardize does: leave it out, or give 'rank'"
+            )
+        _refuse_sparse(lists.X, how, missing)
+        ranks = None if how is None else tuple(map(_knots, lists.X.T))
+        if ranks is None:
+            return cls(_lowest(lists.X, lists.rows, np.zeros(1, dtype=int))[0])
+        return cls(np.array([column[0, 1] for column in ranks]), ranks)
+
+    def completed(self, X: Array) -> Completed:
+        """Rows scaled and filled as in training."""
+        scaled = X
+        if self.ranks is not None:
+            scaled = np.empty(X.shape, X.dtype)
+            for column, knots in enumerate(self.ranks):
+                scaled[:, column] = np.interp(X[:, column], knots[:, 0], knots[:, 1])
+        holes = np.isnan(X)
+        return Completed(np.where(holes, self.lowest, scaled).astype(X.dtype, copy=False), holes)
+
+
+def _knots(column: Array) -> Array:
+    """Values of a column and their ranks, shape (n_knots, 2); NaN does not count."""
+    values, counts = np.unique(column[~np.isnan(column)].astype(float), return_counts=True)
+    if not values.size:
+        return np.zeros((1, 2))
+    below = np.cumsum(counts) - counts
+    ranks = (below + (counts + 1) / 2 - (counts.sum() + 1) / 2) / counts.sum()
+    if values.size > MOST_KNOTS:
+        even = np.searchsorted(ranks, np.linspace(ranks[0], ranks[-1], MOST_KNOTS))
+        kept = np.unique(even)
+        values = values[kept]
+        ranks = ranks[kept]
+    return np.column_stack([values, ranks])
+
+
+def completed_rows(
+    X: Any,
+    groups: Any,
+    how: str | None,
+    missing: str | None,
+    one_list: OneListColumns | None = None,
+) -> Completed:
+    """A checked matrix, scaled and filled inside each user's rows, or as `one_list` was.
 
     Raises
     ------
@@ -69,8 +138,10 @@ def completed_rows(X: Any, groups: Any, how: str | None, missing: str | None) ->
     how = check_user_scaling(how)
     if how is None and missing is None:
         return Completed(X, None)
-    if missing is not None:
-        refuse_sparse_holes(X)
+    _refuse_sparse(X, how, missing)
+    if one_list is not None:
+        completed = one_list.completed(X)
+        return completed if missing is not None else Completed(completed.X, None)
     if groups is None:
         setting = f"user_scaling={how!r} scales"
         if missing is not None:
@@ -103,29 +174,32 @@ def scaled_lists(
     how: str | None,
     missing: str | None = None,
     columns: Array | None = None,
+    one_list: OneListColumns | None = None,
 ) -> RankingData:
     """Lists with the columns scaled and filled inside each of them; X is copied where they are.
 
     With `missing`, columns that say "is there" come behind the others, one for each of `columns`:
-    by default those with holes, see `RankingData.with_holes`.
+    by default those with holes, see `RankingData.with_holes`. `one_list`: what the columns were in
+    training, where that was one list.
     """
     how = check_user_scaling(how)
     check_missing(missing)
+    _refuse_sparse(lists.X, how, missing)
     if missing is None:
         lists.refuse_holes()
         columns = np.zeros(0, dtype=int)
-    else:
-        refuse_sparse_holes(lists.X)
-        columns = np.flatnonzero(lists.with_holes) if columns is None else columns
+    elif columns is None:
+        columns = np.flatnonzero(lists.with_holes)
     if how is None and not (columns.size or lists.with_holes.any()):
         return lists
-    X = lists.X
-    user_of_row = np.full(X.shape[0], lists.n_users)  # rows of no list: one that nobody reads
-    user_of_row[lists.rows] = lists.user_of_position
-    if how is not None:
-        X = _scaled(X, user_of_row, how)
-    if missing is not None:
-        X = _filled(X, columns, lists, user_of_row)
+    if one_list is None:
+        one_list = OneListColumns.of(lists, how, missing)
+    if one_list is not None:
+        completed = one_list.completed(lists.X)
+        there = ~completed.holes[:, columns]
+        X = np.hstack([completed.X, there.astype(completed.X.dtype)])
+    else:
+        X = _scaled_and_filled(lists, how, missing, columns)
     names = lists.feature_names
     if names is not None:
         names = [*names, *(f"{names[c]} is there" for c in columns.tolist())]
@@ -137,16 +211,36 @@ def scaled_lists(
         users=lists.users,
         user_weight=lists.user_weight,
         feature_names=names,
+        one_list=lists.one_list,
     )
 
 
-def refuse_sparse_holes(X: Any) -> None:
-    """Refuse missing values in a sparse matrix."""
-    if sparse.issparse(X):
+def _refuse_sparse(X: Any, how: str | None, missing: str | None) -> None:
+    """Refuse a sparse matrix where columns are scaled or filled."""
+    if not sparse.issparse(X):
+        return
+    if missing is not None:
         raise InputError(
             'missing="lowest" needs a dense X: of a sparse one all that is not stored is 0, and '
             "not missing. Give X.toarray(), or leave the setting out"
         )
+    if how is not None:
+        raise InputError(
+            "user_scaling needs a dense X: zeros of a sparse one would not stay zeros. Give "
+            "X.toarray(), or standardize=True alone, which divides columns and keeps zeros"
+        )
+
+
+def _scaled_and_filled(
+    lists: RankingData, how: str | None, missing: str | None, columns: Array
+) -> Array:
+    """X of several lists, scaled and filled inside each, and columns "is there" for some."""
+    X = lists.X
+    user_of_row = np.full(X.shape[0], lists.n_users)  # rows of no list: one that nobody reads
+    user_of_row[lists.rows] = lists.user_of_position
+    if how is not None:
+        X = _scaled(X, user_of_row, how)
+    return X if missing is None else _filled(X, columns, lists, user_of_row)
 
 
 def _filled(X: Array, columns: Array, lists: RankingData, user_of_row: Array) -> Array:
@@ -174,11 +268,6 @@ def _scaled(X: Any, codes: Array, how: str) -> Array:
     """Each column scaled inside each user's rows by what is there; NaN stays."""
     import pandas as pd
 
-    if sparse.issparse(X):
-        raise InputError(
-            "user_scaling needs a dense X: zeros of a sparse one would not stay zeros. Give "
-            "X.toarray(), or standardize=True alone, which divides columns and keeps zeros"
-        )
     frame = pd.DataFrame(X).astype(np.float64)
     by_user = frame.groupby(codes)
     if how == "rank":

@@ -32,11 +32,14 @@ from structsvm_papk.files.tensors import TensorFile
 if TYPE_CHECKING:
     import pandas as pd
 
+    from structsvm_papk.data.user_scaling import OneListColumns
+
 _SHOWN = 12  # weights in a notebook
 # a file has the lowest version that says all of its model, so that older releases read it
 _PLAIN = TensorFile("model", version=1)
 _SCALED = TensorFile("model", version=2, older=(1,))  # X is scaled before it is multiplied
 _WITH_HOLES = TensorFile("model", version=3, older=(1, 2))  # X may hold NaN as well
+_OF_ONE_LIST = TensorFile("model", version=4, older=(1, 2, 3))  # scaled and filled as in training
 _DTYPES = ("float64", "float32")
 _CERTIFICATE = ("objective", "lower_bound", "gap", "status", "converged", "n_iter")
 _TYPES = {
@@ -99,6 +102,9 @@ class Model:
     missing_coef : ndarray of float64, shape (n_features,), or None
         What a hole (NaN) in each column adds to a score, beside `coef` times the lowest of its
         column in its list; None: X has no holes.
+    one_list : OneListColumns or None
+        With `user_scaling` or holes, of a model of one list: ranks and lowest values of its columns
+        in training, by which further rows are scaled and filled, each by itself.
     """
 
     coef: np.ndarray
@@ -117,6 +123,7 @@ class Model:
     package_version: str = ""
     positive: bool = False
     missing_coef: np.ndarray | None = None
+    one_list: OneListColumns | None = None
 
     @property
     def n_features(self) -> int:
@@ -136,7 +143,7 @@ class Model:
     @property
     def needs_lists(self) -> bool:
         """Whether the score of a row depends on the others of its list."""
-        return self.user_scaling is not None or self.missing is not None
+        return self.one_list is None and (self.user_scaling or self.missing) is not None
 
     def list_weights(self) -> np.ndarray:
         """Weights of `scaled_lists`: of the columns, and of "is there" for each of them."""
@@ -152,8 +159,8 @@ class Model:
         X : array-like, data frame (pandas, polars) or CSR of shape (n_rows, n_features)
             Of a frame the model takes its features by name, if it names them.
         groups : array-like of shape (n_rows,) or 'one_list', optional
-            User of each row, for a model with `user_scaling` or `missing_coef`; of a user all rows
-            have to be there.
+            User of each row, for a model with `user_scaling` or `missing_coef` that is not of one
+            list; of a user all rows have to be there.
 
         Warns
         -----
@@ -174,7 +181,8 @@ class Model:
                 f"{self.surrogate} at depth {self.depth or self.k} on its training data",
                 DegenerateOptimumWarning,
             )
-        completed = completed_rows(self._features(X), groups, self.user_scaling, self.missing)
+        X = self._features(X)
+        completed = completed_rows(X, groups, self.user_scaling, self.missing, self.one_list)
         return reported_scores(completed.matrix, completed.weights(self.coef, self.missing_coef))
 
     def top(self, X: Any, groups: ArrayLike | None = None, n: int | None = None) -> pd.DataFrame:
@@ -268,12 +276,19 @@ def _finite_or_none(value):
 def save_model(path: PathLike, model: Model) -> None:
     """Write a `Model`; an existing file is replaced in one step or kept."""
     entries = asdict(model) | {"package_version": model.package_version or __version__}
+    del entries["one_list"]
     arrays = {"coef": entries.pop("coef")}
     missing_coef = entries.pop("missing_coef")
     file = _PLAIN if model.user_scaling is None else _SCALED
     if missing_coef is not None:
         file = _WITH_HOLES
         arrays["missing_coef"] = missing_coef
+    if model.one_list is not None:
+        file = _OF_ONE_LIST
+        arrays["lowest"] = model.one_list.lowest
+        if model.one_list.ranks is not None:
+            arrays["ranks"] = np.concatenate(model.one_list.ranks)
+            arrays["n_knots"] = np.array([len(knots) for knots in model.one_list.ranks])
     entries |= {"k": int(model.k), "alpha": float(model.alpha)}
     write_atomically(path, file.encoded(entries, arrays))
 
@@ -286,30 +301,51 @@ def load_model(path: PathLike) -> Model:
     InputError
         The file cannot be read, is not a model file, is damaged, or of a later format.
     """
-    description, arrays = _WITH_HOLES.read(path)
-    coef = arrays.get("coef")
-    others = arrays.keys() - {"coef", "missing_coef"}
-    if others or coef is None or coef.ndim != 1 or not coef.size:
-        raise _WITH_HOLES.damaged(path, "it does not hold one vector of coefficients")
-    missing_coef = arrays.get("missing_coef")
+    description, arrays = _OF_ONE_LIST.read(path)
+    coef = arrays.pop("coef", None)
+    if coef is None or coef.ndim != 1 or not coef.size:
+        raise _OF_ONE_LIST.damaged(path, "it does not hold one vector of coefficients")
+    missing_coef = arrays.pop("missing_coef", None)
     if missing_coef is not None and missing_coef.shape != coef.shape:
         reason = "it does not hold a coefficient for the holes of every column"
-        raise _WITH_HOLES.damaged(path, reason)
-    for values in arrays.values():
-        if not np.isfinite(values).all():
-            raise _WITH_HOLES.damaged(path, "a coefficient is not finite")
+        raise _OF_ONE_LIST.damaged(path, reason)
+    for values in (coef, missing_coef, *arrays.values()):
+        if values is not None and not np.isfinite(values).all():
+            raise _OF_ONE_LIST.damaged(path, "a coefficient is not finite")
     try:
         entries = _checked(description, coef.size)
-        return Model(coef=coef.astype(float), missing_coef=missing_coef, **entries)
+        one_list = _one_list(arrays, coef.size)
+        coef = coef.astype(float)
+        return Model(coef=coef, missing_coef=missing_coef, one_list=one_list, **entries)
     except (KeyError, TypeError, ValueError) as error:
-        raise _WITH_HOLES.damaged(path, f"bad or missing entry ({error})") from None
+        raise _OF_ONE_LIST.damaged(path, f"bad or missing entry ({error})") from None
+
+
+def _one_list(arrays: dict[str, np.ndarray], n_features: int) -> OneListColumns | None:
+    """What the columns of one list were in training, of the arrays of a file beside weights."""
+    from structsvm_papk.data.user_scaling import OneListColumns
+
+    if not arrays:
+        return None
+    lowest = arrays.pop("lowest")
+    ranks = None
+    if arrays:
+        n_knots = arrays.pop("n_knots")
+        knots = arrays.pop("ranks")
+        if n_knots.shape != (n_features,) or knots.shape != (n_knots.sum(), 2) or n_knots.min() < 1:
+            raise ValueError("ranks must be pairs of a value and its rank for every column")
+        ranks = tuple(np.split(knots, np.cumsum(n_knots)[:-1]))
+    if arrays or lowest.shape != (n_features,):
+        raise ValueError("lowest must be a value for every column, and beside it only ranks")
+    return OneListColumns(lowest, ranks)
 
 
 def _checked(description, n_features):
     """The fields of a `Model` that a file has, each of a type and in a range."""
-    from structsvm_papk.data.user_scaling import OLD_NAMES, check_user_scaling
+    from structsvm_papk.data.user_scaling import check_user_scaling
 
-    known = (field.name for field in fields(Model) if "coef" not in field.name)
+    arrays = ("coef", "missing_coef", "one_list")
+    known = (field.name for field in fields(Model) if field.name not in arrays)
     entries = {name: description[name] for name in known if name in description}
     entries["certificate"] = {name: description["certificate"][name] for name in _CERTIFICATE}
     values = entries | entries["certificate"]
@@ -322,10 +358,7 @@ def _checked(description, n_features):
         entries["feature_names"] = as_names("feature_names", names, str)
         if not isinstance(names, list) or not len(names) == len(set(names)) == n_features:
             raise ValueError(f"feature_names must be a list of {n_features} different names")
-    how = values.get("user_scaling")
-    if isinstance(how, str):
-        how = OLD_NAMES.get(how, how)  # of older files, without the warning that users get
-    entries["user_scaling"] = check_user_scaling(how)
+    entries["user_scaling"] = check_user_scaling(values.get("user_scaling"))
     entries["scale_rule"] = _scale_rule(description)
     return entries
 
@@ -353,12 +386,21 @@ _IR = 8
 
 
 def weights_of(model: Model) -> dict[str, Any]:
-    """A model as names and numbers that JSON can say; features without names are x0, x1, .."""
+    """A model as names and numbers that JSON can say; features without names are x0, x1, ..
+
+    Of a model of one list `ranks` has for each feature pairs of a value and its rank, which is
+    linear between them and constant beyond, and `lowest` what a hole counts.
+    """
     names = model.feature_names or tuple(f"x{j}" for j in range(model.n_features))
     entries: dict[str, Any] = {}
     entries["weights"] = dict(zip(names, model.coef.tolist(), strict=True))
     if model.missing_coef is not None:
         entries["missing_weights"] = dict(zip(names, model.missing_coef.tolist(), strict=True))
+    if model.one_list is not None:
+        entries["lowest"] = dict(zip(names, model.one_list.lowest.tolist(), strict=True))
+        if model.one_list.ranks is not None:
+            knots = [column.tolist() for column in model.one_list.ranks]
+            entries["ranks"] = dict(zip(names, knots, strict=True))
     entries |= {
         "k": int(model.k),
         "surrogate": model.surrogate,
@@ -381,8 +423,9 @@ def write_onnx(path: PathLike, model: Model, dtype: str = "float64") -> None:
 
     Plain models are one product. Where `missing` or minmax makes the score of a row depend on the
     others of its list, X holds the rows of *one list*, and holes are NaN; its first dimension is
-    called `rows_of_one_list`. The metadata ``structsvm_papk`` holds what `weights_of` gives,
-    without the weights, and the names of the features in their order.
+    called `rows_of_one_list`. Models of one list score each row by itself, ranks included. The
+    metadata ``structsvm_papk`` holds what `weights_of` gives, without the weights, and the names of
+    the features in their order.
 
     Raises
     ------
@@ -394,7 +437,7 @@ def write_onnx(path: PathLike, model: Model, dtype: str = "float64") -> None:
     except ImportError:
         raise InputError("to_onnx needs onnx: pip install 'structsvm-papk[onnx]'") from None
     check_choice("dtype", dtype, _DTYPES)
-    if model.user_scaling not in (None, "minmax"):
+    if model.needs_lists and model.user_scaling not in (None, "minmax"):
         raise InputError(
             f"a model with user_scaling={model.user_scaling!r} has no ONNX graph here, only None "
             "and 'minmax' have: write the model file (save), or the weights (export_weights) for a "
@@ -405,8 +448,10 @@ def write_onnx(path: PathLike, model: Model, dtype: str = "float64") -> None:
     metadata["feature_names"] = list(metadata.pop("weights"))
     graph = _Graph(dtype)
     columns = "X"
+    if model.one_list is not None and model.one_list.ranks is not None:
+        columns = graph.ranked(columns, model.one_list.ranks)
     if model.missing is not None:
-        columns = graph.without_holes(columns)
+        columns = graph.without_holes(columns, model.one_list)
     if model.user_scaling == "minmax":
         columns = graph.minmax(columns)
     coef = graph.constant(_as_type(model, model.coef, dtype))
@@ -471,9 +516,38 @@ class _Graph:
         self.constants[name] = np.asarray(value, self.dtype)
         return name
 
-    def without_holes(self, X: str) -> str:
-        """The lowest of each column in place of NaN; 0 in a column of holes."""
+    def ranked(self, X: str, ranks: tuple[np.ndarray, ...]) -> str:
+        """Each column as ranks of training: a sum of its rises between knots; NaN stays.
+
+        rank(x) = rank_0 + sum_j slope_j min(max(x - x_j, 0), x_(j+1) - x_j)
+        """
+        most = max(2, *(len(knots) for knots in ranks))
+        # the last knot again and again: a rise of 0
+        padded = np.array(
+            [np.pad(knots, ((0, most - len(knots)), (0, 0)), "edge") for knots in ranks]
+        )
+        values = padded[:, :, 0].astype(self.dtype)
+        width = np.diff(values, axis=1)
+        rise = np.diff(padded[:, :, 1], axis=1)
+        if ((width == 0.0) & (rise > 0.0)).any():
+            raise InputError(
+                f"a column has values that are the same in {self.dtype} and rank differently: use "
+                "dtype='float64'"
+            )
+        slope = np.divide(rise, width, out=np.zeros(rise.shape), where=width > 0.0)
+        axis = self.add("Constant", value_ints=[2])
+        distance = self.add("Sub", self.add("Unsqueeze", X, axis), self.constant(values[:, :-1]))
+        upwards = self.add("Max", distance, self.constant(0.0))
+        passed = self.add("Min", upwards, self.constant(width))
+        rises = self.add("Mul", passed, self.constant(slope))
+        total = self.add("ReduceSum", rises, axis, keepdims=0)
+        return self.add("Add", total, self.constant(padded[:, 0, 1]))
+
+    def without_holes(self, X: str, one_list: OneListColumns | None) -> str:
+        """The lowest of each column, of one list in training, in place of NaN; 0 without any."""
         is_hole = self.add("IsNaN", X)
+        if one_list is not None:
+            return self.add("Where", is_hole, self.constant(one_list.lowest), X)
         or_infinity = self.add("Where", is_hole, self.constant(np.inf), X)
         lowest = self.add("ReduceMin", or_infinity, axes=[0], keepdims=1)
         all_holes = self.add("IsInf", lowest)

@@ -8,7 +8,7 @@ import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.data.user_scaling import completed_rows
-from structsvm_papk.errors import InputError, warn
+from structsvm_papk.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,8 +40,6 @@ class PAPKReranker(Reranker):  # type: ignore[misc,valid-type]
         Further arguments of its `fit`.
     standardize : bool
         Whether columns are standardised within users.
-    standardise : bool, optional
-        The old name of it.
 
     Attributes
     ----------
@@ -73,8 +71,6 @@ class PAPKReranker(Reranker):  # type: ignore[misc,valid-type]
         model: Any,
         fit_kwargs: dict[str, Any] | None = None,
         standardize: bool = True,
-        *,
-        standardise: bool | None = None,
     ) -> None:
         if Columns is None:
             raise InputError("PAPKReranker needs RecTools: pip install 'structsvm-papk[rectools]'")
@@ -85,13 +81,7 @@ class PAPKReranker(Reranker):  # type: ignore[misc,valid-type]
                 f"{type(last).__name__}; other models go into RecTools' own Reranker"
             )
         super().__init__(model, fit_kwargs)
-        if standardise is not None:
-            warn(
-                "standardise= of PAPKReranker is called standardize now; version 1.0 no longer "
-                "takes the old name",
-                FutureWarning,
-            )
-        self.standardize = standardize if standardise is None else standardise
+        self.standardize = standardize
 
     def prepare_fit_kwargs(self, candidates_with_target: pd.DataFrame) -> dict[str, Any]:
         """Features, targets and the user of each row, for the ranker's `fit`."""

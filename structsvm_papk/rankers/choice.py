@@ -116,19 +116,21 @@ def grid(
 def column_choices(user_scaling: Any, standardize: Any, data: RankingData) -> list[Columns]:
     """The scalings of columns to try, each once, the default first.
 
-    'auto' as user_scaling: as they are, by ranks in each list, and, where `standardize` is 'auto'
-    and the columns may share a unit, in that unit. A sparse X is tried as it is.
+    None: the columns as they are and, where `standardize` is 'auto' and they may share a unit, in
+    that unit; of one list also its ranks, since `predict` is then called as without. 'auto': ranks
+    within lists, too. A sparse X is tried as it is.
     """
-    if isinstance(user_scaling, str) and user_scaling == "auto":
-        check_standardize(standardize)
-        choices = [Columns(None, standardize)]
-        if not data.is_sparse:
-            choices.append(Columns("rank", standardize))
-            if isinstance(standardize, str) and _may_share_a_unit(data):
-                choices.append(Columns(None, False))
-        return choices
     check_standardize(standardize)
-    return [Columns(scaling, standardize) for scaling in scalings(user_scaling)]
+    if user_scaling is not None and not _is_auto(user_scaling):
+        return [Columns(scaling, standardize) for scaling in scalings(user_scaling)]
+    choices = [Columns(None, standardize)]
+    if data.is_sparse:
+        return choices
+    if data.one_list or _is_auto(user_scaling):
+        choices.append(Columns("rank", standardize))
+    if isinstance(standardize, str) and _may_share_a_unit(data):
+        choices.append(Columns(None, False))
+    return choices
 
 
 def _may_share_a_unit(data: RankingData) -> bool:

@@ -24,7 +24,7 @@ from structsvm_papk.data.rows import (
     required_groups,
 )
 from structsvm_papk.data.tables import remark_of_frame
-from structsvm_papk.data.user_scaling import completed_rows
+from structsvm_papk.data.user_scaling import OneListColumns, completed_rows
 from structsvm_papk.diagnosis.advice import warning_of_zero
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError, warn
 from structsvm_papk.files.model import Model, certificate_of, save_model, weights_of, write_onnx
@@ -120,6 +120,7 @@ class LinearRanker(BaseEstimator):
     _scale_rule: ScaleRule | None  # by which `scale_` was chosen
     _with_holes: Array
     _weights_given: bool
+    _one_list: OneListColumns | None
 
     @property
     def n_shown(self) -> int:
@@ -219,7 +220,8 @@ class LinearRanker(BaseEstimator):
 
         With `user_scaling` X is scaled first, inside the list of each user that `groups` names, of
         whom all rows have to be there, and with `missing` holes are filled there; without these
-        settings `groups` is not needed.
+        settings, and after a fit of one list, `groups` is not needed: then ranks, and what a hole
+        counts, are those of training.
 
         Warns
         -----
@@ -235,7 +237,7 @@ class LinearRanker(BaseEstimator):
         missing = None if self.missing_coef_ is None else "lowest"
         X = validated(self, X, missing=missing, reset=False)
         groups = ONE_LIST if groups is None and self.one_list else groups
-        completed = completed_rows(X, groups, self.user_scaling_, missing)
+        completed = completed_rows(X, groups, self.user_scaling_, missing, self._one_list)
         weights = completed.weights(self.coef_, self.missing_coef_)
         return reported_scores(completed.matrix, weights, n_threads=self.n_threads)
 
@@ -287,6 +289,7 @@ class LinearRanker(BaseEstimator):
             scale_rule=None if self._scale_rule is None else str(self._scale_rule),
             user_scaling=self.user_scaling_,
             missing_coef=self.missing_coef_,
+            one_list=self._one_list,
             certificate=certificate_of(self.result_),
             feature_names=None if names is None else tuple(map(str, names)),
             relevance_threshold=self.relevance_threshold,

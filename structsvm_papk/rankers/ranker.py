@@ -17,7 +17,7 @@ from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.column_scale import check_standardize
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.rows import check_missing
-from structsvm_papk.data.user_scaling import check_user_scaling, scaled_lists
+from structsvm_papk.data.user_scaling import OneListColumns, check_user_scaling, scaled_lists
 from structsvm_papk.errors import InputError, check_number, check_type
 from structsvm_papk.files.checkpoint import as_checkpoint
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
@@ -51,6 +51,7 @@ class Problem(NamedTuple):
     lists: RankingData | None = None
     with_holes: Array = np.zeros(0, dtype=int)
     weights_given: bool = False
+    one_list: OneListColumns | None = None
 
     @property
     def given(self) -> Any:
@@ -153,7 +154,8 @@ class PAPKRanker(LinearRanker):
         `groups`: 'standardize' to mean 0 and deviation 1, 'rank' to ranks between -1/2 and 1/2,
         'minmax' to 0 for the lowest and 1 for the highest, as search engines do. A column that is
         constant in a list becomes 0 there. X is copied; a sparse one is refused. `coef_` is for the
-        scaled columns. ('standardise' is an old spelling.)
+        scaled columns. One list takes 'rank' only, and `predict` no groups: the ranks of further
+        rows are those that their values had in training, linear between them.
     positive : bool
         Minimise over w >= 0 only, with a certificate of that problem: for scores of other systems,
         none of which is to count against an item, and for search engines that refuse negative
@@ -163,7 +165,8 @@ class PAPKRanker(LinearRanker):
         column did not return the item, so it takes the lowest of the column in its list, after
         `user_scaling`, which looks at what is there (0 in a list without any: a constant, which
         moves no item past another). Besides, every column with holes in training has a weight for
-        "not there", `missing_coef_`, penalised as the others are. `predict` needs `groups` then.
+        "not there", `missing_coef_`, penalised as the others are. `predict` needs `groups` then,
+        unless all is one list: its lowest is that of training.
         X is copied; infinite values and sparse X are refused.
 
     Attributes
@@ -311,11 +314,12 @@ class PAPKRanker(LinearRanker):
             raise InputError("give sample_weight or user_weight='positives', not both")
         refuse_deeper_than_all(surrogate, lists.most_negatives)
         with_holes = np.flatnonzero(lists.with_holes)
+        one_list = OneListColumns.of(lists, check_user_scaling(self.user_scaling), self.missing)
         if self.user_scaling is not None or self.missing is not None:
-            lists = scaled_lists(lists, self.user_scaling, self.missing)
+            lists = scaled_lists(lists, self.user_scaling, self.missing, one_list=one_list)
         lists = lists.standardized(self.standardize)
         risk = EmpiricalRisk(surrogate, lists, self.policy, n_threads=self.n_threads)
-        return Problem(risk, lists, with_holes, weights_given)
+        return Problem(risk, lists, with_holes, weights_given, one_list)
 
     @property
     def n_shown(self) -> int:
@@ -401,6 +405,7 @@ class PAPKRanker(LinearRanker):
         risk = problem.risk
         self._weights_given = problem.weights_given
         self._with_holes = problem.with_holes
+        self._one_list = problem.one_list
         self.user_scaling_ = self.user_scaling and check_user_scaling(self.user_scaling)
         self.scale_ = risk.column_scale
         self._scale_rule = problem.given.scale_rule

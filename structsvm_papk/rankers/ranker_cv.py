@@ -16,7 +16,7 @@ from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.features import reported_scores
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.rows import check_matrix
-from structsvm_papk.data.user_scaling import scaled_lists
+from structsvm_papk.data.user_scaling import OneListColumns, scaled_lists
 from structsvm_papk.errors import InputError, as_names, check_callback, check_choice, check_number
 from structsvm_papk.files.checkpoint import as_checkpoint
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
@@ -115,12 +115,13 @@ class PAPKRankerCV(LinearRanker):
         Relative gap of the final fit.
     cv_tol : float
         Relative gap of the fits on folds.
-    user_scaling : 'auto', None, {'standardize', 'rank', 'minmax'} or sequence of these
+    user_scaling : None, 'auto', {'standardize', 'rank', 'minmax'} or sequence
         As for `PAPKRanker`; of a sequence such as ``[None, "standardize", "rank"]`` each is tried,
-        and held in memory as a copy of X. 'auto': None, and for the first of the surrogates also
-        'rank' and, where columns may share a unit (of what they are divided by, the usual large
-        number is 1.5 to 30 times the usual small one), None with
-        ``standardize=False``; a sparse X is tried as it is.
+        and held in memory as a copy of X. None: the columns as they are, and for the first of the
+        surrogates also ``standardize=False`` where they may share a unit (of what they are divided
+        by, the usual large number is 1.5 to 30 times the usual small one), and 'rank' of one list.
+        'auto': 'rank' of several lists, too; where it is chosen, `predict` needs `groups`. A sparse
+        X is tried as it is.
     max_iter, relevance_threshold, n_threads, solver_options, one_list, verbose, standardize,
     missing
         As for `PAPKRanker`; they apply to every solve. On a fold columns have the scale of its
@@ -187,7 +188,7 @@ class PAPKRankerCV(LinearRanker):
     one_list: bool = False
     verbose: int = 0
     standardize: bool | str = "auto"
-    user_scaling: Any = "auto"
+    user_scaling: Any = None
     positive: bool = False
     missing: str | None = None
 
@@ -235,6 +236,8 @@ class PAPKRankerCV(LinearRanker):
         search = Search(candidates, folds, scoring, training, lines, self.callback)
         search.run(None if self.time_limit is None else started + 2 / 3 * self.time_limit)
         best = search.chosen(self.selection)
+        how = search.settings[best].user_scaling
+        self._one_list = OneListColumns.of(data, how, self.missing)
         self._take(self._refit(search, best, started), exclusions)
         self._report(search, best)
         lines.say(str(self.choice_))
@@ -244,6 +247,7 @@ class PAPKRankerCV(LinearRanker):
     def _candidates(self, data: RankingData) -> Candidates:
         """What is tried: lists with each scaling of columns, settings, the default's strengths."""
         choices = column_choices(self.user_scaling, self.standardize, data)
+        is_given = self.user_scaling is not None and not is_auto(self.user_scaling)
         scaled: dict[str | None, RankingData] = {}
         for columns in choices:
             if columns.user_scaling not in scaled:
@@ -260,7 +264,7 @@ class PAPKRankerCV(LinearRanker):
                 for weight in USER_WEIGHTS:
                     rule[OfLists(*columns, weight)] = self._usual_alpha(lists, weight)
             surrogates = as_names("surrogates", self.surrogates)
-            if columns != choices[0] and is_auto(self.user_scaling):
+            if columns != choices[0] and not is_given:
                 surrogates = surrogates[:1]  # which one hardly matters for how columns are scaled
             settings += grid(
                 self.n_shown,
@@ -271,7 +275,7 @@ class PAPKRankerCV(LinearRanker):
                 user_weights=self.user_weights,
                 alphas=self.alphas,
                 columns=columns,
-                usual_columns=columns == choices[0] or not is_auto(self.user_scaling),
+                usual_columns=columns == choices[0] or is_given,
                 missing=self.missing,
             )
         return Candidates(scaled, settings, rule, default_setting(self.missing))

@@ -99,12 +99,3 @@ def test_what_reads_in_pieces_refuses(paths, capsys):
     (paths / "a.svm").write_text("1 qid:1 1:0.5\n0 qid:1 1:0.1\n")
     assert run("fit", paths / "a.svm", *more[:-2]) == 2
     assert "svmlight" in capsys.readouterr().err
-
-
-def test_an_old_spelling_of_the_scaling(paths, frame, capsys):
-    data = paths / "full.csv"
-    frame.fillna(0.0).to_csv(data, index=False)
-    fit = ("fit", data, "--k", 3, "--policy", "cap", "-o", paths / "m", "--user-scaling")
-    assert run(*fit, "standardise") == 0
-    assert "is called standardize now" in capsys.readouterr().err
-    assert load_model(paths / "m").user_scaling == "standardize"

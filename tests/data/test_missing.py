@@ -323,23 +323,6 @@ def test_files_with_empty_cells_and_nulls(tmp_path, suffix):
     assert lists.with_holes.tolist() == [True, True, True, False]
 
 
-def test_an_old_spelling_warns_and_means_the_same():
-    with pytest.warns(FutureWarning, match="'standardize' now"):
-        old = ranker(user_scaling="standardise").fit(X, Y, GROUPS)
-    new = ranker(user_scaling="standardize").fit(X, Y, GROUPS)
-    assert old.user_scaling_ == "standardize"
-    assert (old.coef_ == new.coef_).all()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert (old.predict(X, GROUPS) == new.predict(X, GROUPS)).all()
-    with pytest.warns(FutureWarning):
-        UserScaler("standardise").fit_transform(filled(), groups=GROUPS)
-    grid = {"k": 3, "surrogates": ["avg"], "alphas": [0.1], "cv": 3, "depths": [0.9]}
-    with pytest.warns(FutureWarning):
-        search = PAPKRankerCV(**grid, user_scaling="standardise").fit(filled(), Y, GROUPS)
-    assert search.best_params_["user_scaling"] == "standardize"
-
-
 def test_minmax_by_hand():
     values = np.array([[3.0, 5.0], [1.0, 5.0], [2.0, 5.0], [9.0, 1e300], [-9.0, -1e300]])
     scaled = UserScaler("minmax").fit_transform(values, groups=[1, 1, 1, 2, 2])

@@ -167,9 +167,9 @@ def test_a_later_format_and_what_no_checksum_shows(saved):
     rewrite(saved, header, array)
     with pytest.raises(InputError, match="checksum"):
         load_model(saved)
-    header["__metadata__"]["format_version"] = "4"
+    header["__metadata__"]["format_version"] = "5"
     rewrite(saved, header, array)
-    with pytest.raises(InputError, match="has model format 4, this version reads format 3"):
+    with pytest.raises(InputError, match="has model format 5, this version reads format 4"):
         load_model(saved)
 
 

@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from structsvm_papk import RankingData, bounds, datasets
 from structsvm_papk.errors import DegenerateOptimumWarning
-from structsvm_papk.rankers import PAPKRanker, PAPKRankerCV, UserScaler, compare
+from structsvm_papk.rankers import PAPKRanker, PAPKRankerCV, compare
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 3))
@@ -39,9 +39,7 @@ def test_a_zero_optimum():
     assert places(lambda: ranker.decision_function(X)) == {DegenerateOptimumWarning: __file__}
 
 
-def test_an_old_spelling_and_columns_like_ids():
-    scaler = UserScaler("standardise")
-    assert places(lambda: scaler.fit(X)) == {FutureWarning: __file__}
+def test_columns_like_ids():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(user_id=np.arange(120))
     fit = PAPKRanker(3).fit

@@ -24,7 +24,7 @@ Y = X[:, 0] + 0.3 * RNG.normal(size=480) > 0.8
 ALPHAS = (0.3, 0.03, 0.003)
 
 
-SMALL = {"surrogates": ("ts",), "depths": (None,), "user_scaling": None}
+SMALL = {"surrogates": ("ts",), "depths": (None,), "user_scaling": [None]}
 
 
 def test_the_choice_has_the_best_mean_and_the_model_is_a_cold_fit():
@@ -44,7 +44,7 @@ def test_settings_of_several_kinds_share_a_search():
     trials = []
     ranker = PAPKRankerCV(
         k=2, surrogates=("ts", "avg", "clipped_ramp"), depths=(None, 6, 0.9), alphas=(0.1, 0.01),
-        user_weights=("equal", "positives"), user_scaling=None, cv=3, callback=trials.append,
+        user_weights=("equal", "positives"), user_scaling=[None], cv=3, callback=trials.append,
     ).fit(X, Y, GROUPS)  # fmt: skip
     results = ranker.cv_results_
     assert len(results["params"]) == 3 * 3 * 2 * 2 == results["mean_test_score"].size
@@ -142,7 +142,7 @@ def test_a_losing_setting_is_dropped():
     ranker = PAPKRankerCV(
         k=2, surrogates=("avg",), depths=(None, 15), user_weights=("equal",), alphas=(0.01,),
         cv=GroupKFold(5),  # the same folds in every version
-        user_scaling=None,
+        user_scaling=[None],
     ).fit(x, y, users)  # fmt: skip
     assert ranker.best_params_["depth"] == 15
     assert ranker.cv_results_["n_splits"].tolist() == [4, 5]
@@ -363,7 +363,13 @@ def test_users_that_every_depth_leaves_out_are_counted():
 def test_automatic_alphas_do_not_see_offsets_and_sample_weight_replaces_user_weights():
     """Columns that are constant within users change no score, whatever their size."""
     shown = 1e6 * np.repeat(np.random.default_rng(5).normal(size=(24, 2)), 20, axis=0)
-    options = {"k": 2, "surrogates": ("avg",), "user_scaling": None, "standardize": False, "cv": 2}
+    options = {
+        "k": 2,
+        "surrogates": ("avg",),
+        "user_scaling": [None],
+        "standardize": False,
+        "cv": 2,
+    }
     weight = 1.0 + GROUPS % 2
     alphas = []
     for x in (X, np.hstack([X, shown])):
@@ -397,16 +403,20 @@ def tried(x, **options):
 
 
 def test_what_is_tried_by_default():
-    """Multiples of what the default takes, its neighbours, and units that columns may share."""
+    """Multiples of what the default takes, its neighbours, and units that columns may share.
+
+    Ranks within lists only where they are asked for: then `predict` needs groups.
+    """
     usual = [("avg", None, "auto", multiple) for multiple in (100, 10, 1, 0.1)]
     other = [("ts", None, "auto", 1)]
     ranks = [("avg", "rank", "auto", 1)]
     units = [("avg", None, False, 1)]
     in_one_unit = X * np.array([1.0, 2.0, 3.0, 4.0, 5.0])
-    assert tried(in_one_unit) == [*usual, *other, *ranks, *units]
-    assert tried(X / X.std(axis=0)) == [*usual, *other, *ranks]  # nothing to choose
-    assert tried(X * 10.0 ** np.arange(5)) == [*usual, *other, *ranks]  # of different kinds
-    assert tried(in_one_unit, user_scaling=None) == [*usual, *other]
+    assert tried(in_one_unit) == [*usual, *other, *units]
+    assert tried(in_one_unit, user_scaling="auto") == [*usual, *other, *ranks, *units]
+    assert tried(X / X.std(axis=0)) == [*usual, *other]  # nothing to choose
+    assert tried(X * 10.0 ** np.arange(5)) == [*usual, *other]  # of different kinds
+    assert tried(in_one_unit, user_scaling=[None]) == [*usual, *other]
     assert {
         depth["depth"] for depth in PAPKRankerCV(k=2, cv=2).fit(X, Y, GROUPS).cv_results_["params"]
     } == {0.9}

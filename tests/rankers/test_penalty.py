@@ -147,7 +147,7 @@ def test_a_search_on_one_list_tries_the_strength_that_folds_choose(noise):
     ranker = PAPKRanker(5, one_list=True).fit(X, y)
     trials = []
     search = PAPKRankerCV(
-        5, surrogates=["ts"], one_list=True, user_scaling=None, cv=3, callback=trials.append
+        5, surrogates=["ts"], one_list=True, user_scaling=[None], cv=3, callback=trials.append
     )
     search.fit(X, y)
     tried = sorted({trial.setting.alpha for trial in trials})

@@ -185,3 +185,75 @@ def test_wrong_input():
     ]:
         with pytest.raises(InputError, match=message):
             call()
+
+
+# --- one list: what its columns were in training ------------------------------------------------
+
+
+def one_list(n_rows=600):
+    rng = np.random.default_rng(1)
+    values = rng.lognormal(sigma=2.0, size=(n_rows, 3))
+    values[:, 1] = np.rint(values[:, 1])  # ties
+    labels = np.log1p(values).sum(axis=1) + rng.normal(size=n_rows) > 4
+    return values, labels
+
+
+def test_one_list_is_trained_on_its_ranks():
+    values, labels = one_list(200)  # every distinct value is a knot
+    options = {"k": 20, "alpha": 0.1, "one_list": True, "tol": 1e-9}
+    ranker = PAPKRanker(**options, user_scaling="rank").fit(values, labels)
+    ranks = by_hand(values, np.zeros(200), "rank")
+    plain = PAPKRanker(**options).fit(ranks, labels)
+    np.testing.assert_allclose(ranker.coef_, plain.coef_, rtol=1e-9)
+    np.testing.assert_allclose(ranker.predict(values), plain.predict(ranks), rtol=1e-9)
+
+
+@pytest.mark.parametrize("settings", [
+    {"user_scaling": "rank"},
+    {"missing": "lowest"},
+    {"user_scaling": "rank", "missing": "lowest"},
+])  # fmt: skip
+def test_the_score_of_a_case_does_not_depend_on_which_are_asked_for_with_it(settings, tmp_path):
+    values, labels = one_list()
+    if "missing" in settings:
+        values[::7, 0] = np.nan
+    ranker = PAPKRanker(k=20, one_list=True, alpha=0.1, **settings).fit(values[:400], labels[:400])
+    together = ranker.predict(values)
+    alone = np.concatenate([ranker.predict(row[None]) for row in values])
+    np.testing.assert_array_equal(alone, together)
+    assert ranker.score(values[400:], labels[400:]) > 0.8
+    ranker.save(tmp_path / "m")
+    model = load_model(tmp_path / "m")
+    assert not model.needs_lists
+    np.testing.assert_array_equal(model.predict(values), together)
+    if "rank" in settings.values():
+        by_name = ranker.export_weights()
+        scores = np.zeros(600)
+        for column, (name, weight) in enumerate(by_name["weights"].items()):
+            x = values[:, column]
+            knots = np.array(by_name["ranks"][name])
+            assert len(knots) <= 256
+            ranks = np.interp(x, knots[:, 0], knots[:, 1])
+            ranks[np.isnan(x)] = by_name["lowest"][name]
+            scores += weight * ranks
+            if "missing" in settings:
+                scores += by_name["missing_weights"][name] * np.isnan(x)
+        np.testing.assert_allclose(scores, together, rtol=1e-9)
+
+
+def test_one_list_searches_ranks_and_refuses_what_shifts_all_its_rows_alike():
+    values, labels = one_list()
+    search = PAPKRankerCV(k=20, one_list=True, cv=3, random_state=1).fit(values, labels)
+    assert set(search.cv_results_["param_user_scaling"]) == {None, "rank"}
+    assert np.isfinite(search.predict(values[:1])).all()
+    with pytest.raises(InputError, match="only divides and shifts its columns"):
+        PAPKRanker(k=20, one_list=True, user_scaling="minmax").fit(values, labels)
+    one_user = np.zeros(600)  # a list that others follow
+    PAPKRanker(k=20, user_scaling="minmax").fit(values, labels, groups=one_user)
+
+
+def test_a_search_says_by_its_setting_that_predict_needs_groups():
+    kept = PAPKRankerCV(**GRID).fit(X, Y, groups=USERS)
+    assert set(kept.cv_results_["param_user_scaling"]) == {None}
+    asked = PAPKRankerCV(**GRID, user_scaling="auto").fit(X, Y, groups=USERS)
+    assert set(asked.cv_results_["param_user_scaling"]) == {None, "rank"}

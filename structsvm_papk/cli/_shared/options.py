@@ -18,7 +18,7 @@ from structsvm_papk.cli._shared.declared import Use
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.readers import read_table
 from structsvm_papk.data.tables import ITEM_COLUMNS, USER_COLUMNS, Table
-from structsvm_papk.data.user_scaling import OLD_NAMES, USER_SCALINGS, scaled_lists
+from structsvm_papk.data.user_scaling import USER_SCALINGS, scaled_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import check_writable, write_atomically
 from structsvm_papk.files.checkpoint import Checkpoint
@@ -98,9 +98,6 @@ _POLICY = (
 
 def parse_scaling(text: str) -> str | None:
     """The user scaling that a text means; None for none."""
-    if text in OLD_NAMES:
-        console.warn(f"--user-scaling {text} is called {OLD_NAMES[text]} now")
-        return OLD_NAMES[text]
     if text not in ("none", *USER_SCALINGS):
         *others, last = USER_SCALINGS
         raise InputError(f"--user-scaling {text!r} must be none, {', '.join(others)} or {last}")
