@@ -196,7 +196,7 @@ def scaled_lists(
         one_list = OneListColumns.of(lists, how, missing)
     if one_list is not None:
         completed = one_list.completed(lists.X)
-        there = ~completed.holes[:, columns]
+        there = ~np.isnan(lists.X[:, columns])
         X = np.hstack([completed.X, there.astype(completed.X.dtype)])
     else:
         X = _scaled_and_filled(lists, how, missing, columns)

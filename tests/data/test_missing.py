@@ -1,7 +1,6 @@
 """Candidates with missing scores: ``missing="lowest"``, against definitions written out by hand."""
 
 import json
-import warnings
 
 import numpy as np
 import pandas as pd
