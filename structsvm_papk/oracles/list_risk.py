@@ -372,12 +372,7 @@ def users_needed(surrogate: Surrogate, policy: str) -> Need:
 
 
 def refuse_deeper_than_all(surrogate: Surrogate, most: int) -> None:
-    """A k or a depth above the `most` negatives of any user is a mistake, whatever the policy."""
-    if most and surrogate.k > most:
-        raise InputError(
-            f"k={surrogate.k} is larger than the number of negatives of every user (at most "
-            f"{most}); choose k <= {most}"
-        )
+    """A depth above the `most` negatives of any user is a mistake, whatever the policy."""
     if surrogate.depth is not None and surrogate.depth > most:
         raise InputError(
             f"depth={surrogate.depth} is above every list: the most negatives of a user are "

@@ -69,12 +69,6 @@ def grid(
     """
     surrogates = as_names("surrogates", surrogates)
     weights = as_names("user_weights", user_weights)
-    most = int(data.n_neg.max())
-    if k > most:
-        raise InputError(
-            f"k={k} is larger than the number of negatives of every user (at most {most}); choose "
-            f"k <= {most}"
-        )
     for weight in weights:
         check_choice("user_weights", weight, USER_WEIGHTS)
     weights = ("equal",) if data.user_weight is not None else weights
@@ -264,7 +258,7 @@ class HeldOut:
         """
         n_settings = len(self.values)
         out = np.zeros(alive.size, dtype=bool)
-        leader = int(np.argmax(np.where(alive, self.means(), -np.inf)))
+        leader = int(np.argmax(np.where(alive, np.nan_to_num(self.means()), -np.inf)))
         n = np.unique(self.users[np.isfinite(self.values[leader])]).size
         if n < _FEWEST:
             return out

@@ -53,6 +53,13 @@ def shown(k: int, folds: Sequence[Fold], data: RankingData) -> int:
     return max(1, round(k * float(np.mean([fold.test.mean() for fold in folds]))))
 
 
+def rule_for_short_lists(k: int, data: RankingData) -> str:
+    """How pAp@k treats lists of fewer than k negatives: left out, unless all lists are such."""
+    if ((data.n_neg >= k) & (data.n_pos > 0)).any():
+        return "exclude"
+    return "normalise"
+
+
 def _of_users(
     n_folds: int, data: RankingData, without_use: Exclusions, random_state: Any
 ) -> Iterator[Fold]:
@@ -125,16 +132,26 @@ def _refuse_leak(name: str, data: RankingData, user: Array, train: Array, test: 
 
 @dataclass(frozen=True)
 class ByMetric:
-    """A metric of the package: one value for each user."""
+    """A metric of the package: one value for each user.
+
+    `few_negatives` is the rule for lists shorter than pAp@k needs, see `metrics.evaluate`.
+    """
 
     name: str
+    few_negatives: str = "exclude"
     by_user = True
 
     def on(self, test: RankingData) -> Scores:
         """The function that scores weights on these lists."""
 
         def scores(w: Array) -> Array:
-            table = metrics.evaluate(self.name, test.scores(w), test.labels, indptr=test.indptr)
+            table = metrics.evaluate(
+                self.name,
+                test.scores(w),
+                test.labels,
+                indptr=test.indptr,
+                few_negatives=self.few_negatives,
+            )
             values: Array = table[self.name]
             return values
 

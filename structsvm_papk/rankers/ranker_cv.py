@@ -30,7 +30,7 @@ from structsvm_papk.rankers.choice import (
     grid,
     users_without_use,
 )
-from structsvm_papk.rankers.folds import ByMetric, ByScorer, make_folds, shown
+from structsvm_papk.rankers.folds import ByMetric, ByScorer, make_folds, rule_for_short_lists, shown
 from structsvm_papk.rankers.linear import LinearRanker, check_seed
 from structsvm_papk.rankers.one_list import automatic_alpha_of
 from structsvm_papk.rankers.penalty import Evidence, automatic_alpha, is_auto
@@ -101,9 +101,10 @@ class PAPKRankerCV(LinearRanker):
         A splitter with a user on both sides is refused. One list is cut into folds of its rows,
         each with the same share of positives.
     scoring : str or callable, optional
-        Metric of the package, see `metrics.evaluate`; by default pAp@k. Where all is one list, a
-        fold holds a part of its negatives, and by default the same part of k counts there. A
-        callable is a scorer as scikit-learn has it, ``scorer(estimator, X, y)``, such as one of
+        Metric of the package, see `metrics.evaluate`; by default pAp@k, which leaves out lists of
+        fewer than k negatives, or where all are such divides by the pairs that there are. Where all
+        is one list, a fold holds a part of its negatives, and by default the same part of k counts
+        there. A callable is a scorer as scikit-learn has it, ``scorer(estimator, X, y)``, such as one of
         `make_scorer`; it also gets ``groups=`` where it takes them. It gives one value a fold, so
         that standard errors are over folds, and no setting is dropped early.
     selection : {'1se', 'best'}
@@ -232,7 +233,7 @@ class PAPKRankerCV(LinearRanker):
         candidates = self._candidates(data)
         exclusions = users_without_use(candidates.settings, self.n_shown, self.policy, data)
         folds = make_folds(self.cv, data, exclusions, self.random_state)
-        scoring = self._scoring(shown(self.n_shown, folds, data))
+        scoring = self._scoring(shown(self.n_shown, folds, data), data)
         search = Search(candidates, folds, scoring, training, lines, self.callback)
         search.run(None if self.time_limit is None else started + 2 / 3 * self.time_limit)
         best = search.chosen(self.selection)
@@ -359,10 +360,10 @@ class PAPKRankerCV(LinearRanker):
         check_number("verbose", self.verbose, least=0)
         check_signs(self.positive)
 
-    def _scoring(self, k: int) -> ByMetric | ByScorer:
+    def _scoring(self, k: int, data: RankingData) -> ByMetric | ByScorer:
         """How held-out lists are scored; by default by pAp@k."""
         if self.scoring is None or isinstance(self.scoring, str):
-            return ByMetric(self.scoring or f"pap@{k}")
+            return ByMetric(self.scoring or f"pap@{k}", rule_for_short_lists(k, data))
         if callable(self.scoring):
             return ByScorer(self.scoring, self._on_fold, self.classes_)
         raise InputError(

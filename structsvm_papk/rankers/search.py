@@ -142,6 +142,8 @@ class Search:
         last = len(self.folds) - 1
         for number in range(len(self.folds)):
             stop = self._one_fold(number)
+            if number == last and np.isnan(self.scores.values).all():
+                raise InputError(f"no held-out list has a value of {self.scoring.name}")
             late = deadline is not None and time.perf_counter() > deadline
             if stop or late or number == last:
                 break
@@ -203,11 +205,6 @@ class Search:
         self, setting: Setting, number: int, values: Array, coef: Array, seconds: float
     ) -> bool:
         i = self.settings.index(setting)
-        if np.isnan(values).all():
-            name = self.scoring.name
-            raise InputError(
-                f"fold {number} has no user on which {name} is defined; use fewer folds"
-            )
         self.scores.note(i, number, values)
         self.seconds[i, number] = seconds
         self.weights.setdefault(i, []).append(coef)
@@ -217,7 +214,9 @@ class Search:
             self._say(done, planned)
         if self.callback is None:
             return False
-        trial = Trial(setting, number, float(np.nanmean(values)), seconds, done, planned)
+        known = values[np.isfinite(values)]
+        score = float(known.mean()) if known.size else float("nan")
+        trial = Trial(setting, number, score, seconds, done, planned)
         return bool(self.callback(trial))
 
     def _say(self, done: int, planned: int) -> None:

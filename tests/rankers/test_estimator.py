@@ -211,7 +211,10 @@ def test_users_left_out_are_counted_or_refused(task):
     [
         ({"k": 0}, "k must be a whole number of at least 1"),
         ({"k": 1.5}, "k must be a whole number of at least 1"),
-        ({"k": 30}, "k=30 is larger than the number of negatives of every user"),
+        (
+            {"k": 30, "policy": "exclude"},
+            "k=30 is larger than the number of negatives of every user",
+        ),
         ({"alpha": 0}, "alpha"),
         ({"tol": -1e-3}, "tol"),
         ({"max_iter": 0}, "max_iter"),

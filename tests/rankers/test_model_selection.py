@@ -336,7 +336,7 @@ def test_searches_that_cannot_be():
         ({"scoring": "pap@zero"}, "pap"),
         ({"scoring": 3}, "scoring must be the name of a metric"),
         ({"k": 0}, "k must be a whole number of at least 1, got 0"),
-        ({"k": 1000}, r"k=1000 is larger than the number of negatives of every user \(at most "),
+        ({"k": 1000, "policy": "exclude"}, "k=1000 is larger than the number of negatives of "),
         ({"n_threads": -1}, "n_threads must be a whole number of at least 1, got -1"),
         ({"n_jobs": 0}, "n_jobs"),
         ({"cv_tol": 0.0}, "cv_tol must be a number above 0"),
@@ -450,3 +450,21 @@ def test_a_whole_number_of_any_type_is_that_number(k):
     np.testing.assert_array_equal(
         metrics.pap_at_k(X[:, 0], Y, k, GROUPS), metrics.pap_at_k(X[:, 0], Y, 3, GROUPS)
     )
+
+
+@pytest.mark.parametrize(("n_neg", "more"), [(4, 0), (4, 9)], ids=["all short", "but one short"])
+def test_few_short_lists_are_chosen_on(n_neg, more):
+    """Where pAp@k is not defined on a fold, or on any list, it is computed with what there is."""
+    rng = np.random.default_rng(0)
+    sizes = np.full(10, 5 + n_neg)
+    sizes[0] += more
+    groups = np.repeat(np.arange(10), sizes)
+    y = np.concatenate([np.arange(size) < 5 for size in sizes])
+    x = rng.normal(size=(y.size, 4))
+    x[:, 0] += y
+    PAPKRanker(k=10).fit(x, y, groups)
+    search = PAPKRankerCV(k=10).fit(x, y, groups)
+    assert 0.0 < search.best_score_ <= 1.0
+    assert search.n_splits_ == 5
+    with pytest.raises(InputError, match="no user"):
+        search.score(x[groups > 0], y[groups > 0], groups[groups > 0])
