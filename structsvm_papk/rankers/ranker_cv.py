@@ -105,8 +105,9 @@ class PAPKRankerCV(LinearRanker):
         fewer than k negatives, or where all are such divides by the pairs that there are. Where all
         is one list, a fold holds a part of its negatives, and by default the same part of k counts
         there. A callable is a scorer as scikit-learn has it, ``scorer(estimator, X, y)``, such as
-        one of `make_scorer`; it also gets ``groups=`` where it takes them. It gives one value a fold, so
-        that standard errors are over folds, and no setting is dropped early.
+        one of `make_scorer`; it also gets ``groups=`` where it takes them. It gives one value a
+        fold, so that standard errors are over folds, and no setting is dropped early. `score` goes
+        by it, too.
     selection : {'1se', 'best'}
         'best' takes the largest mean. '1se' takes, of the settings that are behind it by at most
         one standard error of the paired difference, one with a certificate, and of these the one
