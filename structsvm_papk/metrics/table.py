@@ -515,15 +515,14 @@ def scorer(metric: str = "pap@10", **options: Any) -> Callable[..., float]:
         ``scorer(estimator, X, y, groups=users)``; it takes `decision_function`, `predict_proba` or
         `predict`, the first that the estimator has.
     """
-    from sklearn import get_config
+    from sklearn import config_context
     from sklearn.metrics import make_scorer
 
     definitions.parse(metric)
     responses = ("decision_function", "predict_proba", "predict")
     made = make_scorer(_labels_first, response_method=responses, metric=metric, **options)
-    if get_config()["enable_metadata_routing"]:
-        made = made.set_score_request(groups=True)
-    return made
+    with config_context(enable_metadata_routing=True):  # only so may it be asked for
+        return made.set_score_request(groups=True)
 
 
 def _labels_first(y_true: Any, y_score: Any, **how: Any) -> float:

@@ -221,6 +221,10 @@ class HeldOut:
         """The scores of setting i on a fold."""
         self.values[i, self.edges[fold] : self.edges[fold + 1]] = values
 
+    def forget(self, fold: int) -> None:
+        """Drop the scores of a fold."""
+        self.values[:, self.edges[fold] : self.edges[fold + 1]] = np.nan
+
     def fold_means(self) -> Array:
         """Mean of each setting on each fold, NaN where it was not tried."""
         parts = np.split(self.values, self.edges[1:-1], axis=1)

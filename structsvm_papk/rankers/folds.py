@@ -7,6 +7,7 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn import config_context
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from structsvm_papk import metrics
@@ -175,7 +176,7 @@ class ByScorer:
     @property
     def name(self) -> str:
         """What the scorer is called."""
-        return getattr(self.scorer, "__name__", None) or str(self.scorer)
+        return name_of_scorer(self.scorer)
 
     def on(self, test: RankingData) -> Scores:
         """The function that scores weights on the rows of these lists, in their own order."""
@@ -183,15 +184,28 @@ class ByScorer:
         X = test.X[test.rows[order]]
         y = self.classes[test.labels[order].astype(int)]
         users = test.users[test.user_of_position[order]]
-        more = {"groups": users} if _takes_groups(self.scorer) else {}
 
         def scores(w: Array) -> Array:
-            value = self.scorer(self.ranker(w), X, y, **more)
-            if not isinstance(value, Real):
-                raise InputError(f"scoring {self.name} must give a number, got {value!r}")
-            return np.array([float(value)])
+            return np.array([value_of(self.scorer, self.ranker(w), X, y, users)])
 
         return scores
+
+
+def value_of(scorer: Any, ranker: Any, X: Any, y: Any, groups: Any) -> float:
+    """What a scorer says of a ranker on some rows; it gets the groups where it takes them."""
+    if _takes_groups(scorer):
+        with config_context(enable_metadata_routing=hasattr(scorer, "get_metadata_routing")):
+            value = scorer(ranker, X, y, groups=groups)
+    else:
+        value = scorer(ranker, X, y)
+    if not isinstance(value, Real):
+        raise InputError(f"scoring {name_of_scorer(scorer)} must give a number, got {value!r}")
+    return float(value)
+
+
+def name_of_scorer(scorer: Any) -> str:
+    """What a scorer is called."""
+    return getattr(scorer, "__name__", None) or str(scorer)
 
 
 def _takes_groups(scorer: Any) -> bool:

@@ -79,6 +79,16 @@ def _by_scikit_learn(ranker: Any, *given: Any, **how: Any) -> Any:
         raise TypeError(f"X and y must be arrays of numbers: {error}") from None
 
 
+def _checked_labels(y: Any, n_rows: int) -> Array:
+    """Labels as numbers or booleans; of text it is said how to make booleans."""
+    labels = validation.as_vector(y, "labels y", n_rows)
+    if labels.size and all(isinstance(value, str) for value in np.unique(labels.astype(object))):
+        values, counts = np.unique(labels.astype(str), return_counts=True)
+        rarest = values[np.argmin(counts)]
+        raise InputError(f'labels y are text: give y == "{rarest}", or the label that is relevant')
+    return validation.check_grades(y, n_rows, name="labels y")
+
+
 def check_seed(random_state: Any) -> None:
     """Refuse what scikit-learn cannot draw numbers with."""
     try:
@@ -88,6 +98,18 @@ def check_seed(random_state: Any) -> None:
             "random_state must be None, a whole number or a numpy RandomState, got "
             f"{random_state!r}"
         ) from None
+
+
+def _nothing_varies(lists: RankingData) -> DegenerateOptimumWarning:
+    """The warning that all columns are constant within lists, which no other setting changes."""
+    names = lists.feature_names
+    shown = [str(c) for c in range(lists.n_features)] if names is None else list(map(str, names))
+    listed = ", ".join(shown[:5]) + (", .." if len(shown) > 5 else "")
+    return DegenerateOptimumWarning(
+        f"w = 0 is the optimum: every column ({listed}) is constant within every list, so no "
+        "weights put one row of a list before another. Features have to differ between the rows of "
+        "a list; are groups= those of the lists?"
+    )
 
 
 class LinearRanker(BaseEstimator):
@@ -130,7 +152,7 @@ class LinearRanker(BaseEstimator):
     def _lists_of(self, X: Any, y: Any, groups: Any, sample_weight: ArrayLike | None) -> Any:
         """Checked rows of users as lists, in memory."""
         matrix, y = validated(self, X, y, missing=self.missing)
-        y = validation.check_grades(y, len(y), name="labels y")
+        y = _checked_labels(y, len(y))
         self.classes_ = self._find_classes(y)
         names = getattr(self, "feature_names_in_", None)
         data = RankingData.from_matrix(matrix, self._relevance(y), groups, feature_names=names)
@@ -180,7 +202,9 @@ class LinearRanker(BaseEstimator):
         With the risk, and the lists in memory that it was made of, other settings are tried.
         """
         result = self.result_
-        if result.status == Status.DEGENERATE or (result.converged and not result.w.any()):
+        if lists is not None and not result.w.any() and not lists.deviation().any():
+            warn(_nothing_varies(lists))
+        elif result.status == Status.DEGENERATE or (result.converged and not result.w.any()):
             surrogate = self._setting.make(self.n_shown)
             limit = max(1.0, result.seconds)
             warning: Any = warning_of_zero(
@@ -258,18 +282,21 @@ class LinearRanker(BaseEstimator):
         InputError
             No groups, no user that can be used, or labels that were not there in training.
         """
-        groups = self._groups(groups, qid)
         k = self.n_shown
-        scores = self.decision_function(X, ONE_LIST if groups is None else groups)
-        y = validation.check_grades(y, scores.size, name="labels y")
-        rule = "raise" if self.policy == "raise" else "exclude"
-        table = metrics.evaluate(
-            f"pap@{k}", scores, self._relevance(y), groups, few_negatives=rule, no_positives=rule
-        )
-        summary = table.summary()[0]
+        summary = self._mean(f"pap@{k}", X, y, self._groups(groups, qid))
         if summary.n_used == 0:
             raise InputError(f"no user has a positive and k={k} negatives: {summary}")
         return summary.value
+
+    def _mean(self, metric: str, X: Any, y: Any, groups: Any) -> Any:
+        """The summary of a metric over users."""
+        scores = self.decision_function(X, ONE_LIST if groups is None else groups)
+        labels = self._relevance(_checked_labels(y, scores.size))
+        rule = "raise" if self.policy == "raise" else "exclude"
+        table = metrics.evaluate(
+            metric, scores, labels, groups, few_negatives=rule, no_positives=rule
+        )
+        return table.summary()[0]
 
     def to_model(self) -> Model:
         """What is needed to score new rows, as a `Model`."""

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.features import reported_scores
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.data.rows import check_matrix
+from structsvm_papk.data.rows import ONE_LIST, check_matrix
 from structsvm_papk.data.user_scaling import OneListColumns, scaled_lists
 from structsvm_papk.errors import InputError, as_names, check_callback, check_choice, check_number
 from structsvm_papk.files.checkpoint import as_checkpoint
@@ -30,7 +30,14 @@ from structsvm_papk.rankers.choice import (
     grid,
     users_without_use,
 )
-from structsvm_papk.rankers.folds import ByMetric, ByScorer, make_folds, rule_for_short_lists, shown
+from structsvm_papk.rankers.folds import (
+    ByMetric,
+    ByScorer,
+    make_folds,
+    rule_for_short_lists,
+    shown,
+    value_of,
+)
 from structsvm_papk.rankers.linear import LinearRanker, check_seed
 from structsvm_papk.rankers.one_list import automatic_alpha_of
 from structsvm_papk.rankers.penalty import Evidence, automatic_alpha, is_auto
@@ -243,8 +250,20 @@ class PAPKRankerCV(LinearRanker):
         self._take(self._refit(search, best, started), exclusions)
         self._report(search, best)
         lines.say(str(self.choice_))
-        self._warn_of_result()
+        self._warn_of_result(lists=data)
         return self
+
+    def score(
+        self, X: ArrayLike, y: Any, groups: ArrayLike | None = None, qid: ArrayLike | None = None
+    ) -> float:
+        """The mean of `scoring` over users, by default of pAp@k; as `PAPKRanker.score` else."""
+        if self.scoring is None:
+            return super().score(X, y, groups, qid)
+        groups = self._groups(groups, qid)
+        if isinstance(self.scoring, str):
+            value: float = self._mean(self.scoring, X, y, groups).value
+            return value
+        return value_of(self.scoring, self, X, y, ONE_LIST if groups is None else groups)
 
     def _candidates(self, data: RankingData) -> Candidates:
         """What is tried: lists with each scaling of columns, settings, the default's strengths."""

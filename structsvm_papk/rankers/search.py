@@ -141,17 +141,22 @@ class Search:
         """Score the settings fold by fold, until the callback or the clock ends it."""
         last = len(self.folds) - 1
         for number in range(len(self.folds)):
-            stop = self._one_fold(number)
+            stop = self._one_fold(number, deadline)
             if number == last and np.isnan(self.scores.values).all():
                 raise InputError(f"no held-out list has a value of {self.scoring.name}")
             late = deadline is not None and time.perf_counter() > deadline
+            if late and number and np.isnan(self.seconds[self.alive, number]).any():
+                self.seconds[:, number] = np.nan  # of settings that were tried first alone
+                self.scores.forget(number)
             if stop or late or number == last:
                 break
             self.alive &= ~self.scores.beaten(self.alive, last)
             self.alive[self.default] = True  # the chosen setting is compared with it
 
-    def _one_fold(self, number: int) -> bool:
+    def _one_fold(self, number: int, deadline: float | None) -> bool:
         """Train and score what is alive; returns whether the callback ends the search.
+
+        After the deadline, and at least one fit, no further one is begun.
 
         Surrogates that are not convex come last and start from the optima of those that are.
         """
@@ -170,6 +175,7 @@ class Search:
                     lists[of],
                     starts.get(of, {}),
                     self._key(fold, of.user_scaling),
+                    deadline,
                 )
                 for of, run in self._runs(convex)
             ]
@@ -180,6 +186,8 @@ class Search:
                     stop |= self._note(setting, number, values, coef, seconds)
                     if w.any():
                         starts.setdefault(setting.of_lists, {})[setting.strength] = w
+                    if deadline is not None and time.perf_counter() > deadline:
+                        return stop
         return stop
 
     def _key(self, fold: Fold, scaling: str | None) -> tuple[Any, ...]:
@@ -259,12 +267,12 @@ class Search:
             **columns,
             **splits,
             "mean_test_score": mean,
-            "std_test_score": np.nanstd(folds, axis=1),
+            "std_test_score": np.ma.masked_invalid(folds).std(axis=1).filled(np.nan),
             "se_test_score": np.array(
                 [self.scores.mean_and_error(v)[1] for v in self.scores.values]
             ),
             "rank_test_score": rank,
-            "mean_fit_time": np.nanmean(self.seconds, axis=1),
+            "mean_fit_time": np.ma.masked_invalid(self.seconds).mean(axis=1).filled(np.nan),
             "n_splits": seen,
         }
 
@@ -299,6 +307,7 @@ class _Chain:
     lists: RankingData
     starts: dict[float, Array]  # solutions that are not zero, by alpha
     of_data: tuple[Any, ...]
+    deadline: float | None = None
     stop: threading.Event = field(default_factory=threading.Event)
 
     def solve(self) -> Iterator[tuple[Setting, Array, float]]:
@@ -339,6 +348,7 @@ class _Chain:
                     self.training.ranker.cv_tol,
                     w_init=starts.get(setting.strength, next(iter(starts.values()), None)),
                     warm_start=last.get(setting.depth),
+                    time_limit=self._seconds_left(),
                     callback=lambda _: self.stop.is_set(),
                 )
                 if result.status in (Status.INTERRUPTED, Status.STOPPED):
@@ -350,6 +360,12 @@ class _Chain:
             if w.any():
                 starts[setting.strength] = w
             yield setting, w, time.perf_counter() - began
+
+    def _seconds_left(self) -> float | None:
+        """What the next fit may take; a little for the first one, however late it is."""
+        if self.deadline is None:
+            return None
+        return max(self.deadline - time.perf_counter(), 1e-2)
 
 
 def _solved(

@@ -243,7 +243,7 @@ def test_data_that_cannot_be_used(task):
         ((X, y + (groups == 1) * 3, groups), "4 values; for graded labels"),
         ((X, np.ones(y.size), groups), "one class only"),
         ((X, y - 1, groups), "-1 and 0 only, of which neither means relevant"),
-        ((X, np.where(y, "yes", "no"), groups), "y must be numbers or booleans, not text"),
+        ((X, np.where(y, "yes", "no"), groups), 'labels y are text: give y == "yes"'),
         ((X, y, groups[:-1]), "groups has shape"),
         ((X, y[:-1], groups), "inconsistent numbers of samples"),
     ]:

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from sklearn import config_context
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer, make_scorer, roc_auc_score
 from sklearn.model_selection import GroupKFold, StratifiedKFold, check_cv
 
@@ -468,3 +469,34 @@ def test_few_short_lists_are_chosen_on(n_neg, more):
     assert search.n_splits_ == 5
     with pytest.raises(InputError, match="no user"):
         search.score(x[groups > 0], y[groups > 0], groups[groups > 0])
+
+
+def test_a_scorer_of_the_package_gets_the_groups_and_score_goes_by_it():
+    by_scorer = PAPKRankerCV(k=2, cv=3, scoring=metrics.scorer("ndcg@5"), **SMALL)
+    by_scorer.fit(X, Y, groups=GROUPS)
+    by_name = PAPKRankerCV(k=2, cv=3, scoring="ndcg@5", **SMALL).fit(X, Y, groups=GROUPS)
+    expected = metrics.evaluate("ndcg@5", by_name.predict(X), Y, GROUPS).mean("ndcg@5")
+    assert by_name.score(X, Y, GROUPS) == pytest.approx(expected, rel=1e-12)
+    value = metrics.evaluate("ndcg@5", by_scorer.predict(X), Y, GROUPS).mean("ndcg@5")
+    assert by_scorer.score(X, Y, GROUPS) == pytest.approx(value, rel=1e-12)
+
+
+def test_no_fit_on_a_fold_begins_after_the_time():
+    trials = []
+    ranker = PAPKRankerCV(k=2, cv=3, time_limit=1e-9, callback=trials.append)
+    with pytest.warns(ConvergenceWarning):
+        ranker.fit(X, Y, GROUPS)
+    assert len(trials) == 1
+    assert ranker.n_splits_ == 3
+
+
+@pytest.mark.parametrize("ranker", [PAPKRanker, PAPKRankerCV])
+def test_columns_that_are_constant_within_every_list_are_named(ranker):
+    shown = np.repeat(X[:24], 20, axis=0)
+    with pytest.warns(DegenerateOptimumWarning, match=r"every column \(0, 1, .* is constant"):
+        ranker(k=2).fit(shown, Y, GROUPS)
+
+
+def test_labels_of_text_are_answered_by_the_comparison_to_write():
+    with pytest.raises(InputError, match='y == "fraud"'):
+        PAPKRanker(k=2).fit(X, np.where(Y, "fraud", "fine"), GROUPS)
