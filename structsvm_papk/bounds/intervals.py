@@ -324,4 +324,4 @@ def rests_on(values: Array) -> str:
     n_other = values.size - int(np.unique(values, return_counts=True)[1].max())
     if n_other >= min(FEWEST_RESAMPLED, values.size / 2):
         return ""
-    return f"rests on {n_other} user{'s' * (n_other != 1)}"
+    return f"rests on {n_other} list{'s' * (n_other != 1)}"

@@ -35,6 +35,11 @@ def demo(
     k = 20. Every convex surrogate is solved to a certified gap; subgradient descent gets the same
     number of data passes.
     """
+    console.note(
+        f"Breast-cancer data of scikit-learn as one list, malignant first: the surrogates of "
+        f"pAp@{K} are solved to a certified gap, beside subgradient descent with as many passes. "
+        "To fuse search runs: structsvm-papk example-data --runs sample, then fuse"
+    )
     wanted = plot.name != _DEFAULT_PLOT.name or plots.has_matplotlib()
     picture = plot if wanted else None
     options.check_plot(picture)

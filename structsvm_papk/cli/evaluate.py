@@ -213,7 +213,7 @@ def evaluate(
     if per_user is not None:
         text = table.to_pandas().to_csv(index=False, lineterminator="\n", na_rep="nan")
         write_atomically(per_user, text.encode())
-        console.note(f"values of {len(table.users)} users written to {per_user}")
+        console.note(f"values of {len(table.users)} {rows.nouns} written to {per_user}")
     if html is not None:
         lists = build(
             rows.scores, rows.labels, rows.users, relevance_threshold=_threshold(table, rows)
@@ -226,13 +226,13 @@ def evaluate(
     if sure.require_better:
         better = bool(compared[0].lower > 0)
         content["better"] = better
-    console.answer(as_json, content, _show, evaluation, scorers)
+    console.answer(as_json, content, _show, evaluation, scorers, rows)
     if print_rules:
         console.note(f"Rules: {table.conventions}")
     if pooled:
         console.note(f"All rows as one list: {whole}")
     _warn_of_ties(rows, table)
-    if not _any_user(table):
+    if not _any_list(table, rows.nouns):
         raise typer.Exit(1)
     if better is not None:
         console.note(_verdict(compared[0], scorers, better), style="green" if better else "yellow")
@@ -244,7 +244,7 @@ def _verdict(pair: Comparison, scorers: tuple[str, str], better: bool) -> str:
     first, second = scorers
     interval = f"[{pair.lower:+.4f}, {pair.upper:+.4f}]"
     if np.isnan(pair.lower):
-        interval = f"no interval for {pair.n_users} users"
+        interval = f"no interval for so few lists, {pair.n_users}"
     shown = "is better than" if better else "is not shown to be better than"
     return f"{first} {shown} {second}: {pair.metric} {pair.difference:+.4f} {interval}"
 
@@ -314,13 +314,13 @@ def _warn_of_ties(rows: Rows, table: MetricTable) -> None:
     users = np.zeros(rows.scores.size) if rows.users is None else rows.users
     if pd.Series(rows.scores).groupby(users).nunique().max() == 1:
         console.warn(
-            "warning: all scores of every user are equal, so nothing is ranked; the values above "
+            "warning: all scores of every list are equal, so nothing is ranked; the values above "
             f"are what the rule for ties gives (ties={table.conventions.ties})"
         )
 
 
-def _any_user(table: MetricTable) -> bool:
-    """Whether some metric has a user; says which have none, and why."""
+def _any_list(table: MetricTable, nouns: str) -> bool:
+    """Whether some metric has a list; says which have none, and why."""
     without = [summary for summary in table.summary() if summary.n_used == 0]
     for summary in without:
         reasons = [
@@ -329,8 +329,8 @@ def _any_user(table: MetricTable) -> bool:
             if n_users
         ]
         console.warn(
-            f"{summary.metric}: no user can be used ({', '.join(reasons) or 'no value'} of "
-            f"{summary.n_users} users); another k, or another rule, may help"
+            f"{summary.metric}: none of {summary.n_users} {nouns} can be used "
+            f"({', '.join(reasons) or 'no value'}); another k, or another rule, may help"
         )
     return len(without) < len(table.metrics)
 
@@ -345,7 +345,19 @@ def _csv(evaluation: Evaluation) -> str:
     return text.getvalue()
 
 
-def _show(evaluation: Evaluation, scorers: tuple[str, str]) -> None:
+def _relevant(table: MetricTable, rows: Rows) -> str:
+    """What counts as relevant, in words: from which grade on, and of which documents or items."""
+    members = "documents" if rows.is_run else "items"
+    text = f"relevant {members}: {table.relevant_items}"
+    if rows.labels.max(initial=0) > 1 or table.relevance_threshold is not None:
+        least = table.relevance_threshold
+        counts = "every grade above 0" if least is None else f"grades from {least:g} on"
+        text += f"; relevant: {counts} (--relevance-threshold)"
+    return text
+
+
+def _show(evaluation: Evaluation, scorers: tuple[str, str], rows_read: Rows) -> None:
+    nouns = rows_read.nouns
     table = evaluation.table
     level = f">{evaluation.heading}"
     rows: list[Sequence[str]] = []
@@ -353,8 +365,8 @@ def _show(evaluation: Evaluation, scorers: tuple[str, str]) -> None:
         mean, interval = mean_text(row, "-")
         rules = summary.rules_applied() or "-"
         rows.append((summary.metric, mean, interval, str(summary.n_used), rules))
-    columns = ["metric", ">mean", level, ">users used", ">rules applied"]
-    title = f"{table.users.size} users, relevant items: {table.relevant_items}"
+    columns = ["metric", ">mean", level, f">{nouns} used", ">rules applied"]
+    title = f"{table.users.size} {nouns}, {_relevant(table, rows_read)}"
     console.print_table(title, columns, rows)
     if table.segments:
         rows = [
@@ -362,14 +374,14 @@ def _show(evaluation: Evaluation, scorers: tuple[str, str]) -> None:
              row["metric"], *mean_text(row, "-"), str(row["n_used"]))
             for row in evaluation.segments
         ]  # fmt: skip
-        columns = ["segment", ">rows", ">positives", "metric", ">mean", level, ">users used"]
+        columns = ["segment", ">rows", ">positives", "metric", ">mean", level, f">{nouns} used"]
         console.print_table("Segments", columns, rows)
     if evaluation.compared:
         cells = [comparison.cells() for comparison in evaluation.compared]
         title = "Comparison: paired permutation test, correction "
         title += evaluation.compared[0].correction
         # the scorers by their names, and the correction in the title
-        metric, _this, _other, *numbers, p, _corrected, users = cells[0]
-        names = [*map(escape, scorers), *numbers, p, "p corrected", users]
+        metric, _this, _other, *numbers, p, _corrected, _users = cells[0]
+        names = [*map(escape, scorers), *numbers, p, "p corrected", nouns]
         rows = [["-" if cell == "–" else cell for cell in row.values()] for row in cells]
         console.print_table(title, [metric, *(f">{name}" for name in names)], rows)

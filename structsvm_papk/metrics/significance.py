@@ -122,7 +122,7 @@ def interval(
     -------
     Interval
         Where fewer than 10 users, and fewer than half, have another value than the most frequent
-        one, a bootstrap interval is too short: `note` says on how many users it rests, and which
+        one, a bootstrap interval is too short: `note` says on how many lists it rests, and which
         method is guaranteed.
 
     Raises

@@ -54,9 +54,9 @@ class Summary:
         return self.by_rule
 
     def rules_applied(self, space: str = " ") -> str:
-        """Users that each rule concerned, for people; empty where there are none."""
+        """How many lists have what a rule decides, for people; empty where none has."""
         counts = self.by_rule.items()
-        return ", ".join(f"{n} {rule.replace('_', space)}" for rule, n in counts if n)
+        return ", ".join(f"{n} with {rule.replace('_', space)}" for rule, n in counts if n)
 
     def __str__(self) -> str:
         rules = self.rules_applied("_")

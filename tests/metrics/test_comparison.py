@@ -131,9 +131,9 @@ def test_an_interval_that_rests_on_few_users_says_so_and_the_exact_one_is_scipys
     assert metrics.interval(plenty, "hit@1").note == metrics.interval(table, "auc").note == ""
     one, few = rare_hits(0, 20), rare_hits(1, 20)
     apart = int((one["hit@1"] != few["hit@1"]).sum())
-    assert metrics.compare(one, few)[0].note == f"rests on {apart} user" + "s" * (apart > 1)
+    assert metrics.compare(one, few)[0].note == f"rests on {apart} list" + "s" * (apart > 1)
     same = metrics.interval(replace(table, values=np.full_like(table.values, 0.5)), "ap")
-    assert same.lower == same.upper and same.note == "rests on 0 users; 'kl' is guaranteed"
+    assert same.lower == same.upper and same.note == "rests on 0 lists; 'kl' is guaranteed"
 
 
 def test_what_cannot_be_compared_or_has_no_interval():

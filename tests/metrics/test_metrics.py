@@ -143,7 +143,7 @@ def test_summaries_and_frames_of_a_table():
         assert table.summary("pap@2").touched == table.summary("pap@2").by_rule
     assert table.summary("pap@2").by_rule == {"no_positives": 1, "ties": 2, "few_negatives": 2}
     assert table.summary("auc").by_rule == {"no_positives": 1, "ties": 2, "no_negatives": 1}
-    assert "2 few_negatives" in str(table)
+    assert "2 with few_negatives" in str(table)
     assert table.summary("pap@2").as_dict()["conventions"]["ties"] == "loss"
     assert table.to_pandas()["user"].tolist() == [10, 20, 30, 40]
     shown = table._repr_html_()

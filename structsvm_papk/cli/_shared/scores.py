@@ -222,6 +222,11 @@ class Rows:
     relevant: Pairs | None = None
     is_run: bool = False
 
+    @property
+    def nouns(self) -> str:
+        """What its lists belong to."""
+        return "queries" if self.is_run else "users"
+
     def evaluated(self, metrics: list[str], rules: dict[str, Any]) -> MetricTable:
         """The `MetricTable`; errors name the file."""
         columns: Any = self.names | {"label": self.names["label"] or "no label"}
