@@ -173,6 +173,8 @@ def dense(n_users, d):
 BORDER = (
     *(("dense", 20, 200), ("dense", 100, 20), ("dense", 400, 200), ("dense", 1000, 50)),
     *(("sparse", 300, 200), ("sparse", 1000, 20), ("sparse", 3000, 200), ("sparse", 20000, 20)),
+    *(("sparse", 1000, 2), ("sparse", 1000, 5), ("sparse", 20000, 2), ("sparse", 20000, 10)),
+    ("sparse", 100000, 5),
 )
 
 

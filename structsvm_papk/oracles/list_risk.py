@@ -64,7 +64,7 @@ class Thresholds:
     start_rows: int = 1 << 14
     start_rows_per_feature: int = 300
     ascent_features: int = 1000
-    ascent_users: int = 20
+    ascent_users: int = 2
 
     def sample_step(
         self, n_users: int, n_rows: int, n_features: int, step: float | None = None
