@@ -2,6 +2,7 @@
 
 import itertools
 import threading
+import warnings
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -484,7 +485,8 @@ def test_a_scorer_of_the_package_gets_the_groups_and_score_goes_by_it():
 def test_no_fit_on_a_fold_begins_after_the_time():
     trials = []
     ranker = PAPKRankerCV(k=2, cv=3, time_limit=1e-9, callback=trials.append)
-    with pytest.warns(ConvergenceWarning):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # as the last fit may end or not
         ranker.fit(X, Y, GROUPS)
     assert len(trials) == 1
     assert ranker.n_splits_ == 3
