@@ -28,7 +28,7 @@ rules = {
 }
 
 # %%
-# A summary says how many users each rule touched: print it beside the number.
+# A summary says how many users each rule met: print it beside the number.
 
 names = ["pap@5", "auc"]
 tables = {
@@ -37,8 +37,8 @@ tables = {
 }
 for rule, table in tables.items():
     summary = table.summary("pap@5")
-    touched = ", ".join(f"{n} {choice}" for choice, n in summary.touched.items() if n)
-    print(f"{rule:<33} {summary.value:.3f} over {summary.n_used} users; {touched}")
+    met = ", ".join(f"{n} {choice}" for choice, n in summary.by_rule.items() if n)
+    print(f"{rule:<33} {summary.value:.3f} over {summary.n_used} users; {met}")
 
 # %%
 # The same ranking, and a range of pAp@5 wider than most differences between methods. Numbers of

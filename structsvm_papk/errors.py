@@ -1,7 +1,5 @@
 """The package's own errors and warnings, and what every module checks of its arguments."""
 
-import functools
-import inspect
 import math
 import reprlib
 import sys
@@ -154,54 +152,6 @@ def whole_number(name: str, value: Any, least: int = 1) -> int:
     """A setting as an int; 3.0 counts as 3, True and 3.5 raise `InputError`."""
     check_number(name, value, least=least)
     return int(value)
-
-
-def by_keyword(
-    *names: str, until: str, what: str = "options", since: str = "", instead: str = ""
-) -> Callable[[_Function], _Function]:
-    """Decorate a function with keyword-only parameters: positional ones still work, and warn.
-
-    Parameters
-    ----------
-    *names : str
-        The parameters that positional arguments mean, in their order; by default all that are
-        keyword-only.
-    until : str
-        The version that refuses them.
-    what : str
-        What these parameters are, for the warning.
-    since, instead : str
-        Why they are to be named, and what else to use, for the warning.
-    """
-    reason = f", since {since}" if since else ""
-
-    def decorated(function: Any) -> Any:
-        parameters = inspect.signature(function).parameters.values()
-        n_positional = sum(part.kind is part.POSITIONAL_OR_KEYWORD for part in parameters)
-        keyword_only = [part.name for part in parameters if part.kind is part.KEYWORD_ONLY]
-        meant = names or keyword_only
-
-        @functools.wraps(function)
-        def called(*args: Any, **named: Any) -> Any:
-            beyond = args[n_positional:]
-            if names and len(beyond) > len(names):
-                raise TypeError(
-                    f"{function.__name__} takes at most {len(names)} positional arguments"
-                )
-            if not beyond or len(beyond) > len(meant):  # too many: the function says so
-                return function(*args, **named)
-            given = dict(zip(meant, beyond, strict=False))
-            shown = ", ".join(f"{name}=" for name in given)
-            warn(
-                f"{function.__qualname__} takes {what} by keyword only from {until} on{reason}: "
-                f"write {shown}{instead}",
-                DeprecationWarning,
-            )
-            return function(*args[:n_positional], **given, **named)
-
-        return called
-
-    return decorated
 
 
 @contextmanager

@@ -11,7 +11,6 @@ from structsvm_papk._types import Array
 from structsvm_papk.bounds.intervals import Interval, check_rho, checked_sizes
 from structsvm_papk.errors import (
     InputError,
-    by_keyword,
     check_choice,
     warn,
     whole_number,
@@ -73,7 +72,6 @@ class UniformBound:
         return asdict(self)
 
 
-@by_keyword(until="0.4")
 def uniform(
     n_pos: int,
     n_neg: int,

@@ -14,7 +14,6 @@ from structsvm_papk._types import Array
 from structsvm_papk.errors import (
     InputError,
     as_floats,
-    by_keyword,
     check_choice,
     check_number,
 )
@@ -34,7 +33,6 @@ class Lists(NamedTuple):
     w_true: np.ndarray
 
 
-@by_keyword(until="0.4")
 def linear_lists(
     n_users: int = 600,
     n_items: int = 70,
@@ -98,7 +96,6 @@ def linear_lists(
     return Lists(X, y.ravel(), groups, w_true)
 
 
-@by_keyword(until="0.4")
 def engagement_lists(
     n_users: int = 300,
     n_features: int = 20,

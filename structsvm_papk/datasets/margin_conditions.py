@@ -6,7 +6,7 @@ import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.datasets.generators import Lists, check_sizes, generator
-from structsvm_papk.errors import InputError, by_keyword, check_choice, check_number
+from structsvm_papk.errors import InputError, check_choice, check_number
 
 CONDITIONS = ("weak", "beta", "moderate", "strong")
 GRID = 2.0**-10  # feature grid of `margin_lists`: sums of products on it are exact in float64
@@ -28,7 +28,6 @@ def largest_negative(pos_scores: Array, beta: int, condition: str, delta: float)
     return limits[condition]
 
 
-@by_keyword(until="0.4")
 def margin_lists(
     condition: str,
     n_users: int = 1,

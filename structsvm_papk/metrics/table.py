@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from structsvm_papk._html import html_table
 from structsvm_papk._types import Array
 from structsvm_papk.data.rows import required_groups
-from structsvm_papk.errors import InputError, by_keyword, warn
+from structsvm_papk.errors import InputError
 from structsvm_papk.metrics import _kernels, conventions, definitions
 from structsvm_papk.metrics import ranked_lists as lists
 from structsvm_papk.metrics import relevant as beside
@@ -26,9 +26,6 @@ from structsvm_papk.metrics.values import values_of
 
 if TYPE_CHECKING:
     import pandas as pd
-
-# why functions with scikit-learn's order of rows take them by keyword
-LABELS_FIRST = "`evaluate` has scores first and this labels first"
 
 
 @dataclass(frozen=True)
@@ -45,13 +42,7 @@ class Summary:
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         value = None if np.isnan(self.value) else self.value
-        return asdict(self) | {"value": value, "touched": self.by_rule}  # until 0.4, the old name
-
-    @property
-    def touched(self) -> dict[str, int]:
-        """The old name of `by_rule`, until 0.4."""
-        _warn_of_touched()
-        return self.by_rule
+        return asdict(self) | {"value": value}
 
     def rules_applied(self, space: str = " ") -> str:
         """How many lists have what a rule decides, for people; empty where none has."""
@@ -62,13 +53,6 @@ class Summary:
         rules = self.rules_applied("_")
         mean = f"{self.metric} {self.value:.6g} over {self.n_used} of {self.n_users} users"
         return f"{mean} ({rules})" if rules else mean
-
-
-def _warn_of_touched() -> None:
-    warn(
-        "`touched` is called `by_rule`; the old name goes with 0.4",
-        DeprecationWarning,
-    )
 
 
 @dataclass(frozen=True)
@@ -219,12 +203,6 @@ class MetricTable:
         import pandas as pd
 
         return pd.DataFrame(self.to_columns())
-
-    @property
-    def touched(self) -> dict[str, dict[str, Array]]:
-        """The old name of `by_rule`, until 0.4."""
-        _warn_of_touched()
-        return self.by_rule
 
     @property
     def relevant_items(self) -> str:
@@ -458,14 +436,6 @@ def pap_at_k(
     return per_user(f"pap@{k}", scores, labels, groups, **options)
 
 
-@by_keyword(
-    "y_true",
-    "y_score",
-    until="0.4",
-    what="rows",
-    since=LABELS_FIRST,
-    instead="; scikit-learn's scorer is metrics.scorer(metric)",
-)
 def mean_score(
     *,
     y_true: ArrayLike,

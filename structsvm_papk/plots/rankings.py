@@ -17,10 +17,10 @@ from numpy.typing import ArrayLike
 from structsvm_papk import metrics
 from structsvm_papk._types import Array
 from structsvm_papk.data.validation import as_array, check_ids, same_kind
-from structsvm_papk.errors import InputError, by_keyword, check_number
+from structsvm_papk.errors import InputError, check_number
 from structsvm_papk.metrics import ranked_lists as lists
 from structsvm_papk.metrics.significance import no_interval
-from structsvm_papk.metrics.table import LABELS_FIRST, MetricTable
+from structsvm_papk.metrics.table import MetricTable
 from structsvm_papk.plots.figures import literal
 
 if TYPE_CHECKING:
@@ -102,7 +102,6 @@ class PAPDisplay(_Display):
     name: str | None = None
 
     @classmethod
-    @by_keyword("y_true", "y_score", until="0.4", what="rows", since=LABELS_FIRST)
     def from_predictions(
         cls,
         *,
@@ -199,7 +198,6 @@ class SegmentDisplay(_Display):
     overall: float
 
     @classmethod
-    @by_keyword("y_true", "y_score", until="0.4", what="rows", since=LABELS_FIRST)
     def from_predictions(
         cls,
         *,
@@ -288,7 +286,6 @@ class RankStripDisplay(_Display):
     papk: np.ndarray
 
     @classmethod
-    @by_keyword("y_true", "y_score", until="0.4", what="rows", since=LABELS_FIRST)
     def from_predictions(
         cls,
         *,

@@ -14,7 +14,6 @@ from structsvm_papk.errors import (
     InputError,
     OracleFailure,
     as_names,
-    by_keyword,
     check_callback,
     check_type,
 )
@@ -108,7 +107,6 @@ def solve(
     return Run(name, surrogate.name, surrogate.k, alpha, result, risk.exclusions, settings, gains)
 
 
-@by_keyword(until="0.4")
 def compare(
     data: RankingData,
     surrogates: Sequence[str],

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.errors import InputError, as_floats, check_number, check_type, warn
+from structsvm_papk.errors import InputError, as_floats, check_number, check_type
 from structsvm_papk.solvers.cut_model import default_blocks
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.descent import (
@@ -109,9 +109,6 @@ class CCCP(Solver[CCCPResult]):
         default 10 where the oracle's own starts do not race, else none.
     rescale : bool
         Scale every start by the best power of two first.
-    extrapolate : bool, optional
-        Has no effect, and goes with 0.4: longer steps than those to the majorant's minimiser gained
-        nothing.
     quasi_newton : int
         Evaluations of R that L-BFGS may spend at every start before the majorants take over; 0 for
         none. It ends where ten steps gain less than `tol`.
@@ -138,7 +135,6 @@ class CCCP(Solver[CCCPResult]):
     starts: tuple[str, ...] | None = None
     continuation: tuple[float, ...] | None = None
     rescale: bool = True
-    extrapolate: bool | None = None
     quasi_newton: int = 200
     n_blocks: int | None = None
     qp_solver: str = DEFAULT_SOLVER
@@ -149,8 +145,6 @@ class CCCP(Solver[CCCPResult]):
         super().__post_init__()
         self.inner(self.alpha)  # checks n_blocks, qp_solver
         check_number("quasi_newton", self.quasi_newton, least=0)
-        if self.extrapolate is not None:
-            warn("extrapolate has no effect, and goes with 0.4", DeprecationWarning)
         for name in ("starts", "continuation"):
             check_type(name, getattr(self, name), (tuple, list), "a sequence", optional=True)
         if self.starts is not None and not self.starts:

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.errors import InputError, warn, whole_number
+from structsvm_papk.errors import InputError, whole_number
 from structsvm_papk.surrogates import _kernels
 from structsvm_papk.surrogates.own_code import code_digest
 
@@ -90,12 +90,6 @@ class Surrogate(ABC):
     def kernel_depth(self) -> float:
         """Depth as the kernels take it: a number of negatives from 1 on, a share below."""
         return float(self.k if self.depth is None else self.depth)
-
-    @property
-    def counted(self) -> float:
-        """The old name of `kernel_depth`, until 0.4."""
-        warn("`counted` is called `kernel_depth`; the old name goes with 0.4", DeprecationWarning)
-        return self.kernel_depth
 
     def negatives_counted(self, n_neg: Array) -> Array:
         """Negatives that count, m, for users with `n_neg` of them each."""

@@ -137,10 +137,6 @@ def test_summaries_and_frames_of_a_table():
     scores, labels, groups = example()
     scores = np.maximum(scores, -0.5) - (scores < -1)
     table = metrics.evaluate(["pap@2", "auc"], scores, labels, groups)
-    with pytest.warns(DeprecationWarning, match="`touched` is called `by_rule`"):
-        assert table.touched == table.by_rule
-    with pytest.warns(DeprecationWarning, match="`touched` is called `by_rule`"):
-        assert table.summary("pap@2").touched == table.summary("pap@2").by_rule
     assert table.summary("pap@2").by_rule == {"no_positives": 1, "ties": 2, "few_negatives": 2}
     assert table.summary("auc").by_rule == {"no_positives": 1, "ties": 2, "no_negatives": 1}
     assert "2 with few_negatives" in str(table)

@@ -47,21 +47,12 @@ def test_ratings_and_gains_that_are_meant_are_taken():
         (plots.RankStripDisplay.from_predictions, {"k": 3}),
     ],
 )
-def test_positional_rows_warn_and_name_the_keywords(function, more):
+def test_rows_are_taken_by_keyword(function, more):
     if function is not metrics.mean_score:
         pytest.importorskip("matplotlib").use("Agg")
-    named = function(**ROWS, **more)
-    with pytest.warns(DeprecationWarning, match="by keyword only from 0.4 on.*y_true=, y_score="):
-        placed = function(LABELS, SCORES, groups=USERS, **more)
-    if function is metrics.mean_score:
-        assert placed == named
-    with pytest.raises(TypeError, match="at most 2 positional"):
-        function(LABELS, SCORES, USERS, **more)
-    with (
-        pytest.warns(DeprecationWarning),
-        pytest.raises(TypeError, match=r"multiple values.*'y_score'"),
-    ):
-        function(LABELS, SCORES, y_score=SCORES, **more)
+    function(**ROWS, **more)
+    with pytest.raises(TypeError, match="positional"):
+        function(LABELS, SCORES, groups=USERS, **more)
 
 
 def test_a_scorer_of_scikit_learn_passes_groups_on():

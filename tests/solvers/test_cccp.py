@@ -308,11 +308,6 @@ def test_knows_nothing_of_ranking():
     assert both.objective == pytest.approx(0.05)
 
 
-def test_an_option_that_goes_says_so():
-    with pytest.warns(DeprecationWarning, match=r"goes with 0\.4"):
-        CCCP(0.1, extrapolate=True)
-
-
 def test_a_majorant_that_is_none_is_found_out():
     class Liar(TwoValleys):
         def majorant(self, w):
