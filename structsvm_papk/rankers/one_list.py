@@ -10,7 +10,7 @@ to 24% for some of them.
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,13 +30,30 @@ _FEWEST = 5  # positives or negatives, one for each fold
 _MOST_VALUES = 5_000_000  # with more the strength hardly matters, and 45 fits take a while
 
 
+class Strength(NamedTuple):
+    """What ``alpha="auto"`` stands for, and whether the time ended the choice by folds."""
+
+    alpha: float
+    out_of_time: bool = False
+
+    @property
+    def note(self) -> str:
+        """What has to be said of it; an empty text where nothing has."""
+        if not self.out_of_time:
+            return ""
+        return (
+            f"time_limit ended the choice of alpha by folds: it is {self.alpha:g}, the usual one, "
+            "and with more time may be another; no checkpoint is written."
+        )
+
+
 def automatic_alpha_of(
     given: Any,
     risk: Any,
     positive: bool = False,
     time_limit: float | None = None,
     most_values: int = _MOST_VALUES,
-) -> float:
+) -> Strength:
     """What ``alpha="auto"`` stands for.
 
     Parameters
@@ -56,10 +73,10 @@ def automatic_alpha_of(
     evidence = Evidence.of(given, risk.data if in_memory else risk)
     usual = automatic_alpha(evidence)
     if not in_memory or not _can_be_cut(risk.data, most_values):
-        return usual
+        return Strength(usual)
     deadline = None if time_limit is None else time.perf_counter() + time_limit / 2
     chosen = _best_on_folds(risk, evidence.mean_variance * STRENGTHS, positive, deadline)
-    return usual if chosen is None else chosen
+    return Strength(usual, out_of_time=True) if chosen is None else Strength(chosen)
 
 
 def _can_be_cut(data: RankingData, most_values: int) -> bool:

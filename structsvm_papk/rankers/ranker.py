@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from structsvm_papk._types import Array, Callback
@@ -18,13 +19,13 @@ from structsvm_papk.data.column_scale import check_standardize
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.rows import check_missing
 from structsvm_papk.data.user_scaling import OneListColumns, check_user_scaling, scaled_lists
-from structsvm_papk.errors import InputError, check_number, check_type
+from structsvm_papk.errors import InputError, check_number, check_type, warn
 from structsvm_papk.files.checkpoint import as_checkpoint
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.oracles.list_risk import refuse_deeper_than_all
 from structsvm_papk.rankers import given_solver, penalty
 from structsvm_papk.rankers.linear import LinearRanker, check_seed, take_columns
-from structsvm_papk.rankers.one_list import automatic_alpha_of
+from structsvm_papk.rankers.one_list import Strength, automatic_alpha_of
 from structsvm_papk.rankers.settings import (
     ALPHA,
     DEPTH,
@@ -409,19 +410,25 @@ class PAPKRanker(LinearRanker):
         self.user_scaling_ = self.user_scaling and check_user_scaling(self.user_scaling)
         self.scale_ = risk.column_scale
         self._scale_rule = problem.given.scale_rule
-        self.alpha_ = self._strength()
-        if penalty.is_auto(self.alpha_):
-            self.alpha_ = automatic_alpha_of(problem.given, risk, self.positive, self.time_limit)
+        strength = Strength(self._strength())
+        if penalty.is_auto(strength.alpha):
+            strength = automatic_alpha_of(problem.given, risk, self.positive, self.time_limit)
+        self.alpha_ = strength.alpha
         self._setting = replace(self._given_setting(), alpha=self.alpha_)
         solver = self._make_solver(risk.surrogate, self.alpha_)
         if isinstance(self.solver, str) and self.solver == "auto":
             solver = solver.suited_to(risk)
         start = self._last_weights(risk.n_features) if self.warm_start else None
-        checkpoint = None if self.checkpoint is None else as_checkpoint(self.checkpoint)
+        checkpoint = None
+        if self.checkpoint is not None and not strength.out_of_time:  # of a problem yet to be known
+            checkpoint = as_checkpoint(self.checkpoint)
         lines = Lines(self.verbose)
         watch = lines.watching(self.callback)
         result: SolverResult = solver.solve(risk, start, watch, checkpoint=checkpoint)
         lines.say(f"{result.n_iter} iterations, {result.seconds:.1f} s: {result.message}")
+        if strength.note:
+            warn(strength.note, ConvergenceWarning)
+            result = replace(result, notes=(*result.notes, strength.note))
         self._take(result, risk.exclusions)
         self._warn_of_result(risk, problem.lists)
         return self

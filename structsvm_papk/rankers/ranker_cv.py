@@ -306,7 +306,7 @@ class PAPKRankerCV(LinearRanker):
         default = default_setting(self.missing).make(self.n_shown)
         risk = EmpiricalRisk(default, list_, self.policy, n_threads=self.n_threads)
         limit = None if self.time_limit is None else self.time_limit * _SHARE_OF_ALPHA
-        return automatic_alpha_of(list_, risk, self.positive, limit)
+        return automatic_alpha_of(list_, risk, self.positive, limit).alpha
 
     def _usual_alpha(self, lists: RankingData, user_weight: str) -> float:
         """What `PAPKRanker` takes on several lists, of how many columns and positives there are."""

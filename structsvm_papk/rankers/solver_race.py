@@ -179,7 +179,7 @@ def compare(
     for loss in losses:
         risk, n_passes = EmpiricalRisk(loss, lists, "cap", n_threads=n_threads), 0
         if strength is None:
-            strength = automatic_alpha_of(lists, risk, positive)
+            strength = automatic_alpha_of(lists, risk, positive).alpha
         for eta in (None, *etas):
             solver = "cutting_plane" if eta is None else "subgradient"
             name = solver if eta is None else f"eta-{eta!r}"

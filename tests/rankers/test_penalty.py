@@ -167,10 +167,23 @@ def test_one_list_with_few_positives_or_many_values_or_on_file_has_a_fixed_one(t
     assert ranker.alpha_ == 0.1
     data = RankingData.from_groups(X, y).standardized()
     risk = EmpiricalRisk(ranker.make_surrogate(), data)
-    assert one_list.automatic_alpha_of(data, risk, most_values=X.size) != 0.1
-    assert one_list.automatic_alpha_of(data, risk, most_values=X.size - 1) == pytest.approx(0.1)
-    with pytest.warns(ConvergenceWarning):  # out of time
-        assert PAPKRanker(5, one_list=True, time_limit=1e-6).fit(X, y).alpha_ == 0.1
+    assert one_list.automatic_alpha_of(data, risk, most_values=X.size).alpha != 0.1
+    assert one_list.automatic_alpha_of(data, risk, most_values=X.size - 1).alpha == pytest.approx(
+        0.1
+    )
+
+
+def test_a_time_limit_that_ends_the_choice_says_so_and_more_time_goes_on(tmp_path):
+    X, y = of_one_list(0.5)
+    whole = PAPKRanker(5, one_list=True).fit(X, y)
+    early = PAPKRanker(5, one_list=True, time_limit=1e-6, checkpoint=tmp_path)
+    with pytest.warns(ConvergenceWarning, match="ended the choice of alpha by folds: it is 0.1"):
+        early.fit(X, y)
+    assert early.alpha_ == 0.1
+    assert any("choice of alpha" in note for note in early.result_.notes)
+    resumed = early.set_params(time_limit=None).fit(X, y)
+    assert resumed.alpha_ == whole.alpha_
+    assert resumed.result_.objective == pytest.approx(whole.result_.objective, rel=1e-5)
 
 
 def test_models_commands_and_comparisons_say_it(tmp_path):
