@@ -82,7 +82,7 @@ def test_page_is_self_contained_and_holds_the_numbers():
         weights = np.where(LABELS == 1, *share)
         expected = average_precision_score(LABELS, SCORES, sample_weight=weights)
         assert r["ap"] == pytest.approx(expected, abs=1e-12)
-    assert payload["summary"]["rows"][0][3:] == ["24 of 25", "1 no positives, 2 ties"]
+    assert payload["summary"]["rows"][0][3:] == ["24 of 25", "1 with no positives, 2 with ties"]
     assert len(payload["segments"]["rows"]) == 10
     for k in (1, 12):
         mean = metrics.evaluate([f"pap@{k}"], SCORES, LABELS, GROUPS).mean(f"pap@{k}")
