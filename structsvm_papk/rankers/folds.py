@@ -1,5 +1,6 @@
 """Folds of `PAPKRankerCV`, users or the rows of one list, and how weights are scored on them."""
 
+import hashlib
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -7,6 +8,7 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 from sklearn import config_context
 from sklearn.model_selection import KFold, StratifiedKFold
 
@@ -79,6 +81,34 @@ def _of_rows(n_folds: int, data: RankingData, random_state: Any) -> Iterator[Fol
     for _, part in splitter.split(data.rows, data.labels):
         test = np.isin(np.arange(data.rows.size), part)
         yield Fold(~test, test)
+
+
+def folds_by_content(n_folds: int, data: RankingData) -> list[Fold]:
+    """Folds of the rows of one list that do not depend on their order; copies of a row together.
+
+    Within each class the distinct rows are dealt out in the order of digests of their values.
+    """
+    digests = np.array([_digest(data.X, row) for row in data.rows.tolist()])
+    labels = data.labels
+    fold = np.empty(data.rows.size, dtype=int)
+    for label in (False, True):
+        of_class = labels == label
+        _, place = np.unique(digests[of_class], return_inverse=True)
+        fold[of_class] = place % n_folds
+    return [Fold(fold != number, fold == number) for number in range(n_folds)]
+
+
+def _digest(X: Any, row: int) -> bytes:
+    """A digest of the values of a row, as text, whatever their type."""
+    if sparse.issparse(X):
+        stored = slice(X.indptr[row], X.indptr[row + 1])
+        parts = [X.indices[stored].astype(np.int64), X.data[stored].astype(np.float64)]
+    else:
+        parts = [X[row].astype(np.float64) + 0.0]  # -0 is 0
+    content = hashlib.blake2b(digest_size=8)
+    for part in parts:
+        content.update(part.tobytes())
+    return content.hexdigest().encode()
 
 
 def _check_number(n_folds: int, most: int, what: str, made_of: str) -> None:

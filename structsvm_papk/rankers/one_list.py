@@ -23,7 +23,7 @@ from structsvm_papk.solvers.result import SolverResult, Status
 from structsvm_papk.surrogates import Surrogate, make_surrogate
 
 STRENGTHS = 10.0 ** np.arange(3.0, -3.5, -0.75)  # times the mean variance of the columns
-TOL = 1e-3
+TOL = 1e-6  # a looser one leaves which of two near strengths is taken to rounding
 MAX_ITER = 250
 _FOLDS = 5
 _FEWEST = 5  # positives or negatives, one for each fold
@@ -91,16 +91,21 @@ def _best_on_folds(
     risk: EmpiricalRisk, alphas: Array, positive: bool, deadline: float | None
 ) -> float | None:
     """The alpha with the largest mean score, of equal ones the strongest; None if out of time."""
-    from structsvm_papk.rankers.folds import ByMetric, make_folds  # scikit-learn costs a second
+    from structsvm_papk.rankers.folds import (
+        ByMetric,
+        folds_by_content,
+    )  # scikit-learn costs a second
 
     data = risk.data
     surrogate = _convex(risk.surrogate)
     scores = np.zeros(alphas.size)
-    for fold in make_folds(_FOLDS, data, data.exclusions(1), 0):
-        part = EmpiricalRisk(
-            surrogate, data.at_positions(fold.train), "cap", n_threads=risk.n_threads
-        )
-        score = ByMetric("ap").on(data.at_positions(fold.test))
+    for fold in folds_by_content(_FOLDS, data):
+        train = data.at_positions(fold.train)
+        test = data.at_positions(fold.test)
+        if not (_has_both(train) and _has_both(test)):
+            continue  # many copies of few rows
+        part = EmpiricalRisk(surrogate, train, "cap", n_threads=risk.n_threads)
+        score = ByMetric("ap").on(test)
         last: SolverResult | None = None
         for place, alpha in enumerate(alphas):
             if deadline is not None and time.perf_counter() > deadline:
@@ -112,6 +117,11 @@ def _best_on_folds(
                 raise KeyboardInterrupt
             scores[place] += score(last.w)[0]
     return float(alphas[int(np.argmax(scores))])
+
+
+def _has_both(data: RankingData) -> bool:
+    """Whether there are a positive and a negative."""
+    return bool(data.n_pos.sum() and data.n_neg.sum())
 
 
 def _convex(surrogate: Surrogate) -> Surrogate:

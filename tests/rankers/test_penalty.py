@@ -21,7 +21,7 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import load_model
 from structsvm_papk.oracles import StreamedRisk
 from structsvm_papk.rankers import one_list, penalty
-from structsvm_papk.rankers.folds import make_folds
+from structsvm_papk.rankers.folds import folds_by_content, make_folds
 
 
 def lists(n_users=30, size=20, n_features=6, seed=0):
@@ -222,3 +222,20 @@ def test_columns_that_say_nothing_and_warm_starts():
     assert ranker.alpha_ == pytest.approx(first * (y.sum() / y[half].sum()) ** 1.5)
     cold = PAPKRanker(3, tol=1e-8).fit(X[half], y[half], users[half])
     assert ranker.result_.objective == pytest.approx(cold.result_.objective, rel=1e-7)
+
+
+def test_one_list_gets_the_same_strength_in_any_order_and_copies_stand_in_one_fold():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(60, 10))
+    score = X @ rng.normal(size=10) + 3 * rng.normal(size=60)
+    y = score > np.quantile(score, 0.7)
+    alphas = []
+    for _ in range(5):
+        order = rng.permutation(60)
+        alphas.append(PAPKRanker(5, one_list=True).fit(X[order], y[order]).alpha_)
+    np.testing.assert_allclose(alphas, alphas[0], rtol=1e-9)
+    twice = RankingData.from_groups(np.tile(X, (2, 1)), np.tile(y, 2))
+    for fold in folds_by_content(5, twice):
+        held_out = set(twice.rows[fold.test].tolist())
+        assert held_out == {(row + 60) % 120 for row in held_out}
+        assert 18 <= len(held_out) <= 28
