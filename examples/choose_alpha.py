@@ -19,7 +19,7 @@ figure, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 for shift, surrogate in ((0.93, "avg"), (1.0, "ts"), (1.07, "max")):
     ranker = PAPKRankerCV(
         k=5, surrogates=(surrogate,), depths=(None,), user_weights=("equal",), alphas=alphas,
-        user_scaling=None, selection="best", cv_tol=1e-8, tol=1e-8,
+        user_scaling=[None], selection="best", cv_tol=1e-8, tol=1e-8,
     )  # fmt: skip
     ranker.fit(X, y, groups=users)
 

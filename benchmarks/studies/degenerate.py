@@ -32,7 +32,7 @@ REGIMES = {
     "heavy_tails": {"noise": 0.7, "noise_law": "t", "df": 1.5},
     "mislabelled": {"noise": 0.3, "noise_law": "t", "df": 1.5, "mislabelled_users": 0.5},
 }
-DEPTHS = (0.35, 0.65, np.inf)  # shares of a user's negatives, and all of them
+DEPTHS = (0.35, 0.65, 10**6)  # shares of a user's negatives; more than there are: all of them
 ALPHAS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 _RECIPES = ((0.1, 0.01), (0.2, 0.1))  # (eta, alpha), the ends of the paper's ranges
 _STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)  # scikit-learn's C

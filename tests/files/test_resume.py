@@ -76,21 +76,22 @@ def test_a_kept_search_that_is_changed_is_that_of_a_fresh_run(changed, rows, tmp
 def test_kept_fits_are_not_computed_again_and_damaged_ones_are(rows, tmp_path, monkeypatch):
     settings = {**CV, "alphas": (1.0, 0.1), "checkpoint": tmp_path}
     want = PAPKRankerCV(**settings).fit(*rows)
+    n_users = np.unique(rows[2]).size
     solved = []
     solve = Training.solve
 
-    def recorded(training, *arguments, **options):
-        solved.append(options.get("in_fold"))
-        return solve(training, *arguments, **options)
+    def recorded(training, setting, risk, *arguments, **options):
+        solved.append("fold" if risk.data.n_users < n_users else "all users")
+        return solve(training, setting, risk, *arguments, **options)
 
     monkeypatch.setattr(Training, "solve", recorded)
     PAPKRankerCV(**settings).fit(*rows)
-    assert solved == [None]  # on all users, from where it had ended
+    assert solved == ["all users"]  # from where it had ended
     files = sorted(tmp_path.glob("*.fits"))
     assert len(files) == 3
     files[0].write_bytes(files[0].read_bytes()[:-1] + b"x")
     again = PAPKRankerCV(**settings).fit(*rows)
-    assert solved[1:] == [True, True, None]  # two alphas of one fold
+    assert solved[1:] == ["fold", "fold", "all users"]  # two alphas of one fold
     assert again.result_.objective == pytest.approx(want.result_.objective, rel=1e-5)
 
 
