@@ -10,8 +10,10 @@ Recommender Systems", ICML 2020.
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -20,9 +22,6 @@ import numpy as np
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError, whole_number
 from structsvm_papk.surrogates import _kernels
-from structsvm_papk.surrogates.own_code import code_digest
-
-_EXAMPLE = np.array([0.7, -0.1, 0.4, -0.6, 0.5, -0.2, 0.1]), np.array([0, 3, 7]), np.array([2, 1])
 
 
 def check_scores(scores: Array) -> None:
@@ -36,6 +35,22 @@ def check_scores(scores: Array) -> None:
             f"{bad.size} scores are not finite (the first is {scores[bad[0]]}): the weights or the "
             "features are too large or not numbers; rescale the features"
         )
+
+
+@cache
+def _examples() -> tuple[Array, Array, Array]:
+    """Scores, indptr and n_pos of lists that tell surrogates apart.
+
+    From 2 to 40 items; scores near zero, where hinges bend, and far from it; some lists have ties.
+    """
+    rng = np.random.default_rng(0)
+    sizes = np.array([2, 3, 5, 8, 13, 20, 40] * 4)
+    scale = np.repeat([0.3, 1.0, 10.0, 100.0], 7)
+    n_pos = np.maximum(1, sizes // np.tile([2, 3, 4, 2, 6, 5, 8], 4))
+    scores = rng.normal(size=sizes.sum()) * np.repeat(scale, sizes)
+    tied = np.repeat(np.arange(sizes.size) % 3 == 0, sizes)
+    scores[tied] = np.round(scores[tied])
+    return scores, np.concatenate([[0], sizes.cumsum()]), n_pos
 
 
 @dataclass(frozen=True)
@@ -153,14 +168,16 @@ class Surrogate(ABC):
     def settings(self) -> tuple[Any, ...]:
         """What a fingerprint of a risk is made of: the name and all that was set, k among it.
 
-        Of custom classes, whose formula no version tells, also their code (`own_code`), and values
-        on two lists for what compiled modules do.
+        Of custom classes, whose formula no version tells, also a digest of what they do: values
+        and slopes on a few fixed lists. An edit that changes none of these is not noticed.
         """
+        settings = {f.name: getattr(self, f.name) for f in fields(self)}
+        named = self.name, *(part for item in sorted(settings.items()) for part in item)
         if not self.is_custom:
-            settings = {f.name: getattr(self, f.name) for f in fields(self)}
-            return self.name, *(part for item in sorted(settings.items()) for part in item)
-        values, coef = self.value_and_subgradient(*_EXAMPLE)
-        return self.name, code_digest(self), *(f"{x:.6g}" for x in (*values, *coef))
+            return named
+        values, slopes = self.value_and_subgradient(*_examples())
+        numbers = " ".join(f"{x:.6g}" for x in (*values, *slopes))
+        return *named, hashlib.sha256(numbers.encode()).hexdigest()
 
     def l1_bound(self, n_pos: Array) -> Array:
         """What the absolute subgradients of a user's list add up to at most, of the shape of n_pos.

@@ -1,7 +1,6 @@
 """Whether a surrogate is what its class declares, tried on random lists."""
 
 from dataclasses import fields, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,6 @@ from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError, check_type
 from structsvm_papk.surrogates.base import Surrogate
 from structsvm_papk.surrogates.losses import ClippedRamp, Ramp
-from structsvm_papk.surrogates.own_code import code_digest
 
 _N_LISTS = 100
 _N_LONG = 20
@@ -43,12 +41,10 @@ def check_surrogate(surrogate: Surrogate) -> None:
     """
     check_type("surrogate", surrogate, Surrogate, "an object of a class derived from Surrogate")
     _check_settings(surrogate)
-    _try(surrogate, code_digest(surrogate))
+    _try(surrogate)
 
 
-@lru_cache(maxsize=64)  # a search with many fits asks often
-def _try(surrogate, code="", seed=0):
-    # of other `code` it is tried again, though the object may be the same
+def _try(surrogate, seed=0):
     rng = np.random.default_rng(seed)
     short = [replace(surrogate, k=k, depth=depth) for k, depth in _SETTINGS]
     drawn = [_Lists(variant, rng, _N_LISTS, _SHORT) for variant in short]
