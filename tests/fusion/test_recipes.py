@@ -58,6 +58,7 @@ def test_frames_of_pyterrier(year):
     assert isinstance(results, pd.DataFrame) and results["score"].notna().all()
 
 
+@pytest.mark.filterwarnings("ignore:.*unsafe cast")  # of ranx, when numba compiles it
 def test_runs_of_ranx(year):
     ranx = pytest.importorskip("ranx")
     runs = {name: ranx.Run(nested(year.runs[name], "score")) for name in ("bm25", "tasb")}
