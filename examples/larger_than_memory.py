@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib import pyplot as plt
 
 from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
-from structsvm_papk.data import open_source
+from structsvm_papk.files import open_source
 from structsvm_papk.oracles import StreamedRisk
 
 N_USERS, N_ITEMS, N_FEATURES = 2000, 100, 50

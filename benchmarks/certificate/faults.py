@@ -22,7 +22,7 @@ from benchmarks.speed.data import write_lists
 from benchmarks.speed.harness import parsed, parser, save
 from benchmarks.speed.on_cluster import local_cluster
 from structsvm_papk import CCCP, CuttingPlane, SolverResult, make_surrogate
-from structsvm_papk.data import file_partitions, open_source
+from structsvm_papk.files import file_partitions, open_source
 from structsvm_papk.oracles import DaskRisk
 
 K, ALPHA, N_FEATURES = 10, 1e-3, 100

@@ -19,8 +19,8 @@ import numpy as np
 from scipy import sparse
 
 from structsvm_papk import RankingData
-from structsvm_papk.data import read_ranking_data
 from structsvm_papk.errors import InputError
+from structsvm_papk.files import read_ranking_data
 
 LICENCE = __doc__.rsplit("\n\n", 1)[1].strip()
 _SMALLEST = 1e-5  # floor of the factors

@@ -30,8 +30,8 @@ from benchmarks.speed.data import USER_ROWS, read_lists, write_lists
 from benchmarks.speed.harness import median_seconds, parsed, parser, save, timed
 from benchmarks.speed.on_cluster import PARTS, K, local_cluster, solved, watch
 from structsvm_papk import EmpiricalRisk, make_surrogate
-from structsvm_papk.data import file_partitions, open_source
-from structsvm_papk.data.partitions import array_partitions
+from structsvm_papk.files import file_partitions, open_source
+from structsvm_papk.files.partitions import array_partitions
 from structsvm_papk.oracles import DaskRisk
 
 CALIBRATED = [(150_000, 30), (250_000, 50), (100_000, 80), (500_000, 50), (200_000, 120)]

@@ -221,7 +221,7 @@ def warm_up(how, solver):
 def make_risk(how, folder, budget):
     from benchmarks.speed.data import read_lists
     from structsvm_papk import EmpiricalRisk, make_surrogate
-    from structsvm_papk.data import open_source
+    from structsvm_papk.files import open_source
     from structsvm_papk.oracles import StreamedRisk
 
     surrogate = make_surrogate("ts", K, DEPTH)

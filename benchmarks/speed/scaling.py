@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks.speed.harness import fastest, median_seconds, parser, save
 from benchmarks.speed.on_cluster import local_cluster
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
-from structsvm_papk.data.partitions import array_partitions
+from structsvm_papk.files.partitions import array_partitions
 from structsvm_papk.oracles.dask_risk import DaskRisk
 from structsvm_papk.oracles.list_risk import Thresholds
 from structsvm_papk.solvers.cutting_plane import CuttingPlane

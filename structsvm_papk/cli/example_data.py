@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from structsvm_papk.cli._shared import console, options
-from structsvm_papk.data.trec import write_run
 from structsvm_papk.datasets import recommender_lists, retrieval_runs
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import write_atomically
+from structsvm_papk.files.trec import write_run
 
 
 def example_data(

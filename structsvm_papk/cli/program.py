@@ -164,7 +164,7 @@ def _check_paths(options: Mapping[str, Declared], given: Mapping[str, Any]) -> N
 
 def _with_counts(paths: Sequence[Path]) -> list[Path]:
     """The files and folders that are there, and the files of counts beside them."""
-    from structsvm_papk.data.readers import sidecar
+    from structsvm_papk.files.readers import sidecar
 
     beside = [counts for path in paths if (counts := sidecar(path)) is not None]
     return [path for path in dict.fromkeys([*paths, *beside]) if path.exists()]

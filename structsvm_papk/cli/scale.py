@@ -15,17 +15,17 @@ import numpy as np
 from structsvm_papk.cli._shared import console
 from structsvm_papk.cli._shared.declared import Use
 from structsvm_papk.cli._shared.options import Reading, option
-from structsvm_papk.data.partitions import (
+from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.data.user_scaling import scaled_lists
+from structsvm_papk.errors import InputError, OracleFailure
+from structsvm_papk.files.atomic import locked_folder, write_atomically
+from structsvm_papk.files.partitions import (
     IN_PIECES,
     array_partitions,
     file_partitions,
     is_in_pieces,
     open_source,
 )
-from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.data.user_scaling import scaled_lists
-from structsvm_papk.errors import InputError, OracleFailure
-from structsvm_papk.files.atomic import locked_folder, write_atomically
 from structsvm_papk.oracles.dask_risk import DaskRisk, connect
 from structsvm_papk.oracles.streamed import StreamedRisk
 from structsvm_papk.rankers import PAPKRanker

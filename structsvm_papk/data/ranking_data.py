@@ -15,6 +15,7 @@ from structsvm_papk._types import Array
 from structsvm_papk.data import features, validation
 from structsvm_papk.data.column_scale import ScaleRule, Variation, check_standardize
 from structsvm_papk.data.features import ListRows, Spread
+from structsvm_papk.data.fingerprint import fingerprint_of
 from structsvm_papk.data.rows import (
     check_matrix,
     checked_weight,
@@ -24,7 +25,6 @@ from structsvm_papk.data.rows import (
     refuse_non_finite,
 )
 from structsvm_papk.errors import InputError, as_floats, check_choice, whole_number
-from structsvm_papk.files.fingerprint import fingerprint_of
 
 POLICIES = ("exclude", "raise", "cap")
 

@@ -1,10 +1,20 @@
-"""Files that are complete or absent: models, checkpoints, tensors, fingerprints.
+"""What is read and written: lists in tables, svmlight, runs and judgments; models; checkpoints.
 
-They are written beside their place and renamed; what is read is checked and never executed. May
-import the results of `solvers`; knows nothing of rankings.
+A file that is written is complete or absent: it is written beside its place and renamed. What is
+read is checked, never executed, and refused with file and line. Data larger than memory are
+sources, cut into partitions. May import `data`, and the results of `solvers`.
 """
 
 from structsvm_papk.files.checkpoint import Checkpoint
 from structsvm_papk.files.model import Model, load_model
+from structsvm_papk.files.partitions import file_partitions, open_source
+from structsvm_papk.files.readers import read_ranking_data
 
-__all__ = ["Checkpoint", "Model", "load_model"]
+__all__ = [
+    "Checkpoint",
+    "Model",
+    "file_partitions",
+    "load_model",
+    "open_source",
+    "read_ranking_data",
+]

@@ -16,6 +16,17 @@ from numpy.typing import ArrayLike
 from structsvm_papk._html import html_table
 from structsvm_papk._types import PathLike
 from structsvm_papk._version import __version__
+from structsvm_papk.data.column_scale import ScaleRule
+from structsvm_papk.data.columns import listed
+from structsvm_papk.data.features import reported_scores
+from structsvm_papk.data.rows import check_matrix
+from structsvm_papk.data.top import ids_of, top_rows
+from structsvm_papk.data.user_scaling import (
+    RESOLVED,
+    OneListColumns,
+    check_user_scaling,
+    completed_rows,
+)
 from structsvm_papk.errors import (
     DegenerateOptimumWarning,
     InputError,
@@ -31,8 +42,6 @@ from structsvm_papk.files.tensors import TensorFile
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from structsvm_papk.data.user_scaling import OneListColumns
 
 _SHOWN = 12  # weights in a notebook
 # a file has the lowest version that says all of its model, so that older releases read it
@@ -172,9 +181,6 @@ class Model:
         InputError
             A feature is missing, or not a finite number; another number of columns; no groups.
         """
-        from structsvm_papk.data.features import reported_scores
-        from structsvm_papk.data.user_scaling import completed_rows
-
         if not self.list_weights().any():
             warn(
                 f"every score is 0: all weights of this model are, as w = 0 is the optimum of "
@@ -210,8 +216,6 @@ class Model:
         InputError
             As `predict`; no groups.
         """
-        from structsvm_papk.data.top import ids_of, top_rows
-
         n = whole_number("n", self.k if n is None else n)
         users, items = ids_of(X, groups)
         scores = self.predict(X, "one_list" if users is None else users)
@@ -239,9 +243,6 @@ class Model:
 
     def _features(self, X: Any) -> Any:
         """The columns of the model, checked."""
-        from structsvm_papk.data.rows import check_matrix
-        from structsvm_papk.data.tables import listed
-
         columns = getattr(X, "columns", None)
         if columns is not None and self.feature_names is not None:
             for name in self.feature_names:
@@ -323,8 +324,6 @@ def load_model(path: PathLike) -> Model:
 
 def _one_list(arrays: dict[str, np.ndarray], n_features: int) -> OneListColumns | None:
     """What the columns of one list were in training, of the arrays of a file beside weights."""
-    from structsvm_papk.data.user_scaling import OneListColumns
-
     if not arrays:
         return None
     lowest = arrays.pop("lowest")
@@ -342,8 +341,6 @@ def _one_list(arrays: dict[str, np.ndarray], n_features: int) -> OneListColumns 
 
 def _checked(description, n_features):
     """The fields of a `Model` that a file has, each of a type and in a range."""
-    from structsvm_papk.data.user_scaling import check_user_scaling
-
     arrays = ("coef", "missing_coef", "one_list")
     known = (field.name for field in fields(Model) if field.name not in arrays)
     entries = {name: description[name] for name in known if name in description}
@@ -365,8 +362,6 @@ def _checked(description, n_features):
 
 def _scale_rule(description: dict[str, Any]) -> str | None:
     """By what rule columns were divided; older files have two truth values in its place."""
-    from structsvm_papk.data.column_scale import ScaleRule
-
     if "scale_rule" in description:
         rule = description["scale_rule"]
         return None if rule is None else ScaleRule(rule).value
@@ -556,8 +551,6 @@ class _Graph:
 
     def minmax(self, X: str) -> str:
         """From 0 for the lowest of each column to 1 for the highest; 0 in a constant column."""
-        from structsvm_papk.data.user_scaling import RESOLVED
-
         lowest = self.add("ReduceMin", X, axes=[0], keepdims=1)
         highest = self.add("ReduceMax", X, axes=[0], keepdims=1)
         width = self.add("Sub", highest, lowest)

@@ -6,7 +6,7 @@ beside every run alone and beside the yardsticks `rrf`, `combsum` and `combmnz`.
 `rankers`, `metrics` and below; training is the estimator's.
 """
 
-from structsvm_papk.data.trec import read_judgments, read_run, write_run
+from structsvm_papk.files.trec import read_judgments, read_run, write_run
 from structsvm_papk.fusion.comparing import cross_validate
 from structsvm_papk.fusion.joining import join_lists
 from structsvm_papk.fusion.yardsticks import combmnz, combsum, rrf

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.data import tables, trec, validation
+from structsvm_papk.data import columns, validation
 from structsvm_papk.errors import InputError
+from structsvm_papk.files import tables, trec
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,8 +21,8 @@ GRADE = "grade"
 USUAL = {  # what columns are called elsewhere: PyTerrier, ir_measures, BEIR, recommenders
     "query": ("qid", "query_id", "q_id", "query"),  # beside ids, `query` is the text of one
     "document": ("document", "docno", "doc_id", "docid", "document_id"),
-    "user": tables.USER_COLUMNS,
-    "item": tables.ITEM_COLUMNS,
+    "user": columns.USER_COLUMNS,
+    "item": columns.ITEM_COLUMNS,
     "score": ("score",),
     GRADE: ("grade", "relevance", "label", "rel"),
 }
@@ -139,12 +140,12 @@ def _named(name: str, present: Sequence[Any], what: str) -> str:
     """The column of this name, or of one that it usually has."""
     usual = USUAL.get(name, (name,))
     texts = [column for column in present if isinstance(column, str)]
-    column = tables.usual_column(usual, texts)
+    column = columns.usual_column(usual, texts)
     if column is None:
         others = [other for other in usual if other != name]
         names = f" (or {', '.join(others)})" if others else ""
         raise InputError(
-            f"{what}: no column {name!r}{names}; it has {tables.listed(list(map(str, present)))}: "
+            f"{what}: no column {name!r}{names}; it has {columns.listed(list(map(str, present)))}: "
             f"rename the one that is meant to {name!r}"
         )
     return column

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.data import tables, trec, validation
+from structsvm_papk.data import columns, validation
 from structsvm_papk.errors import InputError, check_type, warn
 from structsvm_papk.fusion.entries import GRADE, Entries, entries_of
 
@@ -132,7 +132,7 @@ class Joined:
     @cached_property
     def place(self) -> Array:
         """Each row's document in the order of ids, by which trec_eval breaks ties."""
-        return trec.places_of(np.asarray(self.documents, dtype=object))[self.document]
+        return validation.places_of(np.asarray(self.documents, dtype=object))[self.document]
 
     @property
     def scores(self) -> pd.DataFrame:
@@ -396,7 +396,7 @@ def _checked_names(runs: Any, on: tuple[str, str]) -> tuple[str, ...]:
         raise InputError("there are no runs: give at least one, as {'bm25': 'bm25.run'}")
     for name in runs:
         check_type("each name of a run", name, str, "text")
-        if not name.strip() or tables.is_named_as_id(name) or name in (*on, GRADE):
+        if not name.strip() or columns.is_named_as_id(name) or name in (*on, GRADE):
             raise InputError(
                 f"a run cannot be called {name!r}, as columns of ids and grades are: give it "
                 "another name"

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from structsvm_papk.data import tables, trec
+from structsvm_papk.data import columns
+from structsvm_papk.data.validation import places_of
 from structsvm_papk.errors import InputError
+from structsvm_papk.files import tables, trec
 from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.files.model import weights_of
 from structsvm_papk.fusion.entries import USUAL
@@ -96,9 +98,9 @@ def list_columns(path: Path) -> tuple[str, str]:
     if format is None:
         return RETRIEVED
     present = tables.column_names(path, format)
-    if all(tables.usual_column(USUAL[role], present) for role in RETRIEVED):
+    if all(columns.usual_column(USUAL[role], present) for role in RETRIEVED):
         return RETRIEVED  # documents have names that items have as well
-    has_item = tables.usual_column(tables.ITEM_COLUMNS, present) is not None
+    has_item = columns.usual_column(columns.ITEM_COLUMNS, present) is not None
     return RECOMMENDED if has_item else RETRIEVED
 
 
@@ -112,7 +114,7 @@ def write_fused(path: Path, lists: pd.DataFrame, top: int) -> int:
     """Write the best rows of each list, as a run or a table; returns their number."""
     query = lists.iloc[:, 0].factorize()[0]
     codes, ids = lists.iloc[:, 1].factorize()
-    in_order = trec.places_of(np.asarray(ids, dtype=object))
+    in_order = places_of(np.asarray(ids, dtype=object))
     place = places(query, lists["score"].to_numpy(), in_order[codes])
     shown = place < top
     best = lists[shown]

@@ -121,7 +121,7 @@ def _query(joined: pd.DataFrame) -> Array:
 
 def _codes_in_order(column: pd.Series) -> Array:
     """The place of each row's id among the ids in their order."""
-    from structsvm_papk.data.trec import places_of
+    from structsvm_papk.data.validation import places_of
 
     codes, ids = column.factorize()
     return places_of(np.asarray(ids, dtype=object))[codes]

@@ -12,9 +12,9 @@ import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.data import validation as _validation
-from structsvm_papk.data.tables import ITEM_COLUMNS as ITEMS
-from structsvm_papk.data.tables import USER_COLUMNS as USERS
-from structsvm_papk.data.tables import usual_column
+from structsvm_papk.data.columns import ITEM_COLUMNS as ITEMS
+from structsvm_papk.data.columns import USER_COLUMNS as USERS
+from structsvm_papk.data.columns import usual_column
 from structsvm_papk.errors import InputError, check_choice
 from structsvm_papk.metrics import ranked_lists as lists
 from structsvm_papk.metrics import table

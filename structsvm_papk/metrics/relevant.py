@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array
-from structsvm_papk.data import tables
+from structsvm_papk.data import columns
 from structsvm_papk.data import validation as _validation
-from structsvm_papk.data.trec import places_of
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics import ranked_lists as lists
 from structsvm_papk.metrics.conventions import Conventions
@@ -92,10 +91,10 @@ def pairs_of(
     if isinstance(relevant, Pairs):
         return relevant
     names = [str(name) for name in lists.column_names(relevant)]
-    user = _named("user", user, tables.USER_COLUMNS, names)
-    item = _named("item", item, tables.ITEM_COLUMNS, names)
+    user = _named("user", user, columns.USER_COLUMNS, names)
+    item = _named("item", item, columns.ITEM_COLUMNS, names)
     if grade is None:
-        grade = tables.usual_column(tables.GRADE_COLUMNS, names)
+        grade = columns.usual_column(columns.GRADE_COLUMNS, names)
     users = ids(relevant, user)
     grades = np.ones(users.size)
     if grade is not None:
@@ -111,11 +110,11 @@ def _named(role: str, name: str | None, usual: Sequence[str], names: Sequence[st
         return name
     if name is not None and not isinstance(name, str):
         raise InputError(f"{role}={name!r} must be the name of a column")
-    known = tables.usual_column(usual, names)
+    known = columns.usual_column(usual, names)
     if known is None:
         raise InputError(
             f"the frame of relevant pairs has no column of the {role}; it has "
-            f"{tables.listed(names)}"
+            f"{columns.listed(names)}"
         )
     return known
 
@@ -361,7 +360,7 @@ def in_trec_eval_order(scores: Array, items: Array) -> Array:
 
     codes, known = pd.factorize(items)
     names = np.array([str(name) for name in known], dtype=object)
-    order = np.lexsort((places_of(names)[codes], _single(scores)))
+    order = np.lexsort((_validation.places_of(names)[codes], _single(scores)))
     ordered = np.empty(scores.size)
     ordered[order] = np.arange(scores.size)
     return ordered

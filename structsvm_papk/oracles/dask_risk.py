@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from structsvm_papk._version import __version__
-from structsvm_papk.data.partitions import ArrayPartition
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import (
     InputError,
@@ -29,6 +28,7 @@ from structsvm_papk.errors import (
     check_type,
     whole_number,
 )
+from structsvm_papk.files.partitions import ArrayPartition
 from structsvm_papk.oracles.list_risk import DEFAULTS, Partition, Thresholds, users_needed
 from structsvm_papk.oracles.partitioned import PartitionedRisk
 from structsvm_papk.oracles.parts import Parts, Summary, summarise

@@ -20,9 +20,9 @@ import numpy as np
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data import features
 from structsvm_papk.data.features import ListRows, rounding_bound
+from structsvm_papk.data.fingerprint import fingerprint_of
 from structsvm_papk.data.ranking_data import RankingData, check_policy, checked_weights
 from structsvm_papk.errors import InputError, check_type
-from structsvm_papk.files.fingerprint import fingerprint_of
 from structsvm_papk.solvers.oracle import Cuts, LineOracle, Oracle
 from structsvm_papk.solvers.rounding import EPS, Rounding, error_of_sum
 from structsvm_papk.surrogates._kernels import tangent_intercepts

@@ -19,8 +19,8 @@ import numpy as np
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.column_scale import ScaleRule, Variation, check_standardize
 from structsvm_papk.data.features import rounding_bound
+from structsvm_papk.data.fingerprint import fingerprint_of
 from structsvm_papk.data.ranking_data import checked_weights
-from structsvm_papk.files.fingerprint import fingerprint_of
 from structsvm_papk.metrics import evaluate
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk, warm_starts
 from structsvm_papk.oracles.list_risk import CHUNK_ROWS, ListRisk, Partition, runs_of_users

@@ -13,9 +13,9 @@ from scipy import sparse
 
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.column_scale import Variation
+from structsvm_papk.data.fingerprint import fingerprint_of
 from structsvm_papk.data.ranking_data import Exclusions, RankingData, refusal
 from structsvm_papk.errors import InputError
-from structsvm_papk.files.fingerprint import fingerprint_of
 from structsvm_papk.oracles.list_risk import (
     DEFAULTS,
     Partition,

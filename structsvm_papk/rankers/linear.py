@@ -23,11 +23,11 @@ from structsvm_papk.data.rows import (
     readable,
     required_groups,
 )
-from structsvm_papk.data.tables import remark_of_frame
 from structsvm_papk.data.user_scaling import OneListColumns, completed_rows
 from structsvm_papk.diagnosis.advice import warning_of_zero
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError, warn
 from structsvm_papk.files.model import Model, certificate_of, save_model, weights_of, write_onnx
+from structsvm_papk.files.tables import remark_of_frame
 from structsvm_papk.rankers.settings import Setting, solver_name, weights_of_users
 from structsvm_papk.solvers.result import SolverResult, Status
 

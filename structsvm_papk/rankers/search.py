@@ -17,11 +17,11 @@ from joblib import effective_n_jobs
 
 from structsvm_papk._types import Array, Callback
 from structsvm_papk._version import __version__
+from structsvm_papk.data.fingerprint import fingerprint_of
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import check_writable, write_atomically
 from structsvm_papk.files.checkpoint import Checkpoint
-from structsvm_papk.files.fingerprint import fingerprint_of
 from structsvm_papk.files.tensors import TensorFile
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.rankers.choice import Candidates, HeldOut, choose, nearest_default

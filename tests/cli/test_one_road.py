@@ -9,10 +9,10 @@ from sklearn.datasets import dump_svmlight_file
 
 from helpers.commands import run, run_json
 from helpers.sources import npy_source, write_csv
-from structsvm_papk.data.partitions import open_source
-from structsvm_papk.data.readers import read_table
 from structsvm_papk.data.user_scaling import scaled_rows
 from structsvm_papk.files.model import load_model
+from structsvm_papk.files.partitions import open_source
+from structsvm_papk.files.readers import read_table
 from structsvm_papk.oracles import StreamedRisk
 from structsvm_papk.rankers import PAPKRanker
 

@@ -9,8 +9,8 @@ from scipy import sparse
 
 from structsvm_papk import PAPKRanker, RankingData
 from structsvm_papk.cli._shared.scores import scores_of
-from structsvm_papk.data.readers import read_table
 from structsvm_papk.files.model import Model
+from structsvm_papk.files.readers import read_table
 
 _WIDTHS = (1, 2, 3, 4, 5, 7, 8, 9, 16, 31, 50, 129)
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
-from structsvm_papk.data.partitions import open_source
-from structsvm_papk.data.sources import Source
+from structsvm_papk.files.partitions import open_source
+from structsvm_papk.files.sources import Source
 
 N_FEATURES = 5
 N_USERS, N_ROWS, D = 12, 400, 10  # of the tall lists

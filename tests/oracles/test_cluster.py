@@ -17,8 +17,8 @@ from helpers.marks import POSIX
 from helpers.problems import ranking_data
 from helpers.sources import N_FEATURES, in_memory, lists, npy_source, tall_lists
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
-from structsvm_papk.data.partitions import array_partitions, file_partitions
 from structsvm_papk.errors import InputError, OracleFailure
+from structsvm_papk.files.partitions import array_partitions, file_partitions
 from structsvm_papk.oracles.dask_risk import DaskRisk, _DaskParts, connect
 from structsvm_papk.oracles.list_risk import Thresholds
 from structsvm_papk.solvers.cccp import CCCP

@@ -13,10 +13,10 @@ from helpers.own import PowerPairs
 from helpers.problems import degenerate_lists
 from helpers.sources import write_csv
 from structsvm_papk import CuttingPlane, EmpiricalRisk, PAPKRanker, PAPKRankerCV, RankingData, cli
-from structsvm_papk.data.partitions import array_partitions
 from structsvm_papk.datasets import linear_lists
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files import load_model
+from structsvm_papk.files.partitions import array_partitions
 from structsvm_papk.oracles import DaskRisk, connect
 from structsvm_papk.surrogates.losses import PAUC, Avg
 

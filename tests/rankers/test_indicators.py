@@ -10,8 +10,8 @@ from helpers.commands import invoke
 from helpers.sources import npy_source, parquet_source
 from structsvm_papk import EmpiricalRisk, RankingData
 from structsvm_papk.bounds import stability
-from structsvm_papk.data.partitions import open_source
 from structsvm_papk.files.model import load_model
+from structsvm_papk.files.partitions import open_source
 from structsvm_papk.oracles import StreamedRisk
 from structsvm_papk.rankers import PAPKRanker
 from structsvm_papk.rankers.choice import column_choices

@@ -16,9 +16,9 @@ from structsvm_papk import (
     make_surrogate,
     rankers,
 )
-from structsvm_papk.data.partitions import open_source
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import load_model
+from structsvm_papk.files.partitions import open_source
 from structsvm_papk.oracles import StreamedRisk
 from structsvm_papk.rankers import one_list, penalty
 from structsvm_papk.rankers.folds import folds_by_content, make_folds

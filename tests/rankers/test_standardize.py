@@ -10,9 +10,9 @@ from scipy import sparse
 from helpers.marks import slow
 from helpers.sources import npy_source
 from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
-from structsvm_papk.data.partitions import open_source
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import load_model
+from structsvm_papk.files.partitions import open_source
 from structsvm_papk.oracles import StreamedRisk
 from structsvm_papk.rankers import PAPKRanker
 from structsvm_papk.solvers.branch_and_bound import GlobalRamp

@@ -24,8 +24,8 @@ import pyarrow as pa
 from pyarrow import parquet
 from searching import main
 
-from structsvm_papk.data.readers import read_table
 from structsvm_papk.errors import InputError
+from structsvm_papk.files.readers import read_table
 
 _MEMORY = 4 << 30  # bytes of address space above what the worker starts with
 _SECONDS = 20  # of one file

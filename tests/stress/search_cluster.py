@@ -32,8 +32,8 @@ def _cluster():
 
 def check(seed, report, only=None):
     from structsvm_papk import CCCP, CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
-    from structsvm_papk.data.partitions import array_partitions
     from structsvm_papk.datasets import linear_lists
+    from structsvm_papk.files.partitions import array_partitions
     from structsvm_papk.oracles.dask_risk import DaskRisk
 
     rng = np.random.default_rng(seed)

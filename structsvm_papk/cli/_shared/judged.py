@@ -6,10 +6,17 @@ from typing import Any
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.data import tables, trec
-from structsvm_papk.data.tables import GRADE_COLUMNS, ITEM_COLUMNS, USER_COLUMNS, Kind
-from structsvm_papk.data.text import place_of
+from structsvm_papk.data.columns import (
+    GRADE_COLUMNS,
+    ITEM_COLUMNS,
+    USER_COLUMNS,
+    listed,
+    usual_column,
+)
 from structsvm_papk.errors import InputError
+from structsvm_papk.files import tables, trec
+from structsvm_papk.files.tables import Kind
+from structsvm_papk.files.text import place_of
 from structsvm_papk.metrics.relevant import Pairs
 
 
@@ -26,7 +33,7 @@ def read_pairs(path: Path, user: str | None = None, item: str | None = None) -> 
     present = tables.column_names(path, format)
     user = user if user in present else _column(path, "user", USER_COLUMNS, present)
     item = item if item in present else _column(path, "item", ITEM_COLUMNS, present)
-    grade = tables.usual_column(GRADE_COLUMNS, present)
+    grade = usual_column(GRADE_COLUMNS, present)
     kinds = {user: Kind.ID, item: Kind.ID}
     if grade is not None:
         kinds[grade] = Kind.NUMBER
@@ -41,11 +48,11 @@ def read_pairs(path: Path, user: str | None = None, item: str | None = None) -> 
 
 
 def _column(path: Path, role: str, usual: tuple[str, ...], present: list[str]) -> str:
-    name = tables.usual_column(usual, present)
+    name = usual_column(usual, present)
     if name is None:
         raise InputError(
             f"{path}: no column of {role}s for the relevant pairs; it has "
-            f"{tables.listed(present)}: rename that of the {role}s to {role!r}"
+            f"{listed(present)}: rename that of the {role}s to {role!r}"
         )
     return name
 

@@ -15,13 +15,14 @@ import typer
 
 from structsvm_papk.cli._shared import console
 from structsvm_papk.cli._shared.declared import Use
+from structsvm_papk.data.columns import ITEM_COLUMNS, USER_COLUMNS
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.data.readers import read_table
-from structsvm_papk.data.tables import ITEM_COLUMNS, USER_COLUMNS, Table
 from structsvm_papk.data.user_scaling import USER_SCALINGS, scaled_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import check_writable, write_atomically
 from structsvm_papk.files.checkpoint import Checkpoint
+from structsvm_papk.files.readers import read_table
+from structsvm_papk.files.tables import Table
 from structsvm_papk.oracles.list_risk import refuse_deeper_than_all
 from structsvm_papk.plots.figures import has_matplotlib
 from structsvm_papk.rankers import penalty, settings

@@ -11,11 +11,18 @@ import numpy as np
 from structsvm_papk._types import Array
 from structsvm_papk.cli._shared import console, judged
 from structsvm_papk.cli._shared.options import ITEM, READING, Reading
-from structsvm_papk.data import tables, trec
+from structsvm_papk.data.columns import (
+    ITEM_COLUMNS,
+    USER_COLUMNS,
+    label_column,
+    listed,
+    usual_column,
+)
 from structsvm_papk.data.rows import ONE_LIST
-from structsvm_papk.data.tables import ITEM_COLUMNS, USER_COLUMNS, Kind, Table
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
+from structsvm_papk.files import tables, trec
 from structsvm_papk.files.model import Model, load_model
+from structsvm_papk.files.tables import Kind, Table
 from structsvm_papk.metrics.frames import evaluate_frame
 from structsvm_papk.metrics.relevant import Pairs, match
 from structsvm_papk.metrics.table import MetricTable
@@ -80,9 +87,9 @@ def item_column(path: Path, format: str, given: str | None) -> str | None:
     present = tables.column_names(path, format)
     if given is not None and given not in present:
         raise InputError(
-            f"{path}: no column {given!r} for the item (--item); it has {tables.listed(present)}"
+            f"{path}: no column {given!r} for the item (--item); it has {listed(present)}"
         )
-    return given or tables.usual_column(tables.ITEM_COLUMNS, present)
+    return given or usual_column(ITEM_COLUMNS, present)
 
 
 def read_scores(path: Path, n_rows: int) -> Array:
@@ -180,7 +187,7 @@ class Columns(Reading):
     ) -> dict[str, str | None]:
         """Which column has which role, all of them there."""
         names: dict[str, str | None] = {"user": None}
-        names["label"] = tables.label_column(self.label, present)
+        names["label"] = label_column(self.label, present)
         if self.qrels is not None and names["label"] not in present:
             names["label"] = None
         if with_scores and self.rank is None:
@@ -188,12 +195,12 @@ class Columns(Reading):
         elif with_scores:
             names["rank"] = self.rank
         if not self.one_list:
-            names["user"] = self.group or tables.usual_column(USER_COLUMNS, present)
-            names["item"] = self.item or tables.usual_column(ITEM_COLUMNS, present)
+            names["user"] = self.group or usual_column(USER_COLUMNS, present)
+            names["item"] = self.item or usual_column(ITEM_COLUMNS, present)
             if names["user"] is None:
                 raise InputError(
                     f"{path}: no user column ({', '.join(USER_COLUMNS)}); name it with --group, or "
-                    f"give --one-list when all rows are one list; it has {tables.listed(present)}"
+                    f"give --one-list when all rows are one list; it has {listed(present)}"
                 )
         hints = {
             "score": " (--score; for a file of features give --model or --scores)",
@@ -203,9 +210,7 @@ class Columns(Reading):
         purposes += [(name, "to split by") for name in self.by or ()]
         for name, purpose in purposes:
             if name is not None and name not in present:
-                raise InputError(
-                    f"{path}: no column {name!r} {purpose}; it has {tables.listed(present)}"
-                )
+                raise InputError(f"{path}: no column {name!r} {purpose}; it has {listed(present)}")
         return names
 
 
@@ -357,7 +362,7 @@ def _check_second_column(file: Path, name: str, scorer: Scorer, columns: Columns
     if name not in present:
         raise InputError(
             f"--compare {name}: there is no such file, and no such column in {file}, which has "
-            f"{tables.listed(present)}"
+            f"{listed(present)}"
         )
     if not scorer.given and name == (columns.rank or columns.score):
         raise InputError(f"--compare {name} is the column that is evaluated: name another one")
@@ -385,7 +390,7 @@ def _of_table(path: Path, columns: Columns, scores: Path | None = None) -> Rows:
     frame = tables.read_columns(path, format, kinds)
     unused = [name for name in present if name not in kinds]
     used = ", ".join(f"{role} {name!r}" for role, name in names.items() if name is not None)
-    note = f"{path}: {used}, ignored {tables.listed(unused) if unused else 'none'}"
+    note = f"{path}: {used}, ignored {listed(unused) if unused else 'none'}"
     if scores is not None:
         n_rows = next(iter(frame.values())).size
         names["score"] = _GIVEN

@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from structsvm_papk._types import Array, PathLike
-from structsvm_papk.data import tables
+from structsvm_papk.data.columns import listed
+from structsvm_papk.data.validation import places_of
 from structsvm_papk.errors import InputError, as_path, check_type
+from structsvm_papk.files import tables
 from structsvm_papk.files.atomic import write_atomically
 
 if TYPE_CHECKING:
@@ -158,7 +160,7 @@ def write_run(path: PathLike, frame: pd.DataFrame, tag: str = "structsvm-papk") 
         )
     absent = [name for name in ("query", "document", "score") if name not in frame]
     if absent:
-        raise InputError(f"the frame has no column {absent[0]!r}; it has {tables.listed([*frame])}")
+        raise InputError(f"the frame has no column {absent[0]!r}; it has {listed([*frame])}")
     text = "".join(run_lines(frame, tag)).encode()
     if path.suffix == ".gz":
         text = gzip.compress(text, compresslevel=6, mtime=0)
@@ -210,13 +212,6 @@ def _ids(name: str, column: pd.Series) -> tuple[Array, Array]:
     if wrong is not None:
         raise InputError(f"the {name} {wrong!r} is empty or has white space: no run can hold it")
     return codes, np.array(texts, dtype=object)
-
-
-def places_of(ids: Array) -> Array:
-    """The place of each id in the order of trec_eval, that of the bytes of UTF-8 (`strcmp`)."""
-    places = np.empty(ids.size, dtype=np.int64)
-    places[np.argsort(np.asarray(ids, dtype=object), kind="stable")] = np.arange(ids.size)
-    return places
 
 
 def second_of_a_pair(first: Array, second: Array, n_second: int) -> int | None:

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from structsvm_papk.data import trec
-from structsvm_papk.data.trec import read_judgments, read_run, write_run
 from structsvm_papk.errors import InputError
+from structsvm_papk.files import trec
+from structsvm_papk.files.trec import read_judgments, read_run, write_run
 
 LINES = "007 Q0 d2 1 2.5 tag\n007 Q0 d1 2 1e-3 tag\n7 Q0 d2 1 -4 tag\n"
 

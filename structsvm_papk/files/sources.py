@@ -13,8 +13,9 @@ from typing import Any, BinaryIO, ClassVar
 import numpy as np
 
 from structsvm_papk._types import Array, PathLike
-from structsvm_papk.data.tables import (
-    USER_COLUMNS,
+from structsvm_papk.data.columns import USER_COLUMNS
+from structsvm_papk.errors import InputError
+from structsvm_papk.files.tables import (
     choose_columns,
     feature_matrix,
     index_columns,
@@ -23,7 +24,6 @@ from structsvm_papk.data.tables import (
     reading,
     values_of,
 )
-from structsvm_papk.errors import InputError
 
 _COLUMNS = 8  # decoded at a time
 _BUFFER_BYTES = 1 << 16  # of a column chunk that is read at a time

@@ -17,8 +17,8 @@ import numpy as np
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data import validation
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.data.sources import NpyFiles, ParquetFiles, Source
 from structsvm_papk.errors import InputError, as_path, check_number, check_type, whole_number
+from structsvm_papk.files.sources import NpyFiles, ParquetFiles, Source
 
 IN_PIECES = "Parquet, or a directory with X.npy, y.npy and groups.npy"  # what `open_source` reads
 

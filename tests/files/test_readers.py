@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 from scipy import sparse
 
-from structsvm_papk.data import tables
-from structsvm_papk.data import text as text_files
-from structsvm_papk.data.readers import read_ranking_data, read_table
-from structsvm_papk.data.sources import ParquetFiles
 from structsvm_papk.errors import InputError
+from structsvm_papk.files import tables
+from structsvm_papk.files import text as text_files
+from structsvm_papk.files.readers import read_ranking_data, read_table
+from structsvm_papk.files.sources import ParquetFiles
 
 pytestmark = pytest.mark.portable
 

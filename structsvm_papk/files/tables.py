@@ -5,9 +5,8 @@ columns have types, it is what the type says.
 """
 
 import os
-import re
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
@@ -20,25 +19,20 @@ from scipy import sparse
 
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data import rows, validation
+from structsvm_papk.data.columns import (
+    ITEM_COLUMNS,
+    USER_COLUMNS,
+    is_named_as_id,
+    label_column,
+    listed,
+    usual_column,
+)
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.data.text import how_to_leave_out, place_of, read_text, text_names, texts_of
 from structsvm_papk.errors import InputError
+from structsvm_papk.files.text import how_to_leave_out, place_of, read_text, text_names, texts_of
 
-USER_COLUMNS = ("group", "user_id", "user", "qid", "query_id", "query")
-ITEM_COLUMNS = (  # in any case, with any underscores
-    "item_id", "item", "document_id", "document", "doc_id", "docno", "doc", "product_id",
-    "product", "movie_id", "movie", "track_id", "track", "song_id", "song",
-    "article_id", "article", "book_id", "book", "isbn", "video_id", "video", "passage_id",
-    "passage", "asin", "sku", "listing_id", "post_id", "news_id",
-)  # fmt: skip
-LABEL_COLUMNS = ("label", "relevant", "target", "y")
-GRADE_COLUMNS = ("grade", "relevance", "relevance_grade", "rel", *LABEL_COLUMNS)
 FORMATS = ("csv", "tsv", "parquet")
 _FORMAT_OF_SUFFIX = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet"}
-_ID_NAME = re.compile(  # the last two: what pandas calls an index
-    r"(?i:(^|[_\W])ids?$)|[a-z]I[dD]s?$|^Unnamed: \d+$|^__index_level_\d+__$"
-)
-_SHOWN = 8  # names in a message
 # whole numbers that may be ids
 _ID_ROWS = 100_000  # that are looked at
 _FEWEST_ID_ROWS = 50  # fewer say nothing
@@ -135,39 +129,6 @@ def format_of(path: Path) -> str | None:
     return _FORMAT_OF_SUFFIX.get(suffixes[-1].lower() if suffixes else "")
 
 
-def usual_column(usual: Sequence[str], names: Collection[str]) -> str | None:
-    """The column called like the first of some usual names, in any case and with any `_` or `-`."""
-    names = list(names)
-    of_spelling = {}
-    for name in reversed(names):  # the first of several that differ in case and in `_` only
-        of_spelling[_plain(name)] = name
-    for name in names:  # but rather the one that is spelled so
-        of_spelling[name] = name
-    for usual_name in usual:
-        for spelling in (usual_name, _plain(usual_name)):
-            if spelling in of_spelling:
-                return of_spelling[spelling]
-    return None
-
-
-def label_column(label: str, names: Collection[str]) -> str:
-    """The column of labels: the one asked for, or a usual name of it."""
-    if label != LABEL_COLUMNS[0] or label in names:
-        return label
-    return usual_column(LABEL_COLUMNS, names) or label
-
-
-def _plain(name):
-    """A name without what spellings of it differ in."""
-    return name.replace("_", "").replace("-", "").lower()
-
-
-def listed(names: Sequence[str]) -> str:
-    """Names for a message, the first ones of many."""
-    more = f", .. {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(repr(name) for name in names[:_SHOWN]) + more
-
-
 # --- which column is what -------------------------------------------------------------------
 
 
@@ -259,14 +220,6 @@ def _feature_columns(path, places, others, like):
     if like is not None and len(features) != like.n_features:
         raise InputError(f"{path}: {len(features)} features, but {like.n_features} are expected")
     return features
-
-
-_PLAIN_ID_COLUMNS = frozenset(_plain(name) for name in (*USER_COLUMNS, *ITEM_COLUMNS))
-
-
-def is_named_as_id(name):
-    """Whether a column is called as users, items or other ids usually are."""
-    return _plain(name) in _PLAIN_ID_COLUMNS or _ID_NAME.search(name) is not None
 
 
 # --- reading --------------------------------------------------------------------------------

@@ -16,11 +16,12 @@ import numpy as np
 from scipy import sparse
 
 from structsvm_papk._types import PathLike
-from structsvm_papk.data import tables
+from structsvm_papk.data.columns import listed
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.rows import check_missing
-from structsvm_papk.data.tables import Table, listed
 from structsvm_papk.errors import InputError, as_names, as_path, check_choice, check_type, warn
+from structsvm_papk.files import tables
+from structsvm_papk.files.tables import Table
 
 FORMATS = ("svmlight", *tables.FORMATS)
 _LARGEST_INDEX = 2**31 - 2

@@ -7,9 +7,9 @@ import pytest
 from pyarrow.parquet import ParquetFile
 
 from helpers.sources import npy_source, parquet_source
-from structsvm_papk.data.partitions import UserRows, file_partitions, open_source, scan_users
-from structsvm_papk.data.sources import ParquetFiles
 from structsvm_papk.errors import InputError
+from structsvm_papk.files.partitions import UserRows, file_partitions, open_source, scan_users
+from structsvm_papk.files.sources import ParquetFiles
 
 pytestmark = pytest.mark.portable
 
