@@ -14,7 +14,6 @@ from helpers.policy import listed, supported
 from helpers.sources import npy_source
 from structsvm_papk import (
     bounds,
-    data,
     datasets,
     diagnosis,
     files,
@@ -142,10 +141,10 @@ def calls(folder):
             "surrogates": ("ts",), "depths": (None,), "user_weights": ("equal",), "alphas": [0.1],
             "cv": 2, "cv_tol": 1e-2, "policy": "cap", "random_state": 0,
             "user_scaling": "standardize"},
-        data.read_ranking_data: {"path": folder / "f.csv", "format": None, "label": "label",
+        files.read_ranking_data: {"path": folder / "f.csv", "format": None, "label": "label",
                                  "group": None, "ignore": (), "query": None, "first_index": None},
-        data.open_source: {"path": folder},
-        data.file_partitions: {"source": source, "partition_bytes": 1000},
+        files.open_source: {"path": folder},
+        files.file_partitions: {"source": source, "partition_bytes": 1000},
         files.load_model: {"path": folder / "model"},
         files.Checkpoint: {"folder": folder / "kept", "interval": 1.0},
         metrics.evaluate: ROWS | {"metrics": ["pap@2", "ndcg@3"], "preset": "icml2020",
