@@ -32,7 +32,7 @@ class Matrix(NamedTuple):
     starts: Array | None
 
 
-class Point(NamedTuple):
+class Primal(NamedTuple):
     """The point w, the diagonal M or None, and `work`: n_features zeros."""
 
     w: Array
@@ -40,7 +40,7 @@ class Point(NamedTuple):
     work: Array
 
 
-class Lists(NamedTuple):
+class UserLists(NamedTuple):
     """Users' lists: rows of the matrix, bounds, positives, negatives that count, and v / alpha."""
 
     rows: Array

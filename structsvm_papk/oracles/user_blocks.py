@@ -69,7 +69,7 @@ class UserBlocks(DualBlocks):
         weight = np.full(n, 1.0 / n) if data.user_weight is None else data.user_weight
         self.share = weight / weight.sum()
         self.matrix, rows = matrix_of(risk)
-        self.lists = kernels.Lists(
+        self.lists = kernels.UserLists(
             rows=rows,
             bounds=data.indptr,
             n_pos=data.n_pos,
@@ -79,7 +79,7 @@ class UserBlocks(DualBlocks):
         self.gaps = np.full(n, np.inf)
         self._gaps = np.full(n, np.inf)  # of each user, not yet by its weight
         self._gains = np.zeros(n)
-        self.primal = kernels.Point(
+        self.primal = kernels.Primal(
             w=np.zeros(data.n_features),
             metric=None if data.column_scale is None else data.column_scale**-2,
             work=np.zeros(data.n_features),

@@ -16,7 +16,7 @@ import numpy as np
 from structsvm_papk._jit import kernel
 from structsvm_papk._sorting import SHORT, increasing_order, top_k
 
-BEST, WORST, EVERY = range(3)  # which of the sorted positives a surrogate adds, see `Pairs`
+BEST, WORST, EVERY = range(3)  # which of the sorted positives a surrogate adds, see `HingePairs`
 NO_CHOICE = np.empty(0, dtype=np.bool_)  # among the positives
 _FEW = 128  # thresholds that are compared with every negative rather than searched
 
@@ -192,7 +192,7 @@ def counted_negatives(depth, k, n_neg):
     return max(share, min(k, n_neg))
 
 
-class Pairs(NamedTuple):
+class HingePairs(NamedTuple):
     """Which pairs a surrogate adds up: ``sum_i sum_j (1 - p_(i) + q_(j))_+``, and what divides it.
 
     Attributes
@@ -223,7 +223,7 @@ class HingeSum(NamedTuple):
 
     k: int
     depth: float
-    pairs: Pairs
+    pairs: HingePairs
 
 
 @kernel
@@ -323,16 +323,21 @@ def average(k, depth, scores, indptr, n_pos, values, coef):
             total += positives[i]
         threshold = total / n_pos[u] - 1.0
         m = counted_negatives(depth, k, indptr[u + 1] - middle)
-        chosen = top_k(scores[middle : indptr[u + 1]], m)
         values[u] = 0.0
         coef[indptr[u] : indptr[u + 1]] = 0.0
         active = 0
-        for j in chosen:
-            excess = scores[middle + j] - threshold
-            if excess > 0.0:
-                values[u] += excess / m
+        for j in range(middle, indptr[u + 1]):
+            active += scores[j] > threshold
+        if active <= m:  # as a rule: all that cost anything count
+            for j in range(middle, indptr[u + 1]):
+                if scores[j] > threshold:
+                    values[u] += (scores[j] - threshold) / m
+                    coef[j] = 1.0 / m
+        else:
+            active = m
+            for j in top_k(scores[middle : indptr[u + 1]], m):
+                values[u] += (scores[middle + j] - threshold) / m
                 coef[middle + j] = 1.0 / m
-                active += 1
         coef[indptr[u] : middle] = -active / (m * n_pos[u])
 
 

@@ -288,7 +288,7 @@ class Hinges(PairMean):
     """A surrogate that adds hinges of pairs of a positive and one of the top negatives."""
 
     top_negatives_only = True
-    pairs: ClassVar[_kernels.Pairs]  # which
+    pairs: ClassVar[_kernels.HingePairs]  # which
 
     def l1_bound(self, n_pos: Array) -> Array:
         """Twice the positives that are added for each one by whose number the sum is divided."""

@@ -21,7 +21,7 @@ from structsvm_papk._sorting import top_k
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
 from structsvm_papk.surrogates import _kernels, _majorant_kernels
-from structsvm_papk.surrogates._kernels import BEST, EVERY, WORST, Pairs
+from structsvm_papk.surrogates._kernels import BEST, EVERY, WORST, HingePairs
 from structsvm_papk.surrogates.base import (
     Hinges,
     ListTerms,
@@ -55,7 +55,7 @@ class Max(Hinges):
     """``1/(beta m) sum_{i>n_pos-beta} sum_{j<=m} (1 - p_(i) + q_(j))_+``, equation (24). Convex."""
 
     name = "max"
-    pairs = Pairs(WORST)
+    pairs = HingePairs(WORST)
 
     def list_terms(self, n_pos: int, n_neg: int) -> ListTerms:  # noqa: D102
         return PositiveTerms(n_pos, self.depth_of_list(n_neg), n_counted=min(n_pos, self.k))
@@ -74,7 +74,7 @@ class TS(Hinges):
     """
 
     name = "ts"
-    pairs = Pairs(EVERY, pooled=True)
+    pairs = HingePairs(EVERY, pooled=True)
 
     def list_terms(self, n_pos: int, n_neg: int) -> ListTerms:  # noqa: D102
         return NegativeTerms(n_neg, self.depth_of_list(n_neg), min(n_pos, self.k), pooled=True)
@@ -87,7 +87,7 @@ class PAUC(Hinges):
     """
 
     name = "pauc"
-    pairs = Pairs(EVERY, mean_over_all=True)
+    pairs = HingePairs(EVERY, mean_over_all=True)
 
     def list_terms(self, n_pos: int, n_neg: int) -> ListTerms:  # noqa: D102
         m = self.depth_of_list(n_neg)
@@ -120,7 +120,7 @@ class FrozenPositives(MajorantSurrogate):
 
     def run_kernel(self, *lists: Array) -> None:  # noqa: D102
         (best,) = self.frozen
-        added = _kernels.HingeSum(k=self.k, depth=self.kernel_depth, pairs=Pairs(EVERY))
+        added = _kernels.HingeSum(k=self.k, depth=self.kernel_depth, pairs=HingePairs(EVERY))
         _kernels.hinges(added, best, *lists)
 
 
@@ -152,7 +152,7 @@ class TSAlg2(Hinges):
 
     name = "ts_alg2"
     convex = False
-    pairs = Pairs(BEST, others=True)
+    pairs = HingePairs(BEST, others=True)
 
 
 class Ramp(Hinges):
@@ -164,7 +164,7 @@ class Ramp(Hinges):
     name = "ramp"
     convex = False
     majorised = boxed = True
-    pairs = Pairs(BEST)
+    pairs = HingePairs(BEST)
 
     def majorant(self, scores: Array, indptr: Array, n_pos: Array) -> FrozenPositives:  # noqa: D102
         _, rank, _ = frozen_at(self, scores, indptr, n_pos)
