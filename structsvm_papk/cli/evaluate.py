@@ -21,11 +21,11 @@ from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.metrics.conventions import PRESETS, resolve
 from structsvm_papk.metrics.definitions import known_names, parse
 from structsvm_papk.metrics.discounts import resolve as resolve_discount
-from structsvm_papk.metrics.ranked_lists import build
+from structsvm_papk.metrics.evaluation import Evaluation, OneList, as_one_list, mean_text
 from structsvm_papk.metrics.relevant import ANY_GRADE
 from structsvm_papk.metrics.significance import Comparison
 from structsvm_papk.metrics.table import MetricTable
-from structsvm_papk.plots.page import Evaluation, RankingReport, mean_text, page, report
+from structsvm_papk.plots.evaluation import evaluation_page
 
 _RULES = partial(option, "Metrics and rules")
 _SURE = partial(option, "Comparison and uncertainty")
@@ -157,9 +157,7 @@ def evaluate(
     sure: Uncertainty,
     csv_file: Path | None = WRITTEN(None, "Write the table here.", "FILE", flags="--csv"),
     per_user: Path | None = WRITTEN(None, "Write the value of every user here, as CSV.", "FILE"),
-    html: Path | None = WRITTEN(
-        None, "Write an interactive page here; needs the extra 'report'.", "FILE"
-    ),
+    html: Path | None = WRITTEN(None, "Write a page here; needs the extra 'report'.", "FILE"),
     pooled: bool = OUTPUT(False, "Print AUROC and AUPRC of all rows as one list, too."),
     print_rules: bool = OUTPUT(False, "Print the rules, too.", flags="--rules"),
     data: Path | None = options.argument(None, "Data to score, when FILE is a model file."),
@@ -203,7 +201,7 @@ def evaluate(
         console.note(note)
     whole = None
     if pooled or html is not None or as_json:
-        whole = _as_one_list(rows, table, required=pooled or html is not None)
+        whole = _as_one_list(rows, table, required=pooled)
     evaluation = Evaluation(
         table=table, pooled=whole, compared=compared, method=sure.interval, **sure.draws()
     )
@@ -215,10 +213,8 @@ def evaluate(
         write_atomically(per_user, text.encode())
         console.note(f"values of {len(table.users)} {rows.nouns} written to {per_user}")
     if html is not None:
-        lists = build(
-            rows.scores, rows.labels, rows.users, relevance_threshold=_threshold(table, rows)
-        )
-        write_atomically(html, page(evaluation, lists, str(file), second).encode())
+        nouns = (rows.nouns, "documents" if rows.is_run else "items")
+        write_atomically(html, evaluation_page(evaluation, str(file), nouns, second).encode())
         console.note(f"page written to {html}")
     scorers = _names(file, columns, scorer, sure.compare)
     content = {"file": str(file), **evaluation.as_dict()}
@@ -256,10 +252,10 @@ def _threshold(table: MetricTable, rows: Rows) -> float | None:
     return table.relevance_threshold
 
 
-def _as_one_list(rows: Rows, table: MetricTable, required: bool) -> RankingReport | None:
+def _as_one_list(rows: Rows, table: MetricTable, required: bool) -> OneList | None:
     """All rows as one list; None where that has no number and is not asked for."""
     try:
-        return report(rows.scores, rows.labels, relevance_threshold=_threshold(table, rows))
+        return as_one_list(rows.scores, rows.labels, relevance_threshold=_threshold(table, rows))
     except InputError:
         if required:
             raise

@@ -22,7 +22,7 @@ from structsvm_papk.fusion import storing
 from structsvm_papk.fusion.comparing import validated
 from structsvm_papk.fusion.held_out import Settings
 from structsvm_papk.fusion.joining import join
-from structsvm_papk.fusion.page import page
+from structsvm_papk.fusion.page import fusion_page
 from structsvm_papk.fusion.report import CHOSEN, FUSED, FusionReport
 
 _LEARNING = partial(option, "Learning")
@@ -140,7 +140,7 @@ def fuse(
         console.note(f"{n_rows} rows written to {applying.output}")
     options.save_plot(plot, report.plot)
     if html is not None:
-        write_atomically(html, page(report).encode())
+        write_atomically(html, fusion_page(report).encode())
         console.note(f"page written to {html}")
     content = report.as_dict() | {"runs": {name: str(path) for name, path in given.items()}}
     console.answer(as_json, content, _show, report)

@@ -17,7 +17,7 @@ from structsvm_papk import metrics
 from structsvm_papk._types import Array
 from structsvm_papk.bounds import required_users
 from structsvm_papk.errors import DegenerateOptimumWarning, check_type
-from structsvm_papk.fusion.held_out import FOLD_TOL, YARDSTICKS, Problem, Settings, shares
+from structsvm_papk.fusion.held_out import FOLD_TOL, YARDSTICKS, CrossValidation, Settings, shares
 from structsvm_papk.fusion.joining import Joined, join
 from structsvm_papk.fusion.report import CHOSEN, FUSED, FusionReport, Ranking, RunWeight
 from structsvm_papk.metrics.significance import no_interval
@@ -103,21 +103,21 @@ def validated(
     joined: Joined, settings: Settings, ablate: bool = False, say: Progress = lambda text: None
 ) -> FusionReport:
     """The report on joined runs and judgments; `say` is told what is being done."""
-    problem = Problem.of(joined, settings)
+    folds = CrossValidation.of(joined, settings)
     say("cross-validation")
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
-        fused = problem.table(problem.held_out(joined.names))
-        tables = problem.alone()
-        tables |= {CHOSEN: problem.best_of(tables)}
+        fused = folds.table(folds.held_out(joined.names))
+        tables = folds.alone()
+        tables |= {CHOSEN: folds.best_of(tables)}
         say("fit on all queries")
         ranker = settings.ranker()
-        problem.fit(ranker)
+        folds.fit(ranker)
         rankings = [_ranking(FUSED, fused, settings)]
         rankings += [_ranking(name, table, settings, fused) for name, table in tables.items()]
-        weights = problem.weights(ranker)
+        weights = folds.weights(ranker)
         if ablate:
-            weights = _ablated(problem, fused, ranker, weights, say)
+            weights = _ablated(folds, fused, ranker, weights, say)
     of_fits = dict.fromkeys(  # each remark once
         str(warning.message)
         for warning in raised
@@ -132,9 +132,9 @@ def validated(
         nouns=joined.nouns,
         n_queries=joined.n_queries,
         n_documents=len(joined.frame),
-        n_relevant=int(problem.relevant.sum()),
+        n_relevant=int(folds.relevant.sum()),
         n_relevant_missed=int((joined.missed_grade >= settings.threshold).sum()),
-        n_folds=int(problem.fold.max()) + 1,
+        n_folds=int(folds.fold.max()) + 1,
         level=settings.level,
         rankings=tuple(rankings),
         weights=tuple(weights),
@@ -172,18 +172,22 @@ def _ranking(
 
 
 def _ablated(
-    problem: Problem, fused: MetricTable, ranker: Any, weights: list[RunWeight], say: Progress
+    folds: CrossValidation,
+    fused: MetricTable,
+    ranker: Any,
+    weights: list[RunWeight],
+    say: Progress,
 ) -> list[RunWeight]:
-    settings = problem.settings
+    settings = folds.settings
     say("weights of resampled queries")
-    resampled = _resampled_shares(problem, ranker)
+    resampled = _resampled_shares(folds, ranker)
     tails = [(1 - settings.level) / 2, (1 + settings.level) / 2]
     lowest, highest = np.quantile(resampled, tails, axis=0)
     ablated = []
     for column, weight in enumerate(weights):
         say(f"without {weight.name}")
-        others = [name for name in problem.joined.names if name != weight.name]
-        without = _ranking(weight.name, problem.table(problem.held_out(others)), settings, fused)
+        others = [name for name in folds.joined.names if name != weight.name]
+        without = _ranking(weight.name, folds.table(folds.held_out(others)), settings, fused)
         ablated.append(
             replace(
                 weight,
@@ -205,16 +209,16 @@ def _verdict(without: Ranking) -> str:
     return "harms" if without.ahead_upper < 0 else "no difference"
 
 
-def _resampled_shares(problem: Problem, ranker: Any) -> Array:
+def _resampled_shares(folds: CrossValidation, ranker: Any) -> Array:
     """Shares of the weights under random weights of the queries, each fit begun at the last."""
-    settings = problem.settings
+    settings = folds.settings
     rng = np.random.default_rng(settings.seed)
     refitted = settings.ranker(tol=FOLD_TOL, alpha=float(ranker.result_.alpha), warm_start=True)
     resampled = []
     for _ in range(settings.n_refits):
-        weight = rng.exponential(size=problem.joined.n_queries)
+        weight = rng.exponential(size=folds.joined.n_queries)
         weight = np.maximum(weight, 1e-9)  # a query of weight 0 would be refused
-        problem.fit(refitted, sample_weight=weight[problem.joined.query])
+        folds.fit(refitted, sample_weight=weight[folds.joined.query])
         resampled.append(shares(refitted, settings.for_engine))
     return np.array(resampled)
 

@@ -68,7 +68,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Problem:
+class CrossValidation:
     """Joined rows to train on and to judge, and the fold of each query."""
 
     joined: Joined
@@ -78,8 +78,8 @@ class Problem:
     fold: Array
 
     @classmethod
-    def of(cls, joined: Joined, settings: Settings) -> Problem:
-        """The problem of two or more runs and judgments, with at least two queries to train on."""
+    def of(cls, joined: Joined, settings: Settings) -> CrossValidation:
+        """That of two or more runs and judgments, with at least two queries to train on."""
         if len(joined.names) < 2:
             raise InputError(
                 f"one run ({joined.names[0]}) has no weights to learn: give two or more; evaluate "

@@ -1,6 +1,6 @@
-"""Plots of rankings and of runs (matplotlib), and the interactive page.
+"""Plots of rankings and of runs (matplotlib), and the pages of `evaluate` and `fuse`.
 
-The drawing libraries are extras, imported where they are used. May import `metrics` and below.
+matplotlib and jinja2 are extras, imported where they are used. May import `metrics` and below.
 """
 
 from structsvm_papk.plots.figures import convergence_figure

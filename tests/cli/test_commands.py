@@ -111,7 +111,7 @@ def test_commands_import_no_library_that_they_do_not_need():
     check = """
 import sys, structsvm_papk
 from structsvm_papk.cli import main
-heavy = {"cvxpy", "matplotlib", "plotly", "dask", "distributed"}
+heavy = {"cvxpy", "matplotlib", "dask", "distributed"}
 of_estimators = {"sklearn", "pandas", "scipy.stats", "pyarrow"}  # taken along by scikit-learn
 for option in ("--version", "--help"):
     main([option])

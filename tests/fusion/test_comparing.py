@@ -79,7 +79,7 @@ def test_the_fused_ranking_is_ahead_on_the_sample_and_holds_on_the_other_year(sa
 
 def test_a_query_is_ranked_by_weights_that_have_not_seen_its_judgments(sample):
     joined = join(sample.train.runs, sample.train.judgments)
-    problem = held_out.Problem.of(joined, HOW)
+    problem = held_out.CrossValidation.of(joined, HOW)
     before = problem.held_out(joined.names)
     fold = problem.fold[joined.query] == 2
     frame = joined.frame.copy()
@@ -93,7 +93,7 @@ def test_a_query_is_ranked_by_weights_that_have_not_seen_its_judgments(sample):
 
 def test_the_best_of_the_others_is_chosen_on_the_other_folds(sample):
     joined = join(sample.train.runs, sample.train.judgments)
-    problem = held_out.Problem.of(joined, HOW)
+    problem = held_out.CrossValidation.of(joined, HOW)
     tables = problem.alone()
     values = pd.DataFrame({name: table.values[:, 0] for name, table in tables.items()})
     chosen = problem.best_of(tables).values[:, 0]

@@ -1,0 +1,167 @@
+"""An evaluation as a page: means, a comparison, segments, how the lists differ."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from structsvm_papk._types import Array
+from structsvm_papk.metrics.definitions import parse
+from structsvm_papk.metrics.evaluation import Evaluation, mean_text
+from structsvm_papk.metrics.significance import paired_values
+from structsvm_papk.metrics.table import MetricTable
+from structsvm_papk.plots.page import Column, Drawing, Row, Section, page
+
+_BINS = 10
+
+
+def evaluation_page(
+    evaluation: Evaluation,
+    title: str,
+    nouns: tuple[str, str] = ("users", "items"),
+    other: MetricTable | None = None,
+) -> str:
+    """The page of `evaluate` as a string of HTML; `other` is the table of a second scorer.
+
+    `nouns` are what lists and their members are called.
+    """
+    table = evaluation.table
+    sections = [_means(evaluation, nouns[0])]
+    if evaluation.compared:
+        sections.append(_comparison(evaluation, nouns[0]))
+    if evaluation.segments:
+        sections += _segments(evaluation, nouns[0])
+    sections.append(_distribution(table, nouns[0]))
+    if other is not None:
+        sections.append(_differences(table, other, nouns[0]))
+    sections.append(_meanings(table))
+    one_list = evaluation.pooled
+    return page(
+        title,
+        sections,
+        facts=(
+            f"{table.users.size:,} {nouns[0]}; relevant {nouns[1]}: {table.relevant_items}. "
+            f"Rules: {table.conventions}."
+            + ("" if one_list is None else f" All rows as one list: {one_list}")
+        ),
+    )
+
+
+def _means(evaluation: Evaluation, lists: str) -> Section:
+    rows: list[Row] = []
+    for summary, row in zip(evaluation.table.summary(), evaluation.overall, strict=True):
+        mean, interval = mean_text(row)
+        rules = summary.rules_applied() or "none"
+        used = f"{summary.n_used} of {summary.n_users}"
+        rows.append([summary.metric, mean, interval, _drawing(row), used, rules])
+    columns = [
+        Column("metric", numbers=False),
+        Column("mean"),
+        Column(evaluation.heading, wide=True),
+        Column(""),
+        Column(f"{lists} used"),
+        Column("rules applied", numbers=False, wide=True),
+    ]
+    return Section("Means", "", columns, rows)
+
+
+def _comparison(evaluation: Evaluation, lists: str) -> Section:
+    rows: list[Row] = []
+    for pair in evaluation.compared:
+        metric, this, other, difference, ends, p, adjusted, n_users = pair.cells().values()
+        decided = pair.lower > 0 or pair.upper < 0
+        drawing = Drawing(pair.difference, pair.lower, pair.upper, marked=decided)
+        rows.append([metric, this, other, difference, ends, drawing, p, adjusted, n_users])
+    first = evaluation.compared[0]
+    columns = [
+        Column("metric", numbers=False),
+        Column("this", wide=True),
+        Column("other", wide=True),
+        Column("difference"),
+        Column(f"{100 * first.level:g}% interval", wide=True),
+        Column(""),
+        Column("p"),
+        Column(f"p ({first.correction})", wide=True),
+        Column(lists, wide=True),
+    ]
+    text = "This less the other, paired; p of a permutation test. The dashed line is 0."
+    return Section("Comparison", text, columns, rows, with_zero=True)
+
+
+def _segments(evaluation: Evaluation, lists: str) -> list[Section]:
+    """A table for each metric, so that what stands below each other can be compared."""
+    columns = [
+        Column("segment", numbers=False),
+        Column("mean"),
+        Column(evaluation.heading, wide=True),
+        Column(""),
+        Column(lists),
+        Column("rows", wide=True),
+        Column("positives", wide=True),
+    ]
+    sections = []
+    for metric in evaluation.table.metrics:
+        rows: list[Row] = [
+            [
+                f"{row['column']} = {row['segment']}",
+                *mean_text(row),
+                _drawing(row),
+                str(row["n_used"]),
+                str(row["n_rows"]),
+                str(row["n_pos"]),
+            ]
+            for row in evaluation.segments
+            if row["metric"] == metric
+        ]
+        sections.append(Section(f"Segments: {metric}", "", columns, rows))
+    return sections
+
+
+def _distribution(table: MetricTable, lists: str) -> Section:
+    """How many lists have which value of the first metric."""
+    metric = table.metrics[0]
+    values = table[metric][table.used(metric)]
+    text = (
+        f"{np.count_nonzero(values == 1)} of {values.size} {lists} are at 1, "
+        f"{np.count_nonzero(values == 0)} at 0."
+    )
+    return _histogram(f"{metric} of the {lists}", text, values, np.linspace(0, 1, _BINS + 1), lists)
+
+
+def _differences(table: MetricTable, other: MetricTable, lists: str) -> Section:
+    """By how much two scorers differ, list by list, in the first metric."""
+    metric = table.metrics[0]
+    values, other_values, _ = paired_values(table, other, metric)
+    apart = values - other_values
+    largest = float(np.abs(apart).max()) or 1.0
+    edges = np.linspace(-largest, largest, _BINS + 2)  # an odd number: one bar at zero
+    text = (
+        f"This less the other: above 0 for {np.count_nonzero(apart > 0)} {lists}, below for "
+        f"{np.count_nonzero(apart < 0)}, 0 for {np.count_nonzero(apart == 0)}."
+    )
+    return _histogram(f"Difference of {metric}", text, apart, edges, lists)
+
+
+def _histogram(heading: str, text: str, values: Array, edges: Array, lists: str) -> Section:
+    counts = np.histogram(values[np.isfinite(values)], edges)[0]
+    rows: list[Row] = [
+        [f"{low:.2f} to {high:.2f}", str(count), Drawing(float(count), is_bar=True)]
+        for low, high, count in zip(edges, edges[1:], counts, strict=False)
+    ]
+    columns = [Column("value", numbers=False), Column(lists), Column("")]
+    return Section(heading, text, columns, rows[::-1])
+
+
+def _meanings(table: MetricTable) -> Section:
+    columns = [Column("metric", numbers=False), Column("", numbers=False)]
+    rows = [[name, parse(name).meaning] for name in table.metrics]
+    return Section("What the metrics mean", "", columns, rows)
+
+
+def _drawing(row: dict[str, Any]) -> Drawing | None:
+    """The mean of a row of an `Evaluation` with its interval; None where it has none."""
+    if row["value"] is None or not np.isfinite(row["value"]):
+        return None
+    lower, upper = (np.nan if row[end] is None else row[end] for end in ("lower", "upper"))
+    return Drawing(row["value"], lower, upper, marked=True)
