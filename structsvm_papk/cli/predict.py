@@ -7,11 +7,12 @@ from typing import Any
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.options import OUTPUT, READING, WRITTEN
 from structsvm_papk.cli._shared.scores import item_column, refuse_unknown_users, scores_of
+from structsvm_papk.data.columns import Kind
 from structsvm_papk.data.top import scored_rows, top_rows
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.files.model import load_model
-from structsvm_papk.files.tables import FORMATS, Kind, format_of, read_columns
+from structsvm_papk.files.tables import FORMATS, format_of, read_columns
 
 
 def predict(

@@ -1,7 +1,11 @@
-"""What columns of users, items and labels are called: by their names files and frames are read."""
+"""Who is the list, who the item: which column of a file or a frame has which role, by its name."""
 
 import re
 from collections.abc import Collection, Sequence
+from enum import Enum
+from typing import Any
+
+from structsvm_papk.errors import InputError
 
 USER_COLUMNS = ("group", "user_id", "user", "qid", "query_id", "query")
 ITEM_COLUMNS = (  # in any case, with any underscores
@@ -12,10 +16,59 @@ ITEM_COLUMNS = (  # in any case, with any underscores
 )  # fmt: skip
 LABEL_COLUMNS = ("label", "relevant", "target", "y")
 GRADE_COLUMNS = ("grade", "relevance", "relevance_grade", "rel", *LABEL_COLUMNS)
+USUAL = {  # names of each role, the first that is there counts
+    "user": USER_COLUMNS,
+    "item": ITEM_COLUMNS,
+    "query": ("qid", "query_id", "query"),  # beside ids, `query` is the text of one
+    "document": ("document", "docno", "doc_id", "document_id"),
+    "label": LABEL_COLUMNS,
+    "grade": GRADE_COLUMNS,
+}
 _ID_NAME = re.compile(  # the last two: what pandas calls an index
     r"(?i:(^|[_\W])ids?$)|[a-z]I[dD]s?$|^Unnamed: \d+$|^__index_level_\d+__$"
 )
 _SHOWN = 8  # names in a message
+
+
+class Kind(Enum):
+    """What a column holds: ids are never missing, other texts and numbers with holes may be."""
+
+    NUMBER = "number"
+    NUMBER_OR_HOLE = "number or hole"
+    ID = "id"
+    TEXT = "text"
+
+
+def column_of(
+    role: str, names: Collection[str], source: Any, given: str | None = None, hint: str = ""
+) -> str | None:
+    """The column of a role: the one `given`, which has to be there, or one of a usual name.
+
+    None without one. Messages begin with the `source`, a file or what a frame is of, and end with
+    the `hint`.
+    """
+    if given is None:
+        return usual_column(USUAL.get(role, (role,)), names)
+    if given not in names:
+        raise InputError(
+            f"{source}: no column {given!r} for the {role}; it has {listed(names)}{hint}"
+        )
+    return given
+
+
+def needed_column(
+    role: str, names: Collection[str], source: Any, given: str | None = None, hint: str = ""
+) -> str:
+    """`column_of`, refused where there is none."""
+    column = column_of(role, names, source, given, hint)
+    if column is None:
+        usual = [name for name in USUAL.get(role, ()) if name != role]
+        others = f" (or {', '.join(usual[:_SHOWN])})" if usual else ""
+        raise InputError(
+            f"{source}: no column {role!r}{others}; it has {listed(names)}"
+            f"{hint or f': rename the one that is meant to {role!r}'}"
+        )
+    return column
 
 
 def usual_column(usual: Sequence[str], names: Collection[str]) -> str | None:
@@ -53,7 +106,19 @@ def is_named_as_id(name: str) -> bool:
     return _plain(name) in _PLAIN_ID_COLUMNS or _ID_NAME.search(name) is not None
 
 
-def listed(names: Sequence[str]) -> str:
+def remark_of_ids(X: Any) -> str | None:
+    """What to say of a frame of features with columns that are named as ids are."""
+    names = [str(name) for name in getattr(X, "columns", ())]
+    ids = [name for name in names if is_named_as_id(name)]
+    if not ids:
+        return None
+    return (
+        f"X has columns that are called as ids are, and every column is a feature: {listed(ids)}; "
+        "leave them out, as X.drop(columns=..), unless they are meant"
+    )
+
+
+def listed(names: Collection[str]) -> str:
     """Names for a message, the first ones of many."""
     more = f", .. {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(repr(name) for name in names[:_SHOWN]) + more
+    return ", ".join(map(repr, list(names)[:_SHOWN])) + more

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.data import columns as usual
 from structsvm_papk.data import validation
+from structsvm_papk.data.columns import USER_COLUMNS, column_of
 from structsvm_papk.data.rows import ONE_LIST, groups_or_none
 from structsvm_papk.errors import InputError
 
@@ -27,12 +27,12 @@ def ids_of(X: Any, groups: Any) -> tuple[Any, Any]:
             f"groups={groups}: give the user of each row; how many items is n={groups}"
         )
     names = [str(name) for name in getattr(X, "columns", ())]
-    user = usual.usual_column(usual.USER_COLUMNS, names)
-    item = usual.usual_column(usual.ITEM_COLUMNS, names)
+    user = column_of("user", names, "X")
+    item = column_of("item", names, "X")
     if groups is None and user is None:
         raise InputError(
             f"groups= is missing: give the user of each row, or {ONE_LIST!r} if all rows are one "
-            f"list, or a frame with a column {' or '.join(usual.USER_COLUMNS)}"
+            f"list, or a frame with a column {' or '.join(USER_COLUMNS)}"
         )
     users = X[user] if groups is None else groups_or_none(groups)
     return users, None if item is None else X[item]

@@ -5,12 +5,9 @@ compiled parser reads the rows; only a file that it refuses is read again, line 
 where and why.
 """
 
-import gzip
 from collections.abc import Sequence
-from functools import partial
-from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -19,8 +16,9 @@ from structsvm_papk._types import PathLike
 from structsvm_papk.data.columns import listed
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.rows import check_missing
-from structsvm_papk.errors import InputError, as_names, as_path, check_choice, check_type, warn
+from structsvm_papk.errors import InputError, as_names, as_path, check_choice, check_type
 from structsvm_papk.files import tables
+from structsvm_papk.files.lines import first_wrong, line_of, open_bytes
 from structsvm_papk.files.tables import Table
 
 FORMATS = ("svmlight", *tables.FORMATS)
@@ -45,8 +43,8 @@ def read_table(
 
     `require_labels`: whether a table without the label column is an error. `like`, a `Table` or a
     `Model`: take the features as it has them, with its rule for `missing` values, named columns by
-    its `feature_names`, svmlight indices from its `first_index` on, `n_features` of them; where it
-    has no names, or the indices could be meant otherwise, `Table.remarks` says what was assumed.
+    its `feature_names`, svmlight indices from its `first_index` on, `n_features` of them. What was
+    taken for what is in `Table.columns_used`.
     """
     path = as_path(path)
     format = (tables.format_of(path) or "svmlight") if format is None else format
@@ -132,39 +130,26 @@ def read_ranking_data(
         that are not binary.
     """
     check_type("one_list", one_list, bool, "True or False")
-    table = read_table(path, **how)
-    for remark in table.remarks:
-        warn(remark)
-    return table.ranking_data(relevance_threshold, one_list)
+    return read_table(path, **how).ranking_data(relevance_threshold, one_list)
 
 
 # --- svmlight -------------------------------------------------------------------------------------
-
-
-class _Features(NamedTuple):
-    """The columns of an svmlight file.
-
-    `X` has the feature with index `first_index` in column 0; `remarks` say what had to be assumed
-    to match the features with those of `like`.
-    """
-
-    X: Any
-    first_index: int
-    remarks: tuple[str, ...]
 
 
 def _read_svmlight(path, query, like, first_index):
     from sklearn.datasets import load_svmlight_file  # half a second, and not of every program
 
     try:
-        with _open(path) as file:
+        with open_bytes(path) as file:
             lines = _Lines(file)
             X, labels, qid = load_svmlight_file(lines, zero_based=True, query_id=True)
     except (ValueError, OverflowError) as error:
-        raise InputError(_first_bad_line(path) or f"{path}: {error}") from None
+        wrong = first_wrong(path, _data_lines(path), _what_is_wrong)
+        raise InputError(wrong or f"{path}: {error}") from None
     if labels.size == 0:
         raise InputError(f"{path}: the file has no data rows")
-    features = _numbered_features(path, X, like, first_index)
+    first = _first_index(path, X, like, first_index)
+    X = _numbered_features(path, X, like, first)
     query_file = sidecar(path) if query is None else Path(query)
     groups = _groups(path, qid, labels.size, query_file)
     user = "none"
@@ -172,20 +157,18 @@ def _read_svmlight(path, query, like, first_index):
         user = "qid"
     elif query_file is not None:
         user = repr(query_file.name)
-    n_features = features.X.shape[1]
-    first = features.first_index
+    n_features = X.shape[1]
     used = (
         f"{path}: {n_features} features (indices {first} to {first + n_features - 1}, counted from "
         f"{first}), label the first number, user {user}"
     )
     return Table(
         source=str(path),
-        X=features.X,
+        X=X,
         labels=labels,
         groups=groups,
-        place=partial(_line_of, path),
+        place=lambda row: line_of(path, _data_lines(path), row),
         columns_used=used,
-        remarks=features.remarks,
         first_index=first,
     )
 
@@ -204,26 +187,34 @@ class _Lines:
             yield line
 
 
-def _numbered_features(path, X, like, first_index):
-    """`_Features` of X, whose column is the index in the file."""
-    smallest = 1  # of the indices; these two where no row has a feature
-    largest = 0
-    if X.nnz:
-        smallest = int(X.indices.min())
-        largest = int(X.indices.max())
-    if largest > _LARGEST_INDEX:
-        raise InputError(_first_bad_line(path))
-    base = first_index
-    if base is None:
-        base = getattr(like, "first_index", None)
-    if base is None:
-        base = 0 if smallest == 0 else 1
-    if smallest < base:
+def _first_index(path, X, like, given):
+    """From where the file counts features; X has a column for each index from 0 on."""
+    smallest = int(X.indices.min()) if X.nnz else 1
+    first = given
+    if first is None:
+        first = getattr(like, "first_index", None)
+    if first is None:
+        first = 0 if smallest == 0 else 1
+    if smallest < first:
         raise InputError(
             f"{path}: feature index 0, but the features are counted from 1 (--first-index 0 where "
             "this file counts them from 0)"
         )
-    n_seen = largest + 1 - base
+    return first
+
+
+def _numbered_features(path, X, like, first):
+    """X with the feature of index `first` in column 0."""
+    largest = int(X.indices.max()) if X.nnz else 0
+    if largest > _LARGEST_INDEX:
+        raise InputError(first_wrong(path, _data_lines(path), _what_is_wrong))
+    names = getattr(like, "feature_names", None)
+    if names is not None:
+        raise InputError(
+            f"{path} numbers its features, and the model names them: give a table with the columns "
+            f"{listed(names)}"
+        )
+    n_seen = largest + 1 - first
     n_features = n_seen if like is None else like.n_features
     if n_seen > n_features:
         raise InputError(
@@ -231,30 +222,8 @@ def _numbered_features(path, X, like, first_index):
         )
     if n_features == 0:
         raise InputError(f"{path}: no row has a feature")
-    X.indices -= base
-    X = sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features))
-    remarks = ()
-    if like is not None and first_index is None and X.nnz:
-        remarks = _assumed_indices(path, like, base, smallest, largest)
-    return _Features(X=X, first_index=base, remarks=remarks)
-
-
-def _assumed_indices(path, like, base, smallest, largest):
-    """What to say where the indices of a file could be matched with a model's otherwise."""
-    assumed = f"they are taken as counted from {base} (--first-index says otherwise)"
-    if like.feature_names is not None:
-        return (
-            f"{path}: the model names its features, this file numbers them: they are taken in the "
-            f"order {listed(like.feature_names)}; {assumed}",
-        )
-    if like.first_index is None:
-        return (f"{path}: the model does not say from where features are counted: {assumed}",)
-    if smallest >= 1 and largest < like.n_features:
-        return (
-            f"{path}: feature indices run from {smallest} to {largest}, where {like.n_features} "
-            f"features may be counted from 0 or from 1: {assumed}",
-        )
-    return ()
+    X.indices -= first
+    return sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features))
 
 
 def sidecar(path: Path) -> Path | None:
@@ -267,9 +236,7 @@ def sidecar(path: Path) -> Path | None:
 def _groups(path, qid, n_rows, query_file):
     """The user of each row, by its qid or by the counts of a file; None where neither says."""
     if qid.size not in (0, n_rows):
-        raise InputError(
-            f"{path}, line {_first_without_qid(path)}: no qid, though other rows have one"
-        )
+        raise InputError(first_wrong(path, _data_lines(path), _lacks_qid))
     if query_file is None:
         return qid if qid.size else None
     counts = _read_counts(query_file)
@@ -289,14 +256,6 @@ def _groups(path, qid, n_rows, query_file):
     return qid
 
 
-def _first_without_qid(path):
-    """The number of the first line of data whose second part is no qid."""
-    for number, parts in _data_lines(path):
-        if len(parts) < 2 or not parts[1].startswith(b"qid:"):
-            return number
-    raise AssertionError("there is one")
-
-
 def _same_partition(first, second):
     """Whether two labellings of the rows put the same ones together: each label has one partner."""
     pairs = np.unique(np.column_stack([first, second]), axis=0).shape[0]
@@ -305,7 +264,7 @@ def _same_partition(first, second):
 
 def _read_counts(path):
     counts = []
-    with _open(path) as file:
+    with open_bytes(path) as file:
         for number, line in enumerate(file, start=1):
             text = line.strip()
             if not text:
@@ -320,20 +279,11 @@ def _read_counts(path):
 
 def _data_lines(path):
     """Numbered lines of an svmlight file that hold data, without their comments, split."""
-    with _open(path) as file:
+    with open_bytes(path) as file:
         for number, line in enumerate(file, start=1):
             parts = line.split(b"#", 1)[0].split()
             if parts:
                 yield number, parts
-
-
-def _first_bad_line(path):
-    """Which line is no svmlight row, and why; None where all are."""
-    for number, parts in _data_lines(path):
-        reason = _what_is_wrong(parts)
-        if reason is not None:
-            return f"{path}, line {number}: {reason}"
-    return None
 
 
 def _what_is_wrong(parts):
@@ -377,12 +327,7 @@ def _shown(text):
     return repr(text[:40].decode(errors="replace"))
 
 
-def _line_of(path, row):
-    """The line of a row, for a message."""
-    for number, _ in islice(_data_lines(path), row, row + 1):
-        return f"{path}, line {number}"
-    return f"{path}, line ?"
-
-
-def _open(path):
-    return gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb")
+def _lacks_qid(parts):
+    if len(parts) < 2 or not parts[1].startswith(b"qid:"):
+        return "no qid, though other rows have one"
+    return None

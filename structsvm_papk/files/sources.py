@@ -13,19 +13,13 @@ from typing import Any, BinaryIO, ClassVar
 import numpy as np
 
 from structsvm_papk._types import Array, PathLike
-from structsvm_papk.data.columns import USER_COLUMNS
+from structsvm_papk.data.columns import Kind, needed_column
 from structsvm_papk.errors import InputError
-from structsvm_papk.files.tables import (
-    choose_columns,
-    feature_matrix,
-    index_columns,
-    numbers,
-    open_parquet,
-    reading,
-    values_of,
-)
+from structsvm_papk.files import parquet
+from structsvm_papk.files.tables import choose_columns, feature_matrix, reading
 
 _COLUMNS = 8  # decoded at a time
+_NAME_IT = "; name it with --group"
 _BUFFER_BYTES = 1 << 16  # of a column chunk that is read at a time
 
 
@@ -240,7 +234,7 @@ class ParquetFiles(Source):
         schemas = []
         counts = []
         for file_path in paths:
-            with open_parquet(file_path, _BUFFER_BYTES) as file:
+            with parquet.opened(file_path, _BUFFER_BYTES) as file:
                 schemas.append(file.schema_arrow)
                 counts.append(file.metadata.num_rows)
             if not schemas[-1].equals(schemas[0]):
@@ -249,15 +243,11 @@ class ParquetFiles(Source):
         columns = choose_columns(
             paths[0],
             schema.names,
-            index_columns(schema),
+            parquet.index_columns(schema),
             label=label,
             group=group,
             ignore=ignore,
         )
-        if columns.group is None:
-            raise InputError(
-                f"{path}: no user column ({', '.join(USER_COLUMNS)}); name it with --group"
-            )
         # Arrow calls those of 32 bits so, and those of 64 "double"
         all_float32 = all(str(schema.field(name).type) == "float" for name in columns.features)
         if not sum(counts):
@@ -272,7 +262,7 @@ class ParquetFiles(Source):
             paths=tuple(map(str, paths)),
             n_rows_of=tuple(counts),
             label=columns.label or label,
-            group=columns.group,
+            group=columns.group or needed_column("user", schema.names, path, hint=_NAME_IT),
         )
 
     def lists(self) -> Iterator[tuple[int, Array, Array]]:  # noqa: D102
@@ -305,7 +295,7 @@ class ParquetFiles(Source):
         """
         width = self.dtype.itemsize
         step = max(1, self.piece_bytes // self.row_bytes)
-        with open_parquet(path, _BUFFER_BYTES) as file:
+        with parquet.opened(path, _BUFFER_BYTES) as file:
             for row_group in range(file.num_row_groups):
                 n_rows = file.metadata.row_group(row_group).num_rows
                 # 1. from the row group to the stripe, by columns
@@ -332,7 +322,7 @@ class ParquetFiles(Source):
             start_here = max(start - rows_before, 0)
             stop_here = min(stop - rows_before, n_rows)
             if start_here < stop_here:
-                with open_parquet(path, _BUFFER_BYTES) as file:
+                with parquet.opened(path, _BUFFER_BYTES) as file:
                     if file.metadata.num_rows != n_rows:
                         raise InputError(f"{path} is another file now: its number of rows differs")
                     for first, frame in self._of_file(path, file, columns, start_here, stop_here):
@@ -369,11 +359,17 @@ class ParquetFiles(Source):
             raise InputError(f"{path} is damaged or has changed: {error}") from None
 
     def _features(self, first, frame, names):
-        columns = {name: numbers(self.name, frame, name, first) for name in names}
+        columns = {
+            name: parquet.values_of(
+                self.name, frame, name, Kind.NUMBER, first=first, is_feature=True
+            )
+            for name in names
+        }
         where = "of the data (counted from 0)"
         X = feature_matrix(columns, lambda row: f"{self.name}, row {first + row} {where}")
         return X.astype(self.dtype, copy=False)
 
     def _labels_and_groups(self, first, frame):
-        labels = numbers(self.name, frame, self.label, first).astype(float)
-        return labels, values_of(self.name, frame, self.group, first)
+        labels = parquet.values_of(self.name, frame, self.label, Kind.NUMBER, first=first)
+        groups = parquet.values_of(self.name, frame, self.group, Kind.ID, first=first)
+        return labels.astype(float), groups

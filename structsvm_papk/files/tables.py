@@ -4,12 +4,10 @@ A user or an item is text as it stands in the file, so that `007` and `7` are tw
 columns have types, it is what the type says.
 """
 
-import os
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import Enum
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,34 +17,14 @@ from scipy import sparse
 
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data import rows, validation
-from structsvm_papk.data.columns import (
-    ITEM_COLUMNS,
-    USER_COLUMNS,
-    is_named_as_id,
-    label_column,
-    listed,
-    usual_column,
-)
+from structsvm_papk.data.columns import Kind, column_of, is_named_as_id, label_column, listed
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError
-from structsvm_papk.files.text import how_to_leave_out, place_of, read_text, text_names, texts_of
+from structsvm_papk.files import parquet
+from structsvm_papk.files.text import place_of, read_text, text_names
 
 FORMATS = ("csv", "tsv", "parquet")
 _FORMAT_OF_SUFFIX = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet"}
-# whole numbers that may be ids
-_ID_ROWS = 100_000  # that are looked at
-_FEWEST_ID_ROWS = 50  # fewer say nothing
-_ID_SHARE = 0.98  # of different values within lists, at least
-_ID_SPAN = 5  # times the longest list, at least: ranks, which differ too, stay below
-
-
-class Kind(Enum):
-    """What a column holds: ids are never missing, other texts and numbers with holes may be."""
-
-    NUMBER = "number"
-    NUMBER_OR_HOLE = "number or hole"
-    ID = "id"
-    TEXT = "text"
 
 
 @dataclass(frozen=True)
@@ -55,8 +33,8 @@ class Table:
 
     Labels are the grades of the file, groups the user of each row; None where the file does not
     say. `place` says where a row stands. `first_index`, 0 or 1, is the svmlight index of the first
-    column of X. `columns_used` is one line that says what was taken for what; `remarks` say what
-    had to be assumed to match the features with those of `like`. With `missing` X may hold NaN.
+    column of X. `columns_used` is one line that says what was taken for what. With `missing` X may
+    hold NaN.
     """
 
     source: str
@@ -65,7 +43,6 @@ class Table:
     groups: Array | None
     place: Callable[[int], str]
     columns_used: str
-    remarks: tuple[str, ...] = ()
     feature_names: tuple[str, ...] | None = None
     first_index: int | None = None
     missing: str | None = None
@@ -105,12 +82,10 @@ class Table:
                 "if all rows are one list, say so with --one-list (one_list=True in Python)"
             )
         groups = None if one_list else self.groups
-        return RankingData.from_groups(
-            self.X, relevant, groups, feature_names=self.feature_names, missing=self.missing
-        )
+        return RankingData.from_matrix(self.X, relevant, groups, feature_names=self.feature_names)
 
 
-class Columns(NamedTuple):
+class Roles(NamedTuple):
     """Which columns of a file are the features, the label and the user; None: there is none.
 
     `used` is one line that says so.
@@ -142,7 +117,7 @@ def choose_columns(
     ignore: Collection[str] = (),
     require_labels: bool = True,
     like: Any = None,
-) -> Columns:
+) -> Roles:
     """Find the label, the user and the features among the columns of a file, see `read_table`.
 
     Columns named as users, items or other ids usually are (`USER_COLUMNS`, `ITEM_COLUMNS`, names
@@ -166,15 +141,10 @@ def choose_columns(
     absent = [name for name in ignore if name not in places]
     if absent:
         raise InputError(f"{path}: no column {absent[0]!r} to ignore; it has {listed(names)}")
-    if group is None:
-        group = usual_column(USER_COLUMNS, [name for name in places if name != label])
-    elif group not in places:
-        raise InputError(
-            f"{path}: no column {group!r} for the user; it has {listed(names)}; "
-            "name it with --group"
-        )
+    others = [name for name in names if name != label]
+    group = column_of("user", others, path, group, "; name it with --group")
     features = tuple(_feature_columns(path, places, {label, group, *index, *ignore}, like))
-    item = usual_column(ITEM_COLUMNS, names)
+    item = column_of("item", names, path)
     if item in features:
         item = None
     existing_label = label if label in places else None
@@ -185,7 +155,7 @@ def choose_columns(
         f"label {_or_none(existing_label)}, user {_or_none(group)}, item {_or_none(item)}, "
         f"ignored {listed(ignored) if ignored else 'none'}"
     )
-    return Columns(features=features, label=existing_label, group=group, used=used, item=item)
+    return Roles(features=features, label=existing_label, group=group, used=used, item=item)
 
 
 def _or_none(name):
@@ -245,9 +215,9 @@ def _names_and_index(path, format):
     """Names of the columns, each once, and of those among them that are a frame's index."""
     with reading(path):
         if format == "parquet":
-            with open_parquet(path) as file:
+            with parquet.opened(path) as file:
                 names = file.schema_arrow.names
-                index = index_columns(file.schema_arrow)
+                index = parquet.index_columns(file.schema_arrow)
         else:
             names = text_names(path, format)
             index = []
@@ -276,14 +246,6 @@ def read_features(
     X = feature_matrix(features, place)
     labels = None if columns.label is None else values[columns.label].astype(float)
     users = None if columns.group is None else values[columns.group]
-    remarks: tuple[str, ...] = ()
-    if like is None:
-        remarks = remark_of_ids(path, features, users)
-    elif like.feature_names is None:
-        remarks = (
-            f"{path}: the model does not name its {X.shape[1]} features, so the columns are "
-            f"taken in this order: {listed(columns.features)}",
-        )
     return Table(
         source=str(path),
         X=X,
@@ -291,75 +253,9 @@ def read_features(
         groups=users,
         place=place,
         columns_used=columns.used,
-        remarks=remarks,
         feature_names=columns.features,
         missing=missing,
     )
-
-
-def remark_of_ids(path: Any, columns: Mapping[str, Array], users: Array | None) -> tuple[str, ...]:
-    """What to say of features that may be ids: whole numbers, nearly all different in every list.
-
-    Ranks differ as well, but go no further than a list is long.
-    """
-    names = may_be_ids(columns, users)
-    if not names:
-        return ()
-    columns_hold = "column holds" if len(names) == 1 else "columns hold"
-    return (
-        f"{path}: the {columns_hold} whole numbers that are nearly all different within lists, as "
-        f"ids are: {listed(names)}; if they are ids, leave them out with --ignore (ignore= in "
-        "Python)",
-    )
-
-
-def remark_of_frame(X: Any, groups: Any) -> str | None:
-    """What to say of a frame of features with columns that are ids, by their names or values."""
-    if not hasattr(X, "columns"):
-        return None
-    names = [str(name) for name in X.columns]
-    ids = [name for name in names if is_named_as_id(name)]
-    whole_numbers = {}
-    for name, column_name in zip(names, X.columns, strict=True):
-        column = X[column_name]
-        if name not in ids and "int" in str(getattr(column, "dtype", "")).lower():
-            whole_numbers[name] = np.asarray(column)
-    users = None if groups is None or isinstance(groups, str) else np.asarray(groups)
-    if whole_numbers and (users is None or len(users) == len(X)):
-        ids += may_be_ids(whole_numbers, users)
-    if not ids:
-        return None
-    return (
-        f"X has columns that look like ids, and every column is a feature: {listed(ids)}; leave "
-        "them out, as X.drop(columns=..), unless they are meant"
-    )
-
-
-def may_be_ids(columns: Mapping[str, Array], users: Array | None) -> list[str]:
-    """Names of the columns of whole numbers that are nearly all different within lists."""
-    import pandas as pd
-
-    if not columns:
-        return []
-    n_rows = min(len(next(iter(columns.values()))), _ID_ROWS)
-    codes = np.zeros(n_rows, dtype=np.int64)  # of the users
-    if users is not None:
-        codes, _ = pd.factorize(users[:n_rows])
-    if codes.size < _FEWEST_ID_ROWS:
-        return []
-    longest = int(np.bincount(codes).max())
-    if longest < 2:
-        return []
-    names = []
-    for name, values in columns.items():
-        if values.dtype.kind not in "iu":
-            continue
-        values = values[:n_rows]
-        span = int(values.max()) - int(values.min())  # Python's integers: it may be beyond int64
-        pairs = pd.DataFrame({"user": codes, "value": values})
-        if span > _ID_SPAN * longest and 1.0 - pairs.duplicated().mean() >= _ID_SHARE:
-            names.append(name)
-    return names
 
 
 def feature_matrix(columns: Mapping[str, Array], place: Callable[[int], str]) -> Array:
@@ -392,7 +288,7 @@ def read_columns(
     path = Path(path)
     with reading(path):
         if format == "parquet":
-            return _parquet_columns(path, kinds, features)
+            return parquet.read_columns(path, kinds, features)
         return _text_columns(path, format, kinds, features)
 
 
@@ -408,111 +304,3 @@ def _text_columns(path, format, kinds, features):
                 f"{place}: column {name!r} is empty: every row needs its user and its item"
             )
     return columns
-
-
-def _parquet_columns(path, kinds, features):
-    with open_parquet(path) as file:
-        frame = file.read(list(kinds), use_threads=False)
-        if frame.num_rows == 0:
-            raise InputError(f"{path}: the file has no data rows")
-        return {
-            name: _parquet_values(path, frame, name, kind, name in features)
-            for name, kind in kinds.items()
-        }
-
-
-def _parquet_values(path, frame, name, kind, is_feature):
-    """Values of the column's own type; those that numpy does not have as text, or None."""
-    import pandas as pd
-
-    if kind in (Kind.NUMBER, Kind.NUMBER_OR_HOLE):
-        try:
-            return numbers(path, frame, name, with_holes=kind is Kind.NUMBER_OR_HOLE)
-        except InputError as error:
-            if not is_feature or "not text" not in str(error):
-                raise
-            raise InputError(f"{error}; {how_to_leave_out(name)}") from None
-    if kind is Kind.TEXT and frame.column(name).null_count:
-        return np.array(frame.column(name).to_pylist(), dtype=object)
-    values = values_of(path, frame, name)
-    if values.dtype.kind != "O":
-        return values
-    return texts_of(path, pd.Series(values, dtype=object).map(str))
-
-
-# --- Parquet, read without Arrow's threads, which can abort a process as it ends ------------------
-
-
-@contextmanager
-def open_parquet(path: PathLike, buffer_bytes: int = 0) -> Iterator[Any]:
-    """An open ``pyarrow.parquet.ParquetFile``; `buffer_bytes` are read at a time, 0: all of a
-    chunk.
-    """
-    try:
-        from pyarrow import ArrowException, parquet
-    except ImportError:
-        raise InputError(
-            f"reading Parquet ({path}) needs pyarrow: pip install pyarrow (the extra 'frames')"
-        ) from None
-    try:
-        try:
-            file = parquet.ParquetFile(os.fspath(path), buffer_size=buffer_bytes, pre_buffer=False)
-        except OSError as error:
-            # Arrow's own text is longer
-            reason = os.strerror(error.errno) if error.errno else error
-            raise InputError(f"cannot read {path}: {reason}") from None
-        with file:
-            yield file
-    except (ArrowException, UnicodeDecodeError) as error:  # text is decoded as it is taken out
-        raise InputError(f"{path} is not a readable Parquet file: {error}") from None
-
-
-def index_columns(schema: Any) -> list[str]:
-    """The columns that a frame of pandas had as its index."""
-    index = (schema.pandas_metadata or {}).get("index_columns", ())
-    return [name for name in index if isinstance(name, str)]
-
-
-def numbers(
-    path: PathLike, frame: Any, name: str, first: int = 0, with_holes: bool = False
-) -> Array:
-    """A column of an Arrow table as numbers or truth values of its type, or float64."""
-    if frame.column(name).null_count and not with_holes:
-        row = first + np.flatnonzero(frame.column(name).is_null().to_numpy())[0]
-        raise InputError(
-            f"{path}: column {name!r} is missing at row {row} of the data (counted from 0); "
-            f"{rows.what_to_do(np.nan)}"
-        )
-    values = values_of(path, frame, name, first, with_holes)
-    return validation.as_numbers(values, f"{path}: column {name!r}")
-
-
-def values_of(
-    path: PathLike, frame: Any, name: str, first: int = 0, with_holes: bool = False
-) -> Array:
-    """A column of an Arrow table as an array; nested values are refused, and missing ones unless
-    there may be holes.
-
-    Rows are counted from `first` on, for messages.
-    """
-    column = frame.column(name)
-    if column.type.num_fields and not str(column.type).startswith("dictionary"):
-        raise InputError(
-            f"{path}: column {name!r} has type {column.type}: nested values are neither features "
-            "nor users"
-        )
-    if column.null_count and not with_holes:
-        row = first + np.flatnonzero(column.is_null().to_numpy())[0]
-        raise InputError(
-            f"{path}: column {name!r} is missing at row {row} of the data (counted from 0)"
-        )
-    values = column.to_numpy()
-    if values.dtype.kind == "O" and isinstance(values[0], bytes):  # text of older writers
-        try:
-            values = np.array([value.decode() for value in values], dtype=object)
-        except UnicodeDecodeError:
-            raise InputError(
-                f"{path}: column {name!r} has type {column.type} and is no UTF-8 text; write it as "
-                "text or whole numbers"
-            ) from None
-    return values

@@ -1,12 +1,10 @@
 """CSV and TSV, read by pandas. Ids are text as it stands in the file: `007` and `7` are two."""
 
 import csv
-import gzip
 import re
 import shlex
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +12,7 @@ import numpy as np
 
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk.errors import InputError
+from structsvm_papk.files.lines import first_wrong, line_of, open_text
 
 _ROWS_AT_ONCE = 1 << 16  # that are parsed
 _LONGEST_ID = 1000  # characters: numpy gives every text the room of the longest
@@ -21,7 +20,7 @@ _HOLES = ("", "nan", "NaN", "NA", "N/A", "<NA>", "null", "NULL", "None")
 _SEPARATORS = {"csv": ",;\t", "tsv": "\t;,"}  # the usual one first
 
 
-class _Rows(NamedTuple):
+class OpenTable(NamedTuple):
     """A text file that is open at its first row, and what its first line said."""
 
     file: Any
@@ -178,12 +177,12 @@ class _NoNulls:
 
 
 @contextmanager
-def _open_rows(path: Path, format: str) -> Iterator[_Rows]:
+def _open_rows(path: Path, format: str) -> Iterator[OpenTable]:
     """The rows of a file; columns are separated by the usual character of the format where the
     first line has it.
     """
     try:
-        with _open_text(path) as file:
+        with open_text(path, newline="") as file:
             unquoted = re.sub(r'"[^"]*"', "", file.readline())
             usual = _SEPARATORS[format]
             separator = next((character for character in usual if character in unquoted), usual[0])
@@ -191,7 +190,7 @@ def _open_rows(path: Path, format: str) -> Iterator[_Rows]:
             names = next(csv.reader(file, delimiter=separator), None)
             if not names:
                 raise InputError(f"{path}: the first line must name the columns, but it is empty")
-            yield _Rows(file, names, separator)
+            yield OpenTable(file, names, separator)
     except UnicodeDecodeError as error:
         fault = "is not UTF-8 text"
         encoding = "latin1"
@@ -204,11 +203,6 @@ def _open_rows(path: Path, format: str) -> Iterator[_Rows]:
         ) from None
     except csv.Error as error:
         raise InputError(f"{path} is not a readable text file: {error}") from None
-
-
-def _open_text(path):
-    opener = gzip.open if path.suffix == ".gz" else open
-    return opener(path, "rt", encoding="utf-8-sig", newline="")
 
 
 def _lines(path, format):
@@ -224,20 +218,18 @@ def _lines(path, format):
 
 def _uneven_row(path, format, names):
     """Where a row has not as many fields as there are columns, for a message."""
-    for line, fields in _lines(path, format):
-        if len(fields) != len(names):
-            return (
-                f"{path}, line {line}: {len(fields)} fields, but the first line names "
-                f"{len(names)} columns"
-            )
-    return None
+
+    def fault(fields):
+        if len(fields) == len(names):
+            return None
+        return f"{len(fields)} fields, but the first line names {len(names)} columns"
+
+    return first_wrong(path, _lines(path, format), fault)
 
 
 def place_of(path: Path, format: str, row: int) -> str:
     """Where a row stands, for a message: its line, or its number where lines cannot be counted."""
     with suppress(InputError):  # the csv module limits the length of a field, pandas does not
         if format != "parquet":
-            for line, _ in islice(_lines(path, format), row, row + 1):
-                return f"{path}, line {line}"
-            return f"{path}, line ?"
+            return line_of(path, _lines(path, format), row)
     return f"{path}, row {row} (counted from 0)"

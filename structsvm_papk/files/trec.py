@@ -24,6 +24,7 @@ from structsvm_papk.data.validation import places_of
 from structsvm_papk.errors import InputError, as_path, check_type
 from structsvm_papk.files import tables
 from structsvm_papk.files.atomic import write_atomically
+from structsvm_papk.files.lines import first_wrong, open_bytes, open_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -261,8 +262,7 @@ def _columns(path: Path, form: LineFormat) -> dict[str, Any] | None:
     if pd.__version__ < "3.1":  # from there on, numbers are always rounded correctly
         options["float_precision"] = "round_trip"
     try:
-        opener = gzip.open if path.suffix == ".gz" else open
-        with opener(path, "rt", encoding="utf-8-sig") as file:
+        with open_text(path) as file:
             frame = pd.read_csv(file, **options)
     except ValueError:  # text that is no number, lines of other lengths, no lines, no UTF-8
         return None
@@ -316,7 +316,7 @@ def _lines(path: Path) -> Iterator[tuple[int, list[bytes]]]:
 
     A carriage return alone ends a line, too, as the parsers have it.
     """
-    with _open(path) as file:
+    with open_bytes(path) as file:
         lines = (part for line in file for part in _without_end(line).split(b"\r"))
         for number, line in enumerate(lines, start=1):
             text = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
@@ -331,17 +331,12 @@ def _without_end(line: bytes) -> bytes:
 
 def _first_bad_line(path: Path, form: LineFormat) -> str | None:
     """Which line is not of this form, and why; None where all are."""
-    is_empty = True
-    for number, fields in _lines(path):
-        is_empty = False
-        reason = _what_is_wrong(fields, form)
-        if reason is not None:
-            is_table = not _TABLES.isdisjoint(path.suffixes)
-            hint = "; fusion.join_lists reads tables" if is_table else ""
-            return f"{path}, line {number}: {reason}{hint}"
-    if is_empty:
+    if next(_lines(path), None) is None:
         return f"{path}: the file has no lines; expected '{form}'"
-    return None
+    wrong = first_wrong(path, _lines(path), lambda fields: _what_is_wrong(fields, form))
+    if wrong is not None and not _TABLES.isdisjoint(path.suffixes):
+        wrong += "; fusion.join_lists reads tables"
+    return wrong
 
 
 def _what_is_wrong(fields: list[bytes], form: LineFormat) -> str | None:
@@ -385,7 +380,3 @@ def _repeated_document(path: Path, form: LineFormat, row: int) -> str:
         f"{path}, line {numbers[1]}: document {document.decode()!r} of query {query.decode()!r} is "
         f"{form.verb} already on line {numbers[0]}; every query may hold it once"
     )
-
-
-def _open(path: Path) -> Any:
-    return gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,22 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.data import columns, validation
+from structsvm_papk.data import validation
+from structsvm_papk.data.columns import needed_column
 from structsvm_papk.errors import InputError
-from structsvm_papk.files import tables, trec
+from structsvm_papk.files import trec
+from structsvm_papk.files.lists import read_pairs
 
 if TYPE_CHECKING:
     import pandas as pd
-
-GRADE = "grade"
-USUAL = {  # what columns are called elsewhere: PyTerrier, ir_measures, BEIR, recommenders
-    "query": ("qid", "query_id", "q_id", "query"),  # beside ids, `query` is the text of one
-    "document": ("document", "docno", "doc_id", "docid", "document_id"),
-    "user": columns.USER_COLUMNS,
-    "item": columns.ITEM_COLUMNS,
-    "score": ("score",),
-    GRADE: ("grade", "relevance", "label", "rel"),
-}
 
 
 @dataclass(frozen=True)
@@ -64,7 +56,7 @@ def entries_of(given: Any, what: str, on: tuple[str, str], kind: str) -> Entries
     if isinstance(given, str | Path):
         path = Path(given)
         what = f"{what} ({path})"
-        frame = _read(path, on, kind)
+        frame = read_pairs(path, kind, on)
     elif isinstance(given, Mapping):
         frame = _of_dictionary(given, what, on, kind)
     elif hasattr(given, "columns"):
@@ -74,9 +66,9 @@ def entries_of(given: Any, what: str, on: tuple[str, str], kind: str) -> Entries
             f"{what} must be a file, a frame or a dictionary {{{on[0]}: {{{on[1]}: {kind}}}}}, got "
             f"{type(given).__name__}"
         )
-    present = list(frame.columns)
+    present = [name for name in frame.columns if isinstance(name, str)]
     query_column, document_column, value_column = (
-        _named(name, present, what) for name in (*on, kind)
+        needed_column(role, present, what) for role in (*on, kind)
     )
     value = _numbers(frame[value_column], what, kind)
     if not value.size:
@@ -100,20 +92,6 @@ def entries_of(given: Any, what: str, on: tuple[str, str], kind: str) -> Entries
     )
 
 
-def _read(path: Path, on: tuple[str, str], kind: str) -> pd.DataFrame:
-    """A file as a frame with these columns: TREC's form, or a table by its name."""
-    import pandas as pd
-
-    format = tables.format_of(path)
-    if format is None:
-        frame = trec.read_run(path) if kind == "score" else trec.read_judgments(path)
-        return frame.set_axis([*on, kind], axis=1)
-    present = tables.column_names(path, format)
-    kinds = {_named(name, present, str(path)): tables.Kind.ID for name in on}
-    kinds[_named(kind, present, str(path))] = tables.Kind.NUMBER
-    return pd.DataFrame(tables.read_columns(path, format, kinds))
-
-
 def _of_dictionary(given: Mapping[Any, Any], what: str, on: tuple[str, str], kind: str) -> Any:
     import pandas as pd
 
@@ -134,21 +112,6 @@ def _of_dictionary(given: Mapping[Any, Any], what: str, on: tuple[str, str], kin
             kind: values,
         }
     )
-
-
-def _named(name: str, present: Sequence[Any], what: str) -> str:
-    """The column of this name, or of one that it usually has."""
-    usual = USUAL.get(name, (name,))
-    texts = [column for column in present if isinstance(column, str)]
-    column = columns.usual_column(usual, texts)
-    if column is None:
-        others = [other for other in usual if other != name]
-        names = f" (or {', '.join(others)})" if others else ""
-        raise InputError(
-            f"{what}: no column {name!r}{names}; it has {columns.listed(list(map(str, present)))}: "
-            f"rename the one that is meant to {name!r}"
-        )
-    return column
 
 
 def _numbers(column: Any, what: str, kind: str) -> Array:

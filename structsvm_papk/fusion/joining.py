@@ -16,7 +16,8 @@ import numpy as np
 from structsvm_papk._types import Array
 from structsvm_papk.data import columns, validation
 from structsvm_papk.errors import InputError, check_type, warn
-from structsvm_papk.fusion.entries import GRADE, Entries, entries_of
+from structsvm_papk.files.lists import GRADE
+from structsvm_papk.fusion.entries import Entries, entries_of
 
 if TYPE_CHECKING:
     import pandas as pd

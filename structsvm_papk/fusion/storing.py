@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from structsvm_papk.data import columns
+from structsvm_papk.data.columns import column_of
 from structsvm_papk.data.validation import places_of
 from structsvm_papk.errors import InputError
 from structsvm_papk.files import tables, trec
 from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.files.model import weights_of
-from structsvm_papk.fusion.entries import USUAL
 from structsvm_papk.fusion.joining import Joined
 from structsvm_papk.fusion.yardsticks import from_lowest, places
 
@@ -98,10 +97,9 @@ def list_columns(path: Path) -> tuple[str, str]:
     if format is None:
         return RETRIEVED
     present = tables.column_names(path, format)
-    if all(columns.usual_column(USUAL[role], present) for role in RETRIEVED):
+    if all(column_of(role, present, path) for role in RETRIEVED):
         return RETRIEVED  # documents have names that items have as well
-    has_item = columns.usual_column(columns.ITEM_COLUMNS, present) is not None
-    return RECOMMENDED if has_item else RETRIEVED
+    return RECOMMENDED if column_of("item", present, path) else RETRIEVED
 
 
 def fused(model: Model, joined: Joined) -> pd.DataFrame:

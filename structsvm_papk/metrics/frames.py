@@ -12,9 +12,7 @@ import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.data import validation as _validation
-from structsvm_papk.data.columns import ITEM_COLUMNS as ITEMS
-from structsvm_papk.data.columns import USER_COLUMNS as USERS
-from structsvm_papk.data.columns import usual_column
+from structsvm_papk.data.columns import needed_column
 from structsvm_papk.errors import InputError, check_choice
 from structsvm_papk.metrics import ranked_lists as lists
 from structsvm_papk.metrics import table
@@ -132,7 +130,10 @@ def evaluate_recommendations(
     Only listed negatives are known, so `few_negatives` refers to them, and `auc` is refused.
     """
     check_choice("unmatched", unmatched, ("raise", "count"))
-    user, item = (_named_so(recommendations, *pair) for pair in ((user, USERS), (item, ITEMS)))
+    names = [str(name) for name in lists.column_names(recommendations)]
+    source = "the recommendations"
+    user = needed_column("user", names, source, user if user in names else None)
+    item = needed_column("item", names, source, item if item in names else None)
     pairs = pairs_of(interactions, user, item, grade)
     groups = ids(recommendations, user)
     items = ids(recommendations, item)
@@ -143,14 +144,6 @@ def evaluate_recommendations(
         metrics, -ranks, None, groups,
         items=items, relevant=pairs, preset=preset, population="either", **options,
     )  # fmt: skip
-
-
-def _named_so(frame: Any, name: str, usual: Sequence[str]) -> str:
-    """The column that is asked for, or where there is none one of a usual name."""
-    names = lists.column_names(frame)
-    if not isinstance(name, str) or name in names:
-        return name
-    return usual_column(usual, [str(known) for known in names]) or name
 
 
 def codes_of(name: str, *frames: Any) -> tuple[Array, Array]:

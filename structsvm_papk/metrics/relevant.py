@@ -6,7 +6,7 @@ it ranks below all that the list holds, and takes no place. Labels of the rows c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array
-from structsvm_papk.data import columns
 from structsvm_papk.data import validation as _validation
+from structsvm_papk.data.columns import column_of, needed_column
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics import ranked_lists as lists
 from structsvm_papk.metrics.conventions import Conventions
@@ -91,10 +91,10 @@ def pairs_of(
     if isinstance(relevant, Pairs):
         return relevant
     names = [str(name) for name in lists.column_names(relevant)]
-    user = _named("user", user, columns.USER_COLUMNS, names)
-    item = _named("item", item, columns.ITEM_COLUMNS, names)
-    if grade is None:
-        grade = columns.usual_column(columns.GRADE_COLUMNS, names)
+    source = "the relevant pairs"
+    user = needed_column("user", names, source, user if user in names else None)
+    item = needed_column("item", names, source, item if item in names else None)
+    grade = column_of("grade", names, source, grade)
     users = ids(relevant, user)
     grades = np.ones(users.size)
     if grade is not None:
@@ -102,21 +102,6 @@ def pairs_of(
         grades = _validation.check_grades(given, users.size, name=f"column {grade!r}")
         grades = np.maximum(grades.astype(np.float64), 0.0)  # judged, and not relevant
     return Pairs(users, ids(relevant, item), grades)
-
-
-def _named(role: str, name: str | None, usual: Sequence[str], names: Sequence[str]) -> str:
-    """The column that was asked for, or else the one of a usual name."""
-    if isinstance(name, str) and name in names:
-        return name
-    if name is not None and not isinstance(name, str):
-        raise InputError(f"{role}={name!r} must be the name of a column")
-    known = columns.usual_column(usual, names)
-    if known is None:
-        raise InputError(
-            f"the frame of relevant pairs has no column of the {role}; it has "
-            f"{columns.listed(names)}"
-        )
-    return known
 
 
 def ids(frame: Any, name: str) -> Array:

@@ -14,6 +14,7 @@ from structsvm_papk import metrics
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data import validation
 from structsvm_papk.data.column_scale import ScaleRule
+from structsvm_papk.data.columns import remark_of_ids
 from structsvm_papk.data.features import reported_scores
 from structsvm_papk.data.ranking_data import Exclusions, RankingData
 from structsvm_papk.data.rows import (
@@ -27,7 +28,6 @@ from structsvm_papk.data.user_scaling import OneListColumns, completed_rows
 from structsvm_papk.diagnosis.advice import warning_of_zero
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError, warn
 from structsvm_papk.files.model import Model, certificate_of, save_model, weights_of, write_onnx
-from structsvm_papk.files.tables import remark_of_frame
 from structsvm_papk.rankers.settings import Setting, solver_name, weights_of_users
 from structsvm_papk.solvers.result import SolverResult, Status
 
@@ -156,7 +156,7 @@ class LinearRanker(BaseEstimator):
         self.classes_ = self._find_classes(y)
         names = getattr(self, "feature_names_in_", None)
         data = RankingData.from_matrix(matrix, self._relevance(y), groups, feature_names=names)
-        remark = remark_of_frame(X, groups)
+        remark = remark_of_ids(X)
         if remark is not None:
             warn(remark)
         if sample_weight is not None:

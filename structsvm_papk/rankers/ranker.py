@@ -284,7 +284,7 @@ class PAPKRanker(LinearRanker):
         DegenerateOptimumWarning
             To within `tol` the minimiser is w = 0, which ranks nothing.
         UserWarning
-            A frame X has columns that look like ids, by their names or values.
+            A frame X has columns that are called as ids are.
         ConvergenceWarning
             The gap is still above `tol`.
 

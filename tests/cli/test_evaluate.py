@@ -169,7 +169,7 @@ HEAD, GOOD = "user,label,score\n", "user,label,score\n1,0,1\n1,1,2\n"
         ("who,label,score\n1,0,1\n1,1,2\n", (), "name it with --group, or give --one-list"),
         (f"{HEAD}1,1,1\n1,1,2\n", ("--pooled",), "AUROC and AUPRC need both"),
         (GOOD, ("--by", "tier"), "no column 'tier' to split by"),
-        (GOOD, ("--group", "who"), "(--group); it has 'user', 'label', 'score'"),
+        (GOOD, ("--group", "who"), "no column 'who' for the user; it has 'user', 'label'"),
         (GOOD, ("--csv", "/no/such/x.csv"), "cannot write"),
         (GOOD, ("--model", "m", "--scores", "m"), "not both"),
         (GOOD, ("a.csv", "--model", "m"), "give the model once"),
@@ -323,7 +323,7 @@ def test_pairs_may_have_the_names_of_the_lists(tmp_path, capsys):
     options = "--group", "customer", "--item", "article"
     assert found(capsys, named[0], "--qrels", named[1], *options)["metrics"] == expected["metrics"]
     said = refused(capsys, "evaluate", usual[0], "--qrels", named[1])
-    assert "no column of users for the relevant pairs; it has 'customer', 'article'" in said
+    assert "no column 'user' (or group, " in said and "it has 'customer', 'article'" in said
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,7 @@ def test_wrong_calls_of_the_command(place, capsys):
     for arguments, said in [
         ((plain, features, "--top", 3), "which user a row belongs to"),
         ((scaled, features), "which user a row belongs to"),
-        ((plain, data, "--item", "sku"), "no column 'sku' for the item (--item)"),
+        ((plain, data, "--item", "sku"), "no column 'sku' for the item; it has"),
         ((plain, data, "-o", place / "x.parquet"), "not Parquet"),
         ((plain, place / "no-item.csv"), "column 'item' is empty"),
     ]:

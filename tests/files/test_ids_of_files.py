@@ -1,4 +1,4 @@
-"""Which columns are users, items and other ids, and what is said of those that may be."""
+"""Which columns are users, items and other ids."""
 
 import warnings
 
@@ -38,7 +38,6 @@ def test_items_of_usual_names_are_no_features(tmp_path, name, suffix):
     table = read_table(path)
     assert table.feature_names == ("x", "rank")
     assert f"item {name!r}" in table.columns_used
-    assert table.remarks == ()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -64,27 +63,6 @@ def test_items_come_out_under_their_own_name_and_are_read_again(tmp_path, capsys
     )  # fmt: skip
     assert from_frame.mean("recall@5") == pytest.approx(whole.mean("recall@5"), abs=1e-12)
     assert from_file.mean("recall@5") == pytest.approx(whole.mean("recall@5"), abs=1e-12)
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_a_column_that_may_be_an_id_is_named(tmp_path, capsys, suffix):
-    frame = lists("shelf")
-    path = tmp_path / f"a{suffix}"
-    frame.to_csv(path, index=False) if suffix == ".csv" else frame.to_parquet(path, index=False)
-    with pytest.warns(UserWarning, match=r"nearly all different within lists.*'shelf'; .*--ignore"):
-        read_ranking_data(path)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # ranks, numbers with fractions and few values are no ids
-        read_ranking_data(path, ignore=["shelf"])
-    assert run("fit", path, "--k", 3, "--alpha", 1, "--model", tmp_path / "m") == 0
-    assert "'shelf'; if they are ids, leave them out with --ignore" in capsys.readouterr().err
-
-
-def test_numbers_that_repeat_within_lists_are_no_ids(tmp_path):
-    frame = lists("shelf")
-    frame["shelf"] = frame["shelf"] // 500 * 500
-    frame.to_csv(tmp_path / "a.csv", index=False)
-    assert read_table(tmp_path / "a.csv").remarks == ()
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
@@ -114,14 +92,12 @@ def test_a_frame_with_ids_among_its_features_warns(library):
     frame = lists("docno").drop(columns="label")
     y = lists()["label"]
     users = frame["user_id"]
-    wider = frame.assign(shelf=frame["docno"])
     if library == "polars":
         pl = pytest.importorskip("polars")
         frame = pl.from_pandas(frame)
-        wider = pl.from_pandas(wider)
     ranker = PAPKRanker(k=3, alpha=1)
-    with pytest.warns(UserWarning, match=r"look like ids.*: 'user_id', 'docno', 'shelf'; leave"):
-        ranker.fit(wider, y, groups=users)
+    with pytest.warns(UserWarning, match=r"called as ids are.*: 'user_id', 'docno'; leave"):
+        ranker.fit(frame, y, groups=users)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ranker.fit(frame[["x", "rank"]], y, groups=users)

@@ -88,41 +88,38 @@ NAMED = _model(3, feature_names=("c", "a", "b"))
 
 
 @pytest.mark.parametrize(
-    ("rows", "like", "base", "dense", "remark"),
+    ("rows", "like", "base", "dense"),
     [
-        ("1 0:1 2:5\n", None, None, [1, 0, 5], ""),
-        ("1 1:5 2:7\n", None, 0, [0, 5, 7], ""),
-        ("1 1:5 3:7\n", FROM_ONE, None, [5, 0, 7], ""),  # index 3 of 3: counted from 1
-        ("1 0:5 1:7\n", FROM_ZERO, None, [5, 7, 0], ""),
-        ("1 1:5 2:7\n", FROM_ONE, None, [5, 7, 0], "run from 1 to 2, where 3 features may be"),
-        ("1 1:5 2:7\n", FROM_ZERO, None, [0, 5, 7], "as counted from 0 (--first-index says"),
-        ("1 1:5 2:7\n", _model(3, first_index=None), None, [5, 7, 0], "model does not say from"),
-        ("1 1:5 2:7\n", NAMED, None, [5, 7, 0], "taken in the order 'c', 'a', 'b'"),
-        ("1\n", FROM_ONE, None, [0, 0, 0], ""),
-        ("1 1:5 2:7\n", FROM_ONE, 0, [0, 5, 7], ""),
-        ("1 3:7\n", FROM_ZERO, None, "4 features (largest index 3), but 3 are expected", ""),
-        ("1 0:7\n", FROM_ONE, None, "feature index 0, but the features are counted from 1", ""),
-        ("1 0:7\n", None, 1, "feature index 0, but the features are counted from 1", ""),
+        ("1 0:1 2:5\n", None, None, [1, 0, 5]),
+        ("1 1:5 2:7\n", None, 0, [0, 5, 7]),
+        ("1 1:5 3:7\n", FROM_ONE, None, [5, 0, 7]),  # index 3 of 3: counted from 1
+        ("1 0:5 1:7\n", FROM_ZERO, None, [5, 7, 0]),
+        ("1 1:5 2:7\n", FROM_ONE, None, [5, 7, 0]),
+        ("1 1:5 2:7\n", FROM_ZERO, None, [0, 5, 7]),
+        ("1 1:5 2:7\n", _model(3, first_index=None), None, [5, 7, 0]),
+        ("1 1:5 2:7\n", NAMED, None, "give a table with the columns 'c', 'a', 'b'"),
+        ("1\n", FROM_ONE, None, [0, 0, 0]),
+        ("1 1:5 2:7\n", FROM_ONE, 0, [0, 5, 7]),
+        ("1 3:7\n", FROM_ZERO, None, "4 features (largest index 3), but 3 are expected"),
+        ("1 0:7\n", FROM_ONE, None, "feature index 0, but the features are counted from 1"),
+        ("1 0:7\n", None, 1, "feature index 0, but the features are counted from 1"),
     ],
 )
-def test_indices_are_matched_with_a_model_and_two_ways_to_do_so_are_told_of(
-    tmp_path, rows, like, base, dense, remark
-):
+def test_indices_are_matched_with_a_model(tmp_path, rows, like, base, dense):
     path = written(tmp_path, "rows", rows)
     if isinstance(dense, str):
         assert dense in message(path, like=like, first_index=base)
         return
     table = read_table(path, like=like, first_index=base)
     assert table.X.toarray().tolist() == [dense]
-    assert len(table.remarks) == bool(remark)
-    assert all(remark in text for text in table.remarks)
+    first = table.first_index
+    assert f"(indices {first} to {first + 2}, counted from {first})" in table.columns_used
 
 
-def test_columns_matched_by_their_place_are_told_of(tmp_path):
+def test_columns_are_matched_by_name_or_place(tmp_path):
     plain = written(tmp_path, "f.csv", "label,group,b,a\n1,1,1,2\n")
-    (remark,) = read_table(plain, like=_model(2, first_index=1)).remarks
-    assert "not name its 2 features, so the columns are taken in this order: 'b', 'a'" in remark
-    assert read_table(plain, like=_model(2, feature_names=("a", "b"))).remarks == ()
+    assert "2 features ('b', 'a')" in read_table(plain, like=_model(2, first_index=1)).columns_used
+    assert read_table(plain, like=_model(2, feature_names=("a", "b"))).X.tolist() == [[2, 1]]
 
 
 @pytest.mark.parametrize(
@@ -375,7 +372,7 @@ def test_an_interrupt_while_a_file_is_read_stays_one(tmp_path, monkeypatch):
 
     path = written(tmp_path, "rows.csv", "label,group,x\n1,1,2\n")
     opened = contextlib.nullcontext(Interrupted(path.read_text()))
-    monkeypatch.setattr(text_files, "_open_text", lambda path: opened)
+    monkeypatch.setattr(text_files, "open_text", lambda path, newline: opened)
     with pytest.raises(KeyboardInterrupt):
         read_table(path)
 

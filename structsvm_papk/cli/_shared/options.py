@@ -173,10 +173,8 @@ def save_plot(path: Path | None, figure: Any) -> None:
 
 
 def say_columns(table: Any) -> None:
-    """Say which columns of a file were taken for what, and what was assumed about them."""
+    """Say which columns of a file were taken for what."""
     console.note(table.columns_used)
-    for remark in getattr(table, "remarks", ()):
-        console.warn(remark)
 
 
 def parse_depth(text: str, missing: str | None = None) -> int | float | None:

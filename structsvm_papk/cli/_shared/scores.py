@@ -9,24 +9,20 @@ from typing import Any
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.cli._shared import console, judged
+from structsvm_papk.cli._shared import console
 from structsvm_papk.cli._shared.options import ITEM, READING, Reading
-from structsvm_papk.data.columns import (
-    ITEM_COLUMNS,
-    USER_COLUMNS,
-    label_column,
-    listed,
-    usual_column,
-)
+from structsvm_papk.data.columns import Kind, column_of, label_column, listed, needed_column
 from structsvm_papk.data.rows import ONE_LIST
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files import tables, trec
+from structsvm_papk.files.lists import GRADE, read_pairs
 from structsvm_papk.files.model import Model, load_model
-from structsvm_papk.files.tables import Kind, Table
+from structsvm_papk.files.tables import Table
 from structsvm_papk.metrics.frames import evaluate_frame
-from structsvm_papk.metrics.relevant import Pairs, match
+from structsvm_papk.metrics.relevant import Pairs, match, pairs_of
 from structsvm_papk.metrics.table import MetricTable
 
+_WHOSE = "; name it with --group, or give --one-list when all rows are one list"
 _GIVEN = "scores of another file"  # in place of the name of a column
 
 
@@ -84,12 +80,7 @@ def refuse_unknown_users(table: Table) -> None:
 
 def item_column(path: Path, format: str, given: str | None) -> str | None:
     """Name of a table's item column: the one asked for, or a usual one."""
-    present = tables.column_names(path, format)
-    if given is not None and given not in present:
-        raise InputError(
-            f"{path}: no column {given!r} for the item (--item); it has {listed(present)}"
-        )
-    return given or usual_column(ITEM_COLUMNS, present)
+    return column_of("item", tables.column_names(path, format), path, given, " (--item)")
 
 
 def read_scores(path: Path, n_rows: int) -> Array:
@@ -102,7 +93,7 @@ def read_scores(path: Path, n_rows: int) -> Array:
     head = lines[0] if lines else ""
     if "score" in head.replace("\t", ",").split(","):
         format = "tsv" if "\t" in head else "csv"
-        kinds = {"score": tables.Kind.NUMBER}
+        kinds = {"score": Kind.NUMBER}
         scores = tables.read_columns(path, format, kinds)["score"].astype(float)
     else:
         numbers = [
@@ -153,7 +144,8 @@ class Columns(Reading):
         """The relevant pairs, or None."""
         if self.qrels is None:
             return None
-        return judged.read_pairs(self.qrels, self.group, self.item)
+        given = (self.group, self.item)
+        return pairs_of(read_pairs(self.qrels, GRADE, ("user", "item"), given))
 
     def is_run(self, path: Path) -> bool:
         """Whether a file is a run of TREC."""
@@ -195,16 +187,10 @@ class Columns(Reading):
         elif with_scores:
             names["rank"] = self.rank
         if not self.one_list:
-            names["user"] = self.group or usual_column(USER_COLUMNS, present)
-            names["item"] = self.item or usual_column(ITEM_COLUMNS, present)
-            if names["user"] is None:
-                raise InputError(
-                    f"{path}: no user column ({', '.join(USER_COLUMNS)}); name it with --group, or "
-                    f"give --one-list when all rows are one list; it has {listed(present)}"
-                )
+            names["user"] = needed_column("user", present, path, self.group, _WHOSE)
+            names["item"] = column_of("item", present, path, self.item, " (--item)")
         hints = {
             "score": " (--score; for a file of features give --model or --scores)",
-            "user": " (--group)",
         }
         purposes = [(name, f"for the {role}{hints.get(role, '')}") for role, name in names.items()]
         purposes += [(name, "to split by") for name in self.by or ()]
@@ -411,7 +397,8 @@ def _of_run(path: Path, columns: Columns) -> Rows:
         )
     if columns.by:
         raise InputError(f"{path}: --by needs a table with named columns, and this is a run")
-    frame = judged.read_run(path)
+    run = trec.read_run(path)
+    frame = {name: np.asarray(run[name]) for name in ("query", "document", "score")}
     names = {"user": "query", "item": "document", "score": "score", "label": None}
     n_queries = np.unique(frame["query"]).size
     note = f"{path}: a run of {frame['score'].size} documents for {n_queries} queries"
@@ -455,6 +442,6 @@ def _of_features(
         names=names,
         by=by,
         source=str(path),
-        notes=(table.columns_used, *table.remarks),
+        notes=(table.columns_used,),
         threshold=threshold,
     )

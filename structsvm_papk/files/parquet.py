@@ -1,0 +1,121 @@
+"""Columns of Parquet, read without Arrow's threads, which can abort a process as it ends."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from structsvm_papk._types import Array, PathLike
+from structsvm_papk.data import rows, validation
+from structsvm_papk.data.columns import Kind
+from structsvm_papk.errors import InputError
+from structsvm_papk.files.text import how_to_leave_out, texts_of
+
+
+@contextmanager
+def opened(path: PathLike, buffer_bytes: int = 0) -> Iterator[Any]:
+    """An open ``pyarrow.parquet.ParquetFile``; `buffer_bytes` are read at a time, 0: all of a
+    chunk.
+    """
+    try:
+        from pyarrow import ArrowException, parquet
+    except ImportError:
+        raise InputError(
+            f"reading Parquet ({path}) needs pyarrow: pip install pyarrow (the extra 'frames')"
+        ) from None
+    try:
+        try:
+            file = parquet.ParquetFile(os.fspath(path), buffer_size=buffer_bytes, pre_buffer=False)
+        except OSError as error:
+            # Arrow's own text is longer
+            reason = os.strerror(error.errno) if error.errno else error
+            raise InputError(f"cannot read {path}: {reason}") from None
+        with file:
+            yield file
+    except (ArrowException, UnicodeDecodeError) as error:  # text is decoded as it is taken out
+        raise InputError(f"{path} is not a readable Parquet file: {error}") from None
+
+
+def index_columns(schema: Any) -> list[str]:
+    """The columns that a frame of pandas had as its index."""
+    index = (schema.pandas_metadata or {}).get("index_columns", ())
+    return [name for name in index if isinstance(name, str)]
+
+
+def read_columns(
+    path: Path, kinds: Mapping[str, Kind], features: Collection[str] = ()
+) -> dict[str, Array]:
+    """Some columns of a whole file, see `values_of`."""
+    with opened(path) as file:
+        frame = file.read(list(kinds), use_threads=False)
+        if frame.num_rows == 0:
+            raise InputError(f"{path}: the file has no data rows")
+        return {
+            name: values_of(path, frame, name, kind, is_feature=name in features)
+            for name, kind in kinds.items()
+        }
+
+
+def values_of(
+    path: PathLike,
+    frame: Any,
+    name: str,
+    kind: Kind,
+    *,
+    first: int = 0,
+    is_feature: bool = False,
+) -> Array:
+    """A column of an Arrow table: numbers of its own type or float64, ids and texts.
+
+    Ids are of the type of the file, as text where numpy has no such type. Nested values are
+    refused, and missing ones but holes and texts. Rows are counted from `first` on, for messages;
+    of text in a feature the message says how to leave the column out.
+    """
+    column = frame.column(name)
+    if column.type.num_fields and not str(column.type).startswith("dictionary"):
+        raise InputError(
+            f"{path}: column {name!r} has type {column.type}: nested values are neither features "
+            "nor users"
+        )
+    is_number = kind in (Kind.NUMBER, Kind.NUMBER_OR_HOLE)
+    if column.null_count and kind in (Kind.NUMBER, Kind.ID):
+        row = first + np.flatnonzero(column.is_null().to_numpy())[0]
+        advice = f"; {rows.what_to_do(np.nan)}" if is_number else ""
+        raise InputError(
+            f"{path}: column {name!r} is missing at row {row} of the data (counted from 0){advice}"
+        )
+    if is_number:
+        return _numbers(path, column, name, is_feature)
+    if column.null_count:
+        return np.array(column.to_pylist(), dtype=object)
+    values = column.to_numpy()
+    return values if values.dtype.kind != "O" else _texts(path, column, name)
+
+
+def _numbers(path: PathLike, column: Any, name: str, is_feature: bool) -> Array:
+    try:
+        return validation.as_numbers(column.to_numpy(), f"{path}: column {name!r}")
+    except InputError as error:
+        if not is_feature:
+            raise
+        raise InputError(f"{error}; {how_to_leave_out(name)}") from None
+
+
+def _texts(path: PathLike, column: Any, name: str) -> Array:
+    import pandas as pd
+
+    values = column.to_pandas()
+    if isinstance(values.iloc[0], bytes):  # text of older writers
+        try:
+            values = values.map(bytes.decode)
+        except UnicodeDecodeError:
+            raise InputError(
+                f"{path}: column {name!r} has type {column.type} and is no UTF-8 text; write it as "
+                "text or whole numbers"
+            ) from None
+    return texts_of(path, pd.Series(values, dtype=object).map(str))
