@@ -36,7 +36,6 @@ def compare(
     weighting: options.Weighting,
     reading: options.TrainingRows,
     stopping: options.Stopping,
-    saving: options.Saving,
     test: Path | None = READING(None, "Report pAp@k on this file as well.", "FILE"),
     eta: list[float] | None = ETA,
     plot: Path | None = options.PLOT,
@@ -67,12 +66,11 @@ def compare(
     if second is not None:
         others = reading.lists(second)
         held_out = scaled_lists(others, weighting.scaling, reading.missing, with_holes)
-    checkpoint = saving.place()
     with console.live() as watch:
         runs = run_all(
             train, names, k, strength, depth=weighting.negatives, etas=eta or ETAS, test=held_out,
             standardize=weighting.units, positive=positive,
-            watch=watch, n_threads=stopping.threads, checkpoint=checkpoint, **stopping.limits(),
+            watch=watch, n_threads=stopping.threads, **stopping.limits(),
         )  # fmt: skip
     options.say_columns(table)
     if second is not None:

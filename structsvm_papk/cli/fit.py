@@ -69,7 +69,6 @@ def fit(
     ranker.check_settings()
     with where.loaded(data, reading, ranker) as loaded:
         ranker.checkpoint = saving.place()
-        loaded.remember(saving.checkpoint)
         with console.live() as watch, warnings.catch_warnings(record=True) as raised:
             warnings.simplefilter("always")
             ranker.callback = watch(solver, surrogate)
@@ -107,7 +106,7 @@ def fit(
         _print_weights(model, ranker.scale_)
     console.note(f"model written to {model_file}")
     if run.result.status == Status.FAILED:
-        advice = "with --checkpoint DIR, the same command could go on from here"
+        advice = "with --checkpoint FILE, the same command could go on from here"
         if saving.checkpoint is not None:
             advice = (
                 f"the same command goes on from {saving.checkpoint} once the data can be reached "

@@ -1,11 +1,10 @@
 """Options that say where the data of a fit lie: in memory, in files, or on a cluster."""
 
-import json
 import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from structsvm_papk.cli._shared.options import Reading, option
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.user_scaling import scaled_lists
 from structsvm_papk.errors import InputError, OracleFailure
-from structsvm_papk.files.atomic import locked_folder, write_atomically
 from structsvm_papk.files.partitions import (
     IN_PIECES,
     array_partitions,
@@ -32,7 +30,6 @@ from structsvm_papk.rankers import PAPKRanker
 from structsvm_papk.rankers.solver_race import mean_pap_at_k, train_gain
 
 _SCALE = partial(option, "Data larger than memory")
-_RECORD = "partitions.json"  # in the folder of a checkpoint
 _PATIENCE = 60  # seconds
 _BYTES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _BYTES |= {f"{letter}I": 1024**power for power, letter in enumerate("KMGT", start=1)}
@@ -40,14 +37,10 @@ _BYTES |= {f"{letter}I": 1024**power for power, letter in enumerate("KMGT", star
 
 @dataclass(frozen=True)
 class Loaded:
-    """Lists or a risk, and the features' names.
-
-    `cut` says what the partitions depend on: a run can go on with the same ones only.
-    """
+    """Lists or a risk, and the features' names."""
 
     lists: Any
     table: Any
-    cut: dict[str, Any] = field(default_factory=dict)
 
     def train(self, ranker: PAPKRanker) -> None:
         """Train a ranker on them."""
@@ -64,12 +57,6 @@ class Loaded:
         how = ranker.user_scaling_, ranker.missing, every_column, ranker.to_model().one_list
         lists = scaled_lists(self.lists, *how)
         return mean_pap_at_k(ranker.list_weights(), lists, ranker.n_shown)
-
-    def remember(self, folder: Path | None) -> None:
-        """Write into the folder of a checkpoint what the partitions depend on."""
-        if folder is not None and self.cut:
-            with locked_folder(folder):
-                write_atomically(folder / _RECORD, json.dumps(self.cut).encode())
 
 
 @dataclass(frozen=True)
@@ -96,8 +83,7 @@ class Scale:
     )
     partitions: int | None = _SCALE(
         None,
-        "About how many partitions on the cluster; by default two for each thread of the workers, "
-        "or what the checkpoint was begun with.",
+        "About how many partitions on the cluster; by default two for each thread of the workers.",
         "N",
         min=1,
     )
@@ -147,7 +133,6 @@ class Scale:
         if not _in_pieces(data, reading):
             raise InputError(f"--memory-budget cannot read {data} in pieces: it needs {IN_PIECES}")
         budget = size_in_bytes(size)
-        cut = _as_begun(ranker.checkpoint, "memory_budget", budget)
         source = _source(data, reading)
         risk = StreamedRisk(
             ranker.make_surrogate(),
@@ -160,7 +145,7 @@ class Scale:
             user_weight=ranker.user_weight,
         )
         console.note(f"{risk.share_in_memory:.0%} of the features stay in memory")
-        return Loaded(risk, source, cut)
+        return Loaded(risk, source)
 
     def _on_cluster(self, data: Path, reading: Reading, ranker: PAPKRanker, client: Any) -> Loaded:
         if not client.nthreads():
@@ -169,11 +154,8 @@ class Scale:
                 client.wait_for_workers(1, timeout=_PATIENCE)
             except TimeoutError:
                 raise InputError(f"no worker came to {self.dask} within {_PATIENCE} s") from None
-        cut = _as_begun(ranker.checkpoint, "partitions", self.partitions)
-        if cut["partitions"] is None:
-            cut = {"partitions": 2 * sum(client.nthreads().values())}
         partitions: Any
-        n_partitions = cut["partitions"]
+        n_partitions = self.partitions or 2 * sum(client.nthreads().values())
         if _in_pieces(data, reading):
             table = _source(data.resolve(), reading)  # workers have other folders
             piece_bytes = -(-table.n_rows * table.row_bytes // n_partitions)  # rounded up
@@ -189,7 +171,7 @@ class Scale:
             user_weight=ranker.user_weight,
         )
         console.note(f"{len(partitions)} partitions; workers: {len(client.nthreads())}")
-        return Loaded(risk, table, cut)
+        return Loaded(risk, table)
 
 
 def _in_pieces(data: Path, reading: Reading) -> bool:
@@ -220,22 +202,3 @@ def size_in_bytes(text: str) -> int:
     if float(number) == 0 or unit not in _BYTES:
         raise InputError(f"--memory-budget must be a size such as 500MB or 2GiB, got {text!r}")
     return int(float(number) * _BYTES[unit])
-
-
-def _as_begun(folder: Path | None, name: str, value: Any) -> dict[str, Any]:
-    """The option that the partitions depend on; where it is None, as in the run that goes on."""
-    record = None if folder is None else folder / _RECORD
-    if record is None or not record.is_file():
-        return {name: value}
-    try:
-        begun: dict[str, Any] = json.loads(record.read_text())
-        is_other = value is not None and begun.get(name) != value
-    except (OSError, ValueError, AttributeError):
-        raise InputError(f"{record} cannot be read; choose a new folder") from None
-    if is_other or name not in begun:
-        given = " ".join(f"--{key.replace('_', '-')} {was}" for key, was in begun.items())
-        raise InputError(
-            f"the run in {folder} was begun with {given}: its cuts are of the partitions that this "
-            "gave; give the same, or choose a new folder"
-        )
-    return begun

@@ -134,7 +134,7 @@ def tune(
     options.check_plot(plot)
     table = reading.table(data)
     lists = reading.lists(table)
-    checkpoint = saving.place()
+    checkpoint = saving.checkpoint
     with console.bar("fits on folds") as update, warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
         ranker = PAPKRankerCV(

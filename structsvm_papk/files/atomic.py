@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from structsvm_papk._types import PathLike
 from structsvm_papk.errors import InputError, as_path
 
-if sys.platform != "win32":
-    import fcntl
-
-_LOCK = "lock"
 _DATA_SUFFIXES = (".npy", ".parquet")  # what is read of a folder
-
-
-class FolderInUse(InputError):
-    """Another run holds a folder."""
 
 
 def check_writable(path: PathLike) -> None:
@@ -44,7 +35,7 @@ def check_apart(outputs: Sequence[Path], inputs: Sequence[Path]) -> None:
     """Raise `InputError` where a file that is to be written is read too, or is written twice.
 
     Files are the same where they are one file to the system, whatever their names. Of a folder
-    that is read, the `.npy` and `.parquet` files are; a folder that is written belongs to its run.
+    that is read, the `.npy` and `.parquet` files are.
     """
     for i, output in enumerate(outputs):
         for path in inputs:
@@ -58,9 +49,6 @@ def check_apart(outputs: Sequence[Path], inputs: Sequence[Path]) -> None:
         for other in outputs[:i]:
             if _is_same(output, other) or other.resolve() == output.resolve():
                 raise InputError(f"{output} would be written twice; choose different names")
-            for folder, path in ((other, output), (output, other)):
-                if folder.is_dir() and path.resolve().parent == folder.resolve():
-                    raise InputError(f"{path} is in {folder}, which holds the state of the run")
 
 
 def _is_same(path, other):
@@ -94,39 +82,6 @@ def write_atomically(path: PathLike, content: bytes) -> None:
         with suppress(FileNotFoundError):
             os.unlink(name)
     _sync_directory(path.resolve().parent)
-
-
-@contextmanager
-def locked_folder(folder: PathLike) -> Iterator[None]:
-    """Make a folder, and keep others from it for as long as the context lasts.
-
-    The lock is the system's, so it ends with the process, however that ends; its file stays.
-    Windows, and file systems without locks, keep nobody out.
-    """
-    folder = Path(folder)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        handle = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
-    except OSError as error:
-        raise InputError(f"cannot write {folder}: {error.strerror}") from None
-    try:
-        _lock(handle, folder)
-        yield
-    finally:
-        os.close(handle)
-
-
-def _lock(handle, folder):
-    if sys.platform == "win32":
-        return
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise FolderInUse(
-            f"{folder} is in use by another run; wait for its end or choose another folder"
-        ) from None
-    except OSError:  # a file system without locks
-        return
 
 
 def _temporary_beside(path):

@@ -1,245 +1,148 @@
-"""Checkpoints: the result so far of a solver in a folder, from which a stopped run goes on.
+"""The result so far of a solver in a file, from which a later solve starts warm.
 
-The file is complete or absent (`write_atomically`) and carries a checksum (`TensorFile`). It
-belongs to one solver with its settings, to one problem, told by its fingerprint, and to one version
-of this package: cuts that another one took are not believed.
+It holds the point, the cuts or dual variables, and what problem they are of: the risk by its
+fingerprint, solver, alpha, and the version of this package. The file is complete or absent, and
+carries a checksum.
 """
 
-import json
-import re
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import numpy as np
 
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk._version import __version__
-from structsvm_papk.errors import InputError, as_path, check_callback, check_number, warn
-from structsvm_papk.files.atomic import (
-    FolderInUse,
-    check_writable,
-    locked_folder,
-    write_atomically,
-)
+from structsvm_papk.errors import InputError, as_path, check_number
+from structsvm_papk.files.atomic import check_writable, write_atomically
 from structsvm_papk.files.tensors import TensorFile
-from structsvm_papk.solvers.result import Progress, SolverResult, Status
-from structsvm_papk.solvers.solver import CheckpointSession, CheckpointStore
+from structsvm_papk.solvers.result import SolverResult, Status
 
-_FILE = TensorFile("checkpoint", version=2)
-_NAME = "result.checkpoint"
-_CUTS = ("slopes", "intercepts", "blocks")  # the parts of `SolverResult.cuts`
-_EXTRA = "extra."  # before the names of what only the solver reads
-
-
-class CheckpointWarning(UserWarning):
-    """A checkpoint could not be written; the run goes on."""
+_FILE = TensorFile("checkpoint", version=3)
+_DUAL = "dual."  # before the names of dual variables
 
 
 @dataclass(frozen=True)
-class Checkpoint(CheckpointStore):
-    """Where a solver saves its result so far, and how often: the argument `checkpoint`.
-
-    One solve at a time may use a folder; another is refused.
+class Checkpoint:
+    """Where a solver keeps its result so far, and how often: the argument `checkpoint`.
 
     Parameters
     ----------
-    folder : path-like
-        Made where it does not exist. It belongs to one solve; see `part` for several.
+    path : path-like
+        A file of its own for each solve, which need not exist.
     interval : float
         Seconds from the end of one write to the next. The end of a solve is always written.
-    tell : callable, optional
-        Called with a sentence when a run is resumed, and when a file cannot be written.
-        By default the latter is a `CheckpointWarning`.
     """
 
-    folder: Path
+    path: Path
     interval: float = 60.0
-    tell: Callable[[str], object] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "folder", as_path(self.folder, "folder of a checkpoint"))
-        check_callback(self.tell, "tell")
+        object.__setattr__(self, "path", as_path(self.path, "path of a checkpoint"))
         check_number("the interval of a checkpoint", self.interval, least=0.0)
 
-    def part(self, name: str) -> "Checkpoint":
-        """The checkpoint of one of several solves: a folder inside this one."""
-        safe = re.sub(r"[^\w.+-]+", "_", name).strip("._")
-        return Checkpoint(self.folder / safe, self.interval, self.tell)
+    def read(self, identity: Mapping[str, Any]) -> SolverResult | None:
+        """The result that the file holds, of the problem with that identity; None without one.
 
-    def optional(self) -> "OptionalCheckpoint":
-        """The same, for a solve that can do without it."""
-        return OptionalCheckpoint(self.folder, self.interval, self.tell)
+        Raises
+        ------
+        InputError
+            The file is damaged or of another problem, or could not be replaced.
+        """
+        check_writable(self.path)
+        if not self.path.exists():
+            return None
+        advice = f"delete {self.path} to start again, or choose another file"
+        try:
+            description, arrays = _FILE.read(self.path)
+        except InputError as error:
+            raise InputError(f"{error}; {advice}") from None
+        kept = description.get("identity")
+        now = _with_version(identity)
+        if not isinstance(kept, dict):
+            raise InputError(f"{_FILE.damaged(self.path, 'it names no problem')}; {advice}")
+        differences = [_difference(name, kept.get(name), now[name]) for name in now]
+        differences = [text for text in differences if text]
+        if differences:
+            raise InputError(
+                f"{self.path} holds the result of another run: {'; '.join(differences)}; {advice}"
+            )
+        note = f"It went on from {self.path}."
+        try:
+            return _result_of(description, arrays, float(identity["alpha"]), note)
+        except (KeyError, TypeError, ValueError) as error:
+            reason = f"no run writes such a result ({type(error).__name__}: {error})"
+            raise InputError(f"{_FILE.damaged(self.path, reason)}; {advice}") from None
 
-    def warn(self, sentence: str) -> None:
-        """Tell that a file cannot be written."""
-        if self.tell is not None:
-            self.tell(sentence)
-        else:
-            warn(sentence, CheckpointWarning)
-
-    @contextmanager
-    def opened(
-        self, identity: Mapping[str, Any], progress: type[Progress] = Progress
-    ) -> Iterator[CheckpointSession]:
-        """The session of one solve, with the folder locked for as long as the context lasts."""
-        # as it will be read again, so that the two can be compared: tuples become lists
-        text = json.dumps({**identity, "version": __version__}, default=np.generic.item)
-        with locked_folder(self.folder):
-            yield FolderSession(self, json.loads(text), progress)
-
-
-class OptionalCheckpoint(Checkpoint):
-    """The checkpoint of a solve that goes on without one where its folder cannot be used."""
-
-    @contextmanager
-    def opened(
-        self, identity: Mapping[str, Any], progress: type[Progress] = Progress
-    ) -> Iterator[CheckpointSession]:
-        """The session of one solve; one that keeps nothing where the folder allows no other."""
-        nothing_kept = CheckpointSession()
-        with ExitStack() as stack:
-            try:
-                session = stack.enter_context(super().opened(identity, progress))
-            except FolderInUse:  # by a run that keeps the same result
-                session = nothing_kept
-            except InputError as error:
-                nothing_kept.notes.append(f"No checkpoint: {error}. The run goes on.")
-                self.warn(nothing_kept.notes[0])
-                session = nothing_kept
-            yield session
+    def write(self, identity: Mapping[str, Any], result: SolverResult) -> None:
+        """Replace the file by one that holds this result."""
+        arrays: dict[str, Array] = {"w": result.w, "steeper": np.array(result.steeper)}
+        description: dict[str, Any] = {"identity": _with_version(identity)}
+        if result.duals is not None:
+            for name, array in result.duals.arrays().items():
+                arrays[_DUAL + name] = array
+        elif result.cuts is not None and result.problem is not None:
+            arrays["slopes"], arrays["intercepts"], arrays["blocks"] = result.cuts
+            description["n_blocks"], description["layout"], _ = result.problem
+        write_atomically(self.path, _FILE.encoded(description, arrays))
 
 
-def as_checkpoint(given: "Checkpoint | PathLike | None") -> Checkpoint | None:
-    """A `Checkpoint` from one, from a folder, or None."""
+def as_checkpoint(given: Checkpoint | PathLike | None) -> Checkpoint | None:
+    """A `Checkpoint` from one, from a path, or None."""
     if given is None or isinstance(given, Checkpoint):
         return given
     return Checkpoint(as_path(given, "checkpoint"))
 
 
-class FolderSession(CheckpointSession):
-    """The checkpoint of one solve: what is in the folder, and the way to write more."""
-
-    def __init__(
-        self, checkpoint: Checkpoint, identity: Mapping[str, Any], progress: type[Progress]
-    ) -> None:
-        super().__init__()
-        self._checkpoint = checkpoint
-        self._identity = identity
-        self._path = checkpoint.folder / _NAME
-        for path in checkpoint.folder.glob(f".{_NAME}.*.tmp"):  # of processes that were killed
-            with suppress(OSError):
-                path.unlink()
-        check_writable(self._path)
-        if self._path.exists():
-            saved_identity, self.saved = read_saved(self._path, progress)
-            self._refuse_other(saved_identity)
-            if checkpoint.tell is not None:
-                checkpoint.tell(f"resumed from {checkpoint.folder}")
-        self._written = time.monotonic()
-
-    def offer(self, result: Callable[[], SolverResult]) -> None:
-        """Write the result so far where the interval since the last write has passed."""
-        if time.monotonic() - self._written >= self._checkpoint.interval:
-            self.save(result())
-
-    def save(self, result: SolverResult) -> None:
-        """Write a result; where that fails, say so once and keep the file that is there."""
-        description = {"identity": self._identity, "status": str(result.status)}
-        try:
-            write_atomically(self._path, _FILE.encoded(description, _arrays_of(result)))
-        except InputError as error:
-            if not self.notes:
-                self.notes.append(f"No checkpoint: {error}. The run goes on.")
-                self._checkpoint.warn(self.notes[0])
-        self._written = time.monotonic()
-
-    def _refuse_other(self, saved: Mapping[str, Any]) -> None:
-        differences = []
-        for name in {**self._identity, **saved}:
-            before = saved.get(name)
-            now = self._identity.get(name)
-            if before == now:
-                continue
-            if name == "problem":  # fingerprints, which say nothing to a reader
-                differences.append("the data, the surrogate or k differs")
-            else:
-                differences.append(f"{name} was {before!r}, is {now!r}")
-        if differences:
-            raise InputError(
-                f"{self._checkpoint.folder} holds the checkpoint of another run: "
-                f"{'; '.join(differences)}. Choose another folder"
-            )
+def _with_version(identity: Mapping[str, Any]) -> dict[str, Any]:
+    return {**identity, "version": __version__}
 
 
-def read_saved(
-    path: PathLike, progress: type[Progress] = Progress
-) -> tuple[dict[str, Any], SolverResult]:
-    """What a checkpoint belongs to, and the result in it; `InputError` where there is none."""
-    try:
-        description, arrays = _FILE.read(path)
-    except InputError as error:
-        raise InputError(f"{error}. Delete the folder to start again") from None
-    try:
-        return description["identity"], _result_of(arrays, Status(description["status"]), progress)
-    except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
-        reason = f"no run writes such a result ({type(error).__name__}: {error})"
-        raise _FILE.damaged(path, f"{reason}. Delete the folder to start again") from None
-
-
-def _arrays_of(result: SolverResult) -> dict[str, Array]:
-    """The numbers of a result by name."""
-    named: dict[str, Any] = {
-        "w": result.w,
-        "objective": result.objective,
-        "lower_bound": result.lower_bound,
-        "steeper": result.steeper,
-    }
-    # a row an iteration, a column each field of the solver's `Progress`
-    progress_fields = fields(result.history[0] if result.history else Progress)
-    columns = [result.curve(field.name) for field in progress_fields]
-    named["history"] = np.stack(columns, axis=1).astype(np.float64)
-    if result.cuts is not None:
-        named.update(zip(_CUTS, result.cuts, strict=True))
-    for name, value in result.extra.items():
-        named[f"{_EXTRA}{name}"] = value
-    return {name: np.asarray(value) for name, value in named.items()}
+def _difference(name: str, kept: Any, now: Any) -> str:
+    """What differs, in words; empty where nothing does."""
+    if kept == now:
+        return ""
+    if name == "problem":  # fingerprints, which say nothing to a reader
+        return "the data (or how they are cut into partitions), the surrogate or k differs"
+    return f"{name} was {kept!r}, is {now!r}"
 
 
 def _result_of(
-    arrays: Mapping[str, Array], status: Status, progress: type[Progress]
+    description: Mapping[str, Any], arrays: Mapping[str, Array], alpha: float, note: str
 ) -> SolverResult:
-    """A result, back from its numbers; KeyError, ValueError or TypeError where they are wrong."""
-    if arrays["w"].ndim != 1 or any(np.isnan(array).any() for array in arrays.values()):
-        raise ValueError(f"w has shape {arrays['w'].shape}, or there is NaN")
+    """A warm start from what a file holds; which risk it is of is for the solver to add."""
+    duals = {
+        name.removeprefix(_DUAL): array for name, array in arrays.items() if name.startswith(_DUAL)
+    }
     cuts = None
-    if _CUTS[0] in arrays:
-        slopes, intercepts, blocks = (arrays[name] for name in _CUTS)
-        cuts = (slopes, intercepts, blocks)
-    extra = {}
-    for name, array in arrays.items():
-        if name.startswith(_EXTRA):
-            extra[name.removeprefix(_EXTRA)] = array
+    problem = None
+    if "slopes" in arrays:
+        cuts = _cuts_of(arrays)
+        problem = (description["n_blocks"], description["layout"], None)
     return SolverResult(
         w=arrays["w"].astype(np.float64),
-        objective=arrays["objective"].item(),
-        lower_bound=arrays["lower_bound"].item(),
-        status=status,
-        history=_history_of(arrays["history"], progress),
+        objective=np.inf,
+        lower_bound=-np.inf,
+        status=Status.INTERRUPTED,
+        alpha=alpha,
         cuts=cuts,
+        problem=problem,
+        notes=(note,),
         steeper=arrays["steeper"].item(),
-        extra=extra,
+        duals=duals or None,
     )
 
 
-def _history_of(numbers: Array, progress: type[Progress]) -> tuple[Progress, ...]:
-    """The iterations, a row each; whole numbers, which the file holds as floats, as such again."""
-    types = get_type_hints(progress)
-    history = []
-    for row in numbers.tolist():
-        entries = {name: types[name](x) for name, x in zip(types, row, strict=True)}
-        history.append(progress(**entries))
-    return tuple(history)
+def _cuts_of(arrays: Mapping[str, Array]) -> tuple[Array, Array, Array]:
+    slopes = arrays["slopes"]
+    intercepts = arrays["intercepts"]
+    blocks = arrays["blocks"]
+    n_cuts = slopes.shape[:1]
+    if slopes.ndim != 2 or intercepts.shape != n_cuts or blocks.shape != n_cuts:
+        raise ValueError("cuts of different numbers")
+    if not (np.isfinite(slopes).all() and np.isfinite(intercepts).all()):
+        raise ValueError("cuts that are not finite")
+    if blocks.dtype.kind != "i" or blocks.min(initial=0) < 0:
+        raise ValueError("blocks that are no numbers of blocks")
+    return slopes, intercepts, blocks

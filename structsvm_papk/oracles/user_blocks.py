@@ -53,6 +53,17 @@ class Duals:
         errors = self.errors * per_user + EPS * np.abs(self.intercepts)
         return Duals(self.risk, coef, self.intercepts * per_user, errors, self.roundings + 2)
 
+    def arrays(self) -> dict[str, Array]:
+        """The numbers by name, for a file."""
+        positions = np.flatnonzero(self.coef)
+        return {
+            "positions": positions,
+            "coef": self.coef[positions],
+            "intercepts": self.intercepts,
+            "errors": self.errors,
+            "roundings": np.array(self.roundings),
+        }
+
 
 class UserBlocks(DualBlocks):
     """The users of a risk as blocks; a subclass knows the polytope.
@@ -163,17 +174,6 @@ class UserBlocks(DualBlocks):
         cuts = blocks.slopes(duals.coef), intercepts, np.arange(intercepts.size)
         return cuts, (blocks.n_blocks, blocks.layout, self.risk)
 
-    def state(self) -> dict[str, Array]:  # noqa: D102
-        duals = self.duals
-        positions = np.flatnonzero(duals.coef)
-        return {
-            "positions": positions,
-            "coef": duals.coef[positions],
-            "intercepts": duals.intercepts,
-            "errors": duals.errors,
-            "roundings": np.array(duals.roundings),
-        }
-
     def _started(self, start):
         """The duals of any start, scaled for the highest bound."""
         if isinstance(start, np.ndarray):
@@ -215,15 +215,22 @@ class UserBlocks(DualBlocks):
         duals = given.scaled(factor) if (factor < 1.0).any() else given
         return Duals(risk, duals.coef, duals.intercepts, duals.errors, duals.roundings)
 
-    def _restored(self, state):
+    def _restored(self, arrays):
+        """Duals of this risk that were kept as arrays."""
         data = self.risk.data
         coef = np.zeros(data.rows.size)
-        coef[state["positions"]] = state["coef"]
-        shapes = state["intercepts"].shape, state["errors"].shape
-        if shapes != ((data.n_users,), (data.n_users,)) or not np.isfinite(coef).all():
-            raise ValueError("the dual variables do not fit")
-        roundings = int(state["roundings"])
-        return Duals(self.risk, coef, state["intercepts"], state["errors"], roundings)
+        try:
+            coef[arrays["positions"]] = arrays["coef"]
+            intercepts = arrays["intercepts"]
+            errors = arrays["errors"]
+            roundings = int(arrays["roundings"])
+        except (KeyError, IndexError, ValueError, TypeError):
+            raise InputError("the dual variables that were kept do not fit the risk") from None
+        one_a_user = (data.n_users,)
+        fit = intercepts.shape == one_a_user and errors.shape == one_a_user
+        if not (fit and np.isfinite(coef).all() and np.isfinite(intercepts).all()):
+            raise InputError("the dual variables that were kept do not fit the risk")
+        return Duals(self.risk, coef, intercepts, errors, roundings)
 
 
 class AverageBlocks(UserBlocks):

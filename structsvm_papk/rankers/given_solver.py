@@ -16,7 +16,7 @@ from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import InputError, as_floats, check_number
 from structsvm_papk.solvers.oracle import Oracle, evaluated
 from structsvm_papk.solvers.result import RISK_SCALE, Progress, SolverResult, Status
-from structsvm_papk.solvers.solver import CheckpointStore, Solver
+from structsvm_papk.solvers.solver import ResultStore, Solver
 
 _AGREES = 1e-6  # relative difference of two computations of one objective
 _WHAT = (
@@ -97,7 +97,7 @@ class OwnSolver:
         risk: Oracle,
         w_init: Array | None = None,
         callback: Callback | None = None,
-        checkpoint: CheckpointStore | None = None,
+        checkpoint: ResultStore | None = None,
     ) -> SolverResult:
         """Minimise; a vector that is returned becomes a result without a certificate."""
         name = name_of(self.solver)

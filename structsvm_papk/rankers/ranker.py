@@ -133,8 +133,8 @@ class PAPKRanker(LinearRanker):
     callback : callable, optional
         Called with the progress after every iteration; returning True stops.
     checkpoint : path-like or Checkpoint, optional
-        Folder where the result so far is saved: a fit on the same data with the same settings goes
-        on from there. A folder belongs to one fit, so clones in a grid search cannot share it.
+        File where the result so far is kept: a fit on the same data, with the same surrogate and
+        alpha, starts warm from there. It belongs to one fit: clones in a grid search refuse it.
     one_list : bool
         Whether rows that come without `groups` are one list. By default they are refused, as
         forgotten groups would give another problem and another score without a word.

@@ -17,8 +17,14 @@ from structsvm_papk.data.features import reported_scores
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.rows import ONE_LIST, check_matrix
 from structsvm_papk.data.user_scaling import OneListColumns, scaled_lists
-from structsvm_papk.errors import InputError, as_names, check_callback, check_choice, check_number
-from structsvm_papk.files.checkpoint import as_checkpoint
+from structsvm_papk.errors import (
+    InputError,
+    as_names,
+    as_path,
+    check_callback,
+    check_choice,
+    check_number,
+)
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.oracles.list_risk import users_needed
 from structsvm_papk.plots.figures import depth_figure
@@ -146,7 +152,7 @@ class PAPKRankerCV(LinearRanker):
         Of the folds.
     callback : callable, optional
         Called with a `Trial` after every fit on a fold; returning True ends the search.
-    checkpoint : path-like or Checkpoint, optional
+    checkpoint : path-like, optional
         Folder where fits on folds are kept, under all that determines them. A search that was
         stopped, or another one on the same data, takes those that it would compute itself.
     positive : bool
@@ -234,8 +240,9 @@ class PAPKRankerCV(LinearRanker):
         started = time.perf_counter()
         self._check_settings()
         self._with_holes = np.flatnonzero(data.with_holes)
-        place = as_checkpoint(self.checkpoint)
-        kept = None if place is None else KeptFits(place)
+        kept = None
+        if self.checkpoint is not None:
+            kept = KeptFits(as_path(self.checkpoint, "checkpoint"))
         training = Training(self, self._extra_settings(), kept)
         lines = Lines(self.verbose)
         candidates = self._candidates(data)
@@ -333,16 +340,8 @@ class PAPKRankerCV(LinearRanker):
         limit = None
         if self.time_limit is not None:
             limit = max(started + self.time_limit - time.perf_counter(), 1e-3)
-        place = as_checkpoint(self.checkpoint)
-        if place is not None and training.kept is not None:
-            chosen = setting.identity(self.n_shown)
-            parts = *training.identity()[:1], *chosen, lists.fingerprint(), start
-            # other searches may be at it
-            place = place.part(f"all-users-{training.kept.key(*parts)}").optional()
         risk = training.risk(setting, lists)
-        return training.solve(
-            setting, risk, self.tol, w_init=start, time_limit=limit, checkpoint=place
-        )
+        return training.solve(setting, risk, self.tol, w_init=start, time_limit=limit)
 
     def _report(self, search: Search, best: int) -> None:
         """What was tried and chosen, and by how much that is ahead of the default."""

@@ -19,9 +19,8 @@ from structsvm_papk._types import Array, Callback
 from structsvm_papk._version import __version__
 from structsvm_papk.data.fingerprint import fingerprint_of
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, warn
 from structsvm_papk.files.atomic import check_writable, write_atomically
-from structsvm_papk.files.checkpoint import Checkpoint
 from structsvm_papk.files.tensors import TensorFile
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.rankers.choice import Candidates, HeldOut, choose, nearest_default
@@ -35,7 +34,6 @@ from structsvm_papk.rankers.settings import (
     weighted,
 )
 from structsvm_papk.solvers.result import SolverResult, Status
-from structsvm_papk.solvers.solver import CheckpointStore
 
 _FILE = TensorFile("fits", version=1)
 
@@ -86,7 +84,6 @@ class Training:
         time_limit: float | None = None,
         callback: Callback | None = None,
         warm_start: SolverResult | None = None,
-        checkpoint: CheckpointStore | None = None,
     ) -> SolverResult:
         """Solve a setting on its risk."""
         surrogate = risk.surrogate
@@ -96,9 +93,7 @@ class Training:
         solver = make_solver("auto", surrogate, setting.strength, **limits)
         warm_start = warm_start if surrogate.convex else None
         w_init = w_init if warm_start is None else None  # cuts bring their point along
-        result: SolverResult = solver.suited_to(risk).solve(
-            risk, w_init, callback, warm_start, checkpoint
-        )
+        result: SolverResult = solver.suited_to(risk).solve(risk, w_init, callback, warm_start)
         return result
 
 
@@ -423,11 +418,11 @@ class KeptFits:
     damaged counts as none. Several searches may use one folder at once.
     """
 
-    def __init__(self, checkpoint: Checkpoint) -> None:
-        self.checkpoint = checkpoint
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self._lock = threading.Lock()
         with suppress(OSError):  # what is wrong with the folder is said of files in it
-            checkpoint.folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
         check_writable(self._path("any"))
 
     def key(self, *parts: Any) -> str:
@@ -452,7 +447,7 @@ class KeptFits:
             try:
                 write_atomically(self._path(key), _FILE.encoded({}, {"w": w, "seconds": seconds}))
             except InputError as error:
-                self.checkpoint.warn(f"No checkpoint: {error}. The run goes on.")
+                warn(f"No checkpoint: {error}. The run goes on.")
 
     def _path(self, key: str) -> Path:
-        return self.checkpoint.folder / f"{key}.fits"
+        return self.folder / f"{key}.fits"

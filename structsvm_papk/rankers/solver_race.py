@@ -23,7 +23,7 @@ from structsvm_papk.rankers.one_list import automatic_alpha_of
 from structsvm_papk.rankers.penalty import check_alpha, is_auto
 from structsvm_papk.rankers.settings import ALPHA, make_solver
 from structsvm_papk.solvers.result import SolverResult, Status
-from structsvm_papk.solvers.solver import CheckpointStore, check_signs, check_store
+from structsvm_papk.solvers.solver import check_signs
 from structsvm_papk.surrogates import Surrogate, make_surrogate
 
 ETAS = (0.01, 0.1, 1.0)  # which one is best depends on the data: none of them is tuned
@@ -94,13 +94,12 @@ def solve(
     alpha: float,
     test: RankingData | None = None,
     callback: Callback | None = None,
-    checkpoint: CheckpointStore | None = None,
     **settings: Any,
 ) -> Run:
     """Run one solver of `make_solver` on a risk; `test` is held out, for the metric only."""
     surrogate = risk.surrogate
     solver = make_solver(name, surrogate, alpha, **settings)
-    result = solver.solve(risk, callback=callback, checkpoint=checkpoint)
+    result = solver.solve(risk, callback=callback)
     gains = {"train": train_gain(risk, result.w)}
     if test is not None:
         gains["test"] = mean_pap_at_k(risk.data.divided(result.w), test, surrogate.k)
@@ -117,7 +116,6 @@ def compare(
     test: RankingData | None = None,
     watch: Callable[[str, str], Callback] | None = None,
     n_threads: int = 1,
-    checkpoint: CheckpointStore | None = None,
     depth: int | float | None = None,
     standardize: bool | str = "auto",
     positive: bool = False,
@@ -144,8 +142,6 @@ def compare(
     watch : callable, optional
         ``watch(solver, surrogate)`` returns the callback of one run.
     n_threads : int
-    checkpoint : Checkpoint, optional
-        Every run saves its result in a part of it, and goes on from there.
     depth : int, float, optional
         Training depth, see `Surrogate`.
     standardize : {'auto', True, False}
@@ -163,7 +159,6 @@ def compare(
     check_type("data", data, RankingData, "a RankingData")
     check_type("test", test, RankingData, "a RankingData", optional=True)
     check_callback(watch, "watch")
-    check_store(checkpoint)
     etas = as_names("etas", etas)
     if test is not None and test.n_features != data.n_features:
         raise InputError(
@@ -182,12 +177,10 @@ def compare(
             strength = automatic_alpha_of(lists, risk, positive).alpha
         for eta in (None, *etas):
             solver = "cutting_plane" if eta is None else "subgradient"
-            name = solver if eta is None else f"eta-{eta!r}"
             callback = watch(solver, loss.name) if watch else None
-            part = checkpoint and checkpoint.part(f"{loss.name}-{name}")
             settings = limits if eta is None else {"eta": eta, "max_iter": n_passes}
             settings = settings | ({"positive": True} if positive else {})
-            runs.append(solve(solver, risk, strength, test, callback, part, **settings))
+            runs.append(solve(solver, risk, strength, test, callback, **settings))
             if runs[-1].result.status == Status.INTERRUPTED:
                 return runs
             n_passes = runs[-1].result.data_passes if eta is None else n_passes

@@ -18,7 +18,7 @@ from structsvm_papk.errors import InputError, check_number
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.oracle import BoxedOracle
 from structsvm_papk.solvers.result import RISK_SCALE, Progress, SolverResult, Status
-from structsvm_papk.solvers.solver import Run, Solver, finite_start
+from structsvm_papk.solvers.solver import Run, Solver
 
 _BATCH = 256
 _SHARE = 8  # at least one of so many open boxes is cut in a round
@@ -42,7 +42,7 @@ class BranchAndBound(Solver[SolverResult]):
     """Certified global minimiser of ``alpha/2 ||w||^2 + R(w)``, for few features.
 
     It asks for a `BoxedOracle`, which refuses too many features or rows before anything is solved.
-    Starts, those of a warm start or checkpoint too, are of the first local search.
+    Starts, and that of a warm start, are of the first local search.
 
     Parameters
     ----------
@@ -62,6 +62,7 @@ class BranchAndBound(Solver[SolverResult]):
     """
 
     convex_only: ClassVar[bool] = False
+    takes_checkpoints: ClassVar[bool] = False
     tol: float = 1e-4
     time_limit: float | None = 120.0
     max_boxes: int = 5_000_000
@@ -102,9 +103,6 @@ class _Run(Run[SolverResult]):
         return np.zeros(n, [(name, *kind) for name, kind in kinds.items()])
 
     def begin(self):
-        if self.saved is not None:
-            self._go_on(self.saved)
-            return
         limit = self.config.time_limit
         local = CCCP(self.config.alpha, _LOCAL_TOL, time_limit=limit and limit / 4)
         w_init, warm_start = self.start
@@ -112,31 +110,12 @@ class _Run(Run[SolverResult]):
         half = np.sqrt(2 * result.objective / self.config.alpha) * _WIDER
         self.boxes["low"] = -half
         self.boxes["high"] = half
-        self._take(result)  # last: with a point there are boxes that a checkpoint may save
-
-    def _go_on(self, saved):
-        """Take the point and the boxes of a saved result."""
-        w = finite_start(saved.w, self.oracle.n_features, "the start")
-        self.best_w, self.best = w, self.config.alpha / 2 * (w @ w) + self.oracle(w)[0]
-        self.passes += 1
-        boxes = {name: saved.extra[name] for name in self.boxes.dtype.names}
-        self.boxes = self._no_boxes(boxes["bound"].size)
-        for name, values in boxes.items():
-            self.boxes[name] = values
-        self.dropped = float(saved.extra["dropped"])
-        self.n_boxes = int(saved.extra["n_boxes"])
-
-    def saved_fields(self):
-        """The open boxes, with the smallest bound of those that were dropped."""
-        boxes = {name: self.boxes[name] for name in self.boxes.dtype.names}
-        counts = {"dropped": np.array(self.dropped), "n_boxes": np.array(self.n_boxes)}
-        return {"extra": boxes | counts}
+        self._take(result)
 
     def loop(self):
-        next_search = 1 << len(self.history).bit_length()  # after 1, 2, 4, .. rounds
-        status = self._judge(False if self.history else self._record())
+        next_search = 2  # then after 4, 8, .. rounds
+        status = self._judge(self._record())
         while status is None:
-            self.offer()
             centres, values = self._cut_the_lowest()
             self._search_from(centres[np.argmin(values)], values.min())
             if len(self.history) == next_search and self.boxes.size:

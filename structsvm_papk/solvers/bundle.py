@@ -17,7 +17,6 @@ the bound (`cut_model`). How the oracle is asked is what the methods differ in, 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,8 +28,7 @@ from structsvm_papk.solvers.oracle import BlockOracle, Cuts, LineOracle, Oracle
 from structsvm_papk.solvers.qp import DEFAULT_SOLVER
 from structsvm_papk.solvers.result import RISK_SCALE, SolverResult, Status, relative_gap
 from structsvm_papk.solvers.rounding import EPS, OF_A_FEW, Rounding
-from structsvm_papk.solvers.solver import Run, digest_of, finite_start
-from structsvm_papk.solvers.warm_start import refuse_other, refuse_too_high
+from structsvm_papk.solvers.solver import Run, finite_start
 
 _INNER = 0.3  # accuracy of the restricted problem, relative to the predicted decrease
 _LEVEL_PROX = (1e-5, 1e-2)  # curvature of s: its scale is that of the risk, 1, not that of w
@@ -41,6 +39,7 @@ _PINNED = 1e-3  # share of the certified gap below which a predicted decrease is
 _TRY_DUAL = 10  # iterations without progress before the dual's own point is tried
 _STALL = 50  # iterations without any progress before the solver gives up
 _AT_ROUNDING = 10  # as many where rounding alone may be half of the gap
+_OTHER_BLOCKS = "The cuts of the warm start are of other blocks: its point alone was taken."
 
 
 class Bundle(Run[SolverResult]):
@@ -64,8 +63,6 @@ class Bundle(Run[SolverResult]):
         self.w_init = w_init
         self.warm_start = warm_start
         self.problem = oracle.n_blocks, oracle.layout, given
-        layout = digest_of(str(oracle.layout).encode())
-        self.identity = {"n_blocks": oracle.n_blocks, "layout": layout}
         self.model: Any = None  # a `CutModel`, from the first evaluation on
         self.prox = 0.0  # curvature of the proximal term around the best point
         self.centre: Any = None  # z of the best point
@@ -74,6 +71,7 @@ class Bundle(Run[SolverResult]):
         self.at_zero: Any = None  # F(0) = R(0), where it was evaluated
         self.steeper = 1.0  # than the risk says that it is in the scores; of all cuts
         self.n_at_rounding = 0  # iterations at which rounding may have been half of the gap
+        self.notes: tuple[str, ...] = ()
 
     # --- begin, iterate, end --------------------------------------------------------------------
 
@@ -81,10 +79,7 @@ class Bundle(Run[SolverResult]):
         """Evaluate the start, and take over the cuts of a warm start."""
         warm = self.warm_start
         w = self.w_init
-        self.visited -= self.oracle.rows_scored  # rows scored before this run do not count
-        if self.saved is not None:  # of this problem, as the checkpoint has checked
-            warm = replace(self.saved, problem=self.problem)
-            w = None
+        self.rows_before = self.oracle.rows_scored
         if w is None:
             w = self.step.start(self) if warm is None else warm.w
         w = finite_start(w, self.oracle.n_features, "the start")
@@ -92,10 +87,9 @@ class Bundle(Run[SolverResult]):
             w = np.maximum(w, 0.0)
         self.steeper = 1.0 if warm is None else warm.steeper
         cuts = None
-        if warm is not None and warm.cuts is not None:
-            refuse_other(warm.problem, self.oracle, self.given)
-            if _is_at(warm.evaluation, w):
-                cuts = warm.evaluation
+        carried = None if warm is None else self._cuts_of(warm)
+        if warm is not None and carried is not None and _is_at(warm.evaluation, w):
+            cuts = warm.evaluation
         if cuts is None:
             cuts = self.ask(w)
         if not w.any():
@@ -108,29 +102,26 @@ class Bundle(Run[SolverResult]):
             positive=self.config.positive,
         )
         self.add(cuts)
-        if warm is not None and warm.cuts is not None:
-            refuse_too_high(warm.cuts, cuts)
-            self.model.add(*warm.cuts)
+        if carried is not None:
+            refuse_too_high(carried, cuts)
+            self.model.add(*carried)
         self.accept(cuts, self.objective(w, cuts.value))
-        if self.saved is not None:
-            self._bound_anew()
         self.step.begin(self)
 
-    def _bound_anew(self):
-        """The bound of saved cuts, before there is a proximal term."""
-        before = -np.inf
-        self.propose(0.0)
-        while self.lower_bound > before + self.config.tol:
-            before = self.lower_bound
-            self.propose(0.0)
+    def _cuts_of(self, warm):
+        """The cuts of a warm start; None where they are of other blocks of this risk."""
+        if warm.cuts is None:
+            return None
+        refuse_other(warm.problem, self.given)
+        if warm.problem[:2] == self.problem[:2]:
+            return warm.cuts
+        self.notes = (_OTHER_BLOCKS,)
+        return None
 
     def loop(self) -> Status:
         """Iterate until a status says why to stop."""
         predicted = np.inf
         status = None
-        if self.saved is not None:
-            self.settle()
-            status = self.judge(self.gap(), stop=False)
         while status is None:
             # 1. the minimiser of the model near the best point; the model's dual raises the bound
             w, predicted = self.propose(predicted)
@@ -141,16 +132,16 @@ class Bundle(Run[SolverResult]):
             # 3. cuts that have had no weight for long leave the model
             self.model.drop_idle(self.step.max_idle)
             # 4. enough?
-            n_rows = self.visited + self.oracle.rows_scored
+            n_rows = self.oracle.rows_scored - self.rows_before
             stop = self.record(self.model.order.size, rows_scored=n_rows)
             self.settle()
             status = self.judge(self.gap(), stop)
             if status is None:
                 self.look_for_progress()
                 status = Status.STALLED if self.is_stalled else None
-            # 5. else save it, now and then
+            # 5. else keep it, now and then
             if status is None:
-                self.offer()
+                self.keep_result()
         return status
 
     def result(self, status: Status, notes: tuple[str, ...]) -> SolverResult:
@@ -165,15 +156,11 @@ class Bundle(Run[SolverResult]):
             status,
             evaluation=self.evaluation if _is_at(self.evaluation, self.best_w) else None,
             cuts=self.model.cuts(active=True),
-            notes=(*self.model.qp.notes, *self.oracle.notes, *notes),
+            notes=(*self.notes, *self.model.qp.notes, *self.oracle.notes, *notes),
             problem=self.problem,
             steeper=self.steeper,
         )
         return result
-
-    def saved_fields(self) -> dict[str, Any]:
-        """All cuts: those without dual weight at this moment may soon have some again."""
-        return {"cuts": self.model.cuts()}
 
     # --- phases of an iteration -----------------------------------------------------------------
 
@@ -342,6 +329,35 @@ class Bundle(Run[SolverResult]):
             f"amount to {lost:.2g} of the objective, most of it in one column: {name}. Rescale it, "
             "clip its outliers or subtract its offset, or ask for less.",
         )
+
+
+# --- cuts of an earlier result ------------------------------------------------------------------
+
+
+def refuse_other(problem: tuple[Any, ...] | None, given: Oracle) -> None:
+    """Refuse cuts of another risk, or of nobody knows which; `problem` is the result's."""
+    if problem is None:
+        raise InputError(
+            "what the warm start's cuts are of is not known any more: start at its point, "
+            "w_init=result.w"
+        )
+    if given.is_same(problem[2]):
+        return
+    advice = ""
+    if given.fingerprint() is None:
+        advice = "; without a fingerprint() it is known by its object only: give w_init=result.w"
+    raise InputError(f"the warm start's cuts are of another problem: the risk differs{advice}")
+
+
+def refuse_too_high(cuts: tuple[Array, Array, Array], here: Cuts) -> None:
+    """Refuse cuts of another shape, or above the risk at the point of an evaluation."""
+    slopes, intercepts, blocks = cuts
+    n_blocks, n_variables = here.slopes.shape
+    if slopes.shape[1] != n_variables or blocks.max(initial=0) >= n_blocks:
+        raise InputError("the warm start's cuts are of another problem: shapes differ")
+    values = (here.slopes @ here.point + here.intercepts)[blocks]
+    if (slopes @ here.point + intercepts > values + 1e-9 * np.maximum(1.0, values)).any():
+        raise InputError("the warm start's cuts are of another problem: they exceed this risk")
 
 
 def _is_at(evaluation, w):

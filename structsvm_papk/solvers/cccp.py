@@ -31,7 +31,7 @@ from structsvm_papk.solvers.descent import (
 from structsvm_papk.solvers.oracle import BlockOracle, MajorisedOracle
 from structsvm_papk.solvers.qp import DEFAULT_SOLVER
 from structsvm_papk.solvers.result import Progress, SolverResult, Status
-from structsvm_papk.solvers.solver import Run, Solver, digest_of, finite_start
+from structsvm_papk.solvers.solver import Run, Solver, finite_start
 
 _INNER_ITERATIONS = 500
 _STEPS = (10.0,)  # the continuation where starts do not race: a third more time, 1% lower ends
@@ -89,7 +89,8 @@ class CCCP(Solver[CCCPResult]):
     It starts at the oracle's own starts, or at those that are given. The status is 'critical' where
     the criticality reached `tol`, which is no proof that no direction lowers the risk: where scores
     tie, other majorants touch there too. 'inconsistent': a majorant was none, to rounding and
-    beyond. A checkpoint is written between majorants.
+    beyond. From a
+    checkpoint it goes on at the best point alone.
 
     Parameters
     ----------
@@ -162,20 +163,15 @@ class CCCP(Solver[CCCPResult]):
         starts = _starts(self, oracle, w_init, warm_start)
         blocks = oracle.with_blocks(self.n_blocks or default_blocks(oracle))
         given = w_init is not None or warm_start is not None
-        identity = {
-            "n_blocks": blocks.n_blocks,
-            "starts": [f"{x} {digest_of(starts[x].tobytes())}" if given else x for x in starts],
-        }
         majorised = blocks if isinstance(blocks, MajorisedOracle) else oracle
         smooth = isinstance(majorised, BlockOracle) and majorised.n_blocks >= _SMOOTH
         may_race = self.quasi_newton > 0 and not self.continuation and smooth
-        ladder = self.continuation
+        ladder = self.continuation if warm_start is None else ()  # it would lead away again
         if ladder is None:
             ladder = () if given or may_race else _STEPS
         return _Run(
             problem=Problem(config=self, risk=oracle, majorised=majorised),
             given=starts,
-            identity=identity,
             race=may_race and len(starts) > 1,
             ladder=ladder,
         )
@@ -230,11 +226,10 @@ class _Run(Run[CCCPResult]):
     the continuation.
     """
 
-    def __init__(self, problem, given, identity, race, ladder):
+    def __init__(self, problem, given, race, ladder):
         super().__init__(problem.config, problem.risk)
         self.problem = problem
         self.given = given
-        self.identity = identity
         self.race = race
         self.ladder = ladder
         self.starts: list[_Start] = []
@@ -245,33 +240,23 @@ class _Run(Run[CCCPResult]):
     # --- begin, iterate, end --------------------------------------------------------------------
 
     def begin(self):
-        """Go on from where an earlier run had come to; else each start is evaluated in its turn."""
-        if self.saved is None:
-            return
-        extra = self.saved.extra
-        starts = []
-        for name, w, n_iter in zip(self.given, extra["points"], extra["n_iter"], strict=False):
-            start = self._begin_at(name, finite_start(w, self.oracle.n_features, name))
-            start.n_iter = int(n_iter)
-            starts.append(start)
-        self.compared = bool(extra["polishing"])
-        self.starts = starts
+        """Each start is evaluated in its turn."""
 
     def loop(self):
         # 1. every start, at its best scale
-        for name in list(self.given)[len(self.starts) :]:
+        for name, w in self.given.items():
             if self.starts and self.clock.late():
                 break
-            self.starts.append(self._begin_at(name, self.given[name]))
+            self.starts.append(self._begin_at(name, w))
         # 2. down from each, the most promising first, as far as it takes to compare them
-        if len(self.starts) > 1 and not self.compared:
+        if len(self.starts) > 1:
             for start in sorted(self.starts, key=lambda start: start.initial):
                 self._descend_to_compare(start)
                 if self.stop is not None:
                     return self.stop
                 if self.clock.late():
                     return Status.TIME_LIMIT
-                self.offer()
+                self.keep_result()
             self.compared = True
         # 3. the best one, to the tolerance
         best = self._best()
@@ -303,15 +288,6 @@ class _Run(Run[CCCPResult]):
     def has_point(self):
         return bool(self.starts)
 
-    def saved_fields(self):
-        """Where each start has come to, in how many iterations, and whether one was chosen."""
-        extra = {
-            "points": np.stack([start.point.w for start in self.starts]),
-            "n_iter": np.array([start.n_iter for start in self.starts]),
-            "polishing": np.array(self.compared, dtype=np.int64),
-        }
-        return {"extra": extra}
-
     # --- phases ---------------------------------------------------------------------------------
 
     def _begin_at(self, name, w):
@@ -333,8 +309,7 @@ class _Run(Run[CCCPResult]):
     def _descend(self, start, tol):
         """Both phases, at the alphas of the continuation first, to a criticality of `tol`."""
         self.current = start
-        ladder = () if start.n_iter else self.ladder  # later it would lead away again
-        for factor in (*ladder, 1.0):
+        for factor in (*self.ladder, 1.0):
             point = start.point.with_alpha(factor * self.config.alpha)
             point = quasi_newton(self.problem, point, self)
             if self.stop is None:

@@ -24,12 +24,7 @@ from structsvm_papk.solvers.oracle import DualOracle, LineOracle, Oracle
 from structsvm_papk.solvers.qp import DEFAULT_SOLVER
 from structsvm_papk.solvers.result import SolverResult
 from structsvm_papk.solvers.sampled_steps import SampledSteps
-from structsvm_papk.solvers.solver import (
-    CheckpointStore,
-    Solver,
-    check_signs,
-    check_store,
-)
+from structsvm_papk.solvers.solver import Solver, check_signs
 
 METHODS: dict[str, type[Step]] = {
     "bundle": Proximal,
@@ -125,7 +120,6 @@ def alpha_path(
     solver: CuttingPlane,
     w_init: Array | None = None,
     callback: Callback | None = None,
-    checkpoint: CheckpointStore | None = None,
 ) -> list[SolverResult | None]:
     """Solve ``alpha/2 ||w||^2 + R(w)`` for every alpha, from the largest to the smallest.
 
@@ -143,8 +137,6 @@ def alpha_path(
         Start at the largest alpha.
     callback : callable, optional
         Called with a `Progress` after every iteration of every solve.
-    checkpoint : Checkpoint, optional
-        Each solve saves its result in a part of it, and starts warm from there.
 
     Returns
     -------
@@ -159,7 +151,6 @@ def alpha_path(
     """
     alphas = as_floats("alphas", alphas).ravel()
     check_type("solver", solver, CuttingPlane, "a CuttingPlane")
-    check_store(checkpoint)
     if not alphas.size:
         raise InputError("alpha_path needs at least one alpha")
     solvers = [replace(solver, alpha=float(alpha)) for alpha in alphas]
@@ -167,8 +158,7 @@ def alpha_path(
     last: SolverResult | None = None
     for i in np.argsort(-alphas, kind="stable"):
         start = w_init if last is None else None
-        part = checkpoint and checkpoint.part(f"alpha-{solvers[i].alpha!r}")
-        last = results[i] = solvers[i].solve(oracle, start, callback, last, part)
+        last = results[i] = solvers[i].solve(oracle, start, callback, last)
         if last.status in ("interrupted", "stopped"):
             break
     return results

@@ -142,8 +142,8 @@ class Budget(Protocol):
     def note(self, point: Point, lowered: SolverResult | None = None) -> None:
         """Note an iteration: a majorant, or all of `quasi_newton`."""
 
-    def offer(self) -> None:
-        """Offer the checkpoint what there is; between iterations."""
+    def keep_result(self) -> None:
+        """Keep the result so far, now and then; between iterations."""
 
 
 # --- before -------------------------------------------------------------------------------------
@@ -294,7 +294,7 @@ def follow_majorants(
             return replace(point, status=budget.stop)
         if point.objective >= before:
             return replace(point, status=Status.STALLED)
-        budget.offer()
+        budget.keep_result()
     if point.criticality == np.inf:  # the last step moved the point
         majorant = as_oracle(problem.majorised.majorant(point.w))
         lowered = _lower(problem, majorant, point, budget, tol)

@@ -64,12 +64,13 @@ class DualAscent(Solver[SolverResult]):
     def _run(self, oracle, w_init, warm_start):
         if not isinstance(oracle, DualOracle):
             raise InputError(_NO_DUALS.format(oracle))
-        start: Any = None if warm_start is None else warm_start.duals
-        if w_init is None and start is None and warm_start is not None:
-            w_init = warm_start.w
+        duals = None if warm_start is None else warm_start.duals
+        if w_init is None and warm_start is not None:
+            at_this_alpha = warm_start.alpha == self.alpha  # else its point is far from the optimum
+            w_init = warm_start.w if duals is None or at_this_alpha else None
         if w_init is not None:
-            start = finite_start(w_init, oracle.n_features, "the start")
-        return _Run(self, oracle, start)
+            w_init = finite_start(w_init, oracle.n_features, "the start")
+        return _Run(self, oracle, w_init, duals)
 
 
 class _Run(Run[SolverResult]):
@@ -78,24 +79,22 @@ class _Run(Run[SolverResult]):
     blocks: Any = None
     moved = False  # since the last certificate
 
-    def __init__(self, config, oracle, start):
+    def __init__(self, config, oracle, w, duals):
         super().__init__(config, oracle)
-        self.start = start
+        self.start = w
+        self.duals = duals
 
     def begin(self):
-        saved = self.saved
-        self.passed = self.passes  # of the run that this one goes on from, as is `saved`
-        start = self.start if saved is None else saved.extra
+        start = self.start if self.duals is None else self.duals
         self.blocks = self.oracle.dual_blocks(self.config.alpha, start)
         if self.blocks is None:
             raise InputError(_NO_DUALS.format(self.oracle))
-        given = self.start if saved is None else saved.w
-        if isinstance(given, np.ndarray):
-            self._take(self.blocks.point(given))
+        if self.start is not None:
+            self._take(self.blocks.point(self.start))
         self._certify()
 
     def loop(self):
-        status = self._judge(False if self.history else self._record())
+        status = self._judge(self._record())
         while status is None:
             gap = self._sweeps()
             wanted = max(self.config.tol, _CERTIFY * self.gap()) * self._scale()
@@ -104,7 +103,7 @@ class _Run(Run[SolverResult]):
                 self._certify()
             status = self._judge(self._record())
             if status is None:
-                self.offer()
+                self.keep_result()
         return status
 
     def result(self, status, notes):
@@ -121,9 +120,6 @@ class _Run(Run[SolverResult]):
         cuts, problem = self.blocks.cuts(n_blocks)
         more = {"cuts": cuts, "notes": notes, "problem": problem, "duals": self.blocks.duals}
         return self.outcome(status, **more)
-
-    def saved_fields(self):
-        return {"extra": self.blocks.state(), "cuts": None}
 
     def _sweeps(self):
         """Look at all blocks that are not optimal, then a few times at what is active in them."""
@@ -153,9 +149,8 @@ class _Run(Run[SolverResult]):
         self.best_error = point.error
 
     def _record(self):
-        visits = self.visited + self.blocks.rows_scored
-        self.passes = self.passed + self.blocks.passes
-        return self.record(self.blocks.n_atoms, rows_scored=visits)
+        self.passes = self.blocks.passes
+        return self.record(self.blocks.n_atoms, rows_scored=self.blocks.rows_scored)
 
     def _judge(self, stop):
         status = self.judge(self.gap(), stop)

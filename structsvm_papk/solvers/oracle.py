@@ -187,8 +187,8 @@ class DualOracle(BlockOracle):
         ----------
         alpha : float
         start : ndarray of shape (n_features,), mapping or other, optional
-            A point w near which to begin, what `DualBlocks.state` returned for this risk, or
-            `DualBlocks.duals` of this one or a similar one. Without it they begin at zero.
+            A point w near which to begin, or `DualBlocks.duals` of this risk, themselves or as
+            arrays, or of a similar one. Without it they begin at zero.
         """
 
     def suits_dual_ascent(self, alpha: float) -> bool:
@@ -311,14 +311,13 @@ class DualBlocks(ABC):
         """
         return None, None
 
-    @abstractmethod
-    def state(self) -> dict[str, Array]:
-        """The dual variables as arrays, for `DualOracle.dual_blocks` of the same risk."""
-
     @property
     @abstractmethod
     def duals(self) -> Any:
-        """The dual variables with what they belong to, for `dual_blocks` of other risks."""
+        """The dual variables with what they belong to, for `DualOracle.dual_blocks`.
+
+        An object whose method `arrays` gives them as arrays by name, for the same risk later.
+        """
 
 
 def evaluated(risk: Any, w: Array) -> tuple[float, Array]:

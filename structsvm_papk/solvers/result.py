@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any
@@ -128,14 +127,13 @@ class SolverResult:
         ``(n_blocks, layout of the blocks, oracle)`` that `cuts` belong to, which a warm start
         checks. The oracle holds the data: ``replace(result, problem=None)`` lets go of them. It is
         not pickled, and cuts of an unknown problem are refused.
-    extra : mapping of str to ndarray
-        In checkpoints only: what a warm start of this solver takes beside `w` and `cuts`.
     evaluation : Cuts or None
         Of the risk at `w`: a warm start need not ask for it again.
     steeper : float
         The largest `Cuts.steeper` of the run.
     duals : object
-        Of `DualAscent`: dual variables, for warm starts at every alpha, and scaled at other depths.
+        Of `DualAscent`: see `DualBlocks.duals`, or from a checkpoint their arrays by name. For warm
+        starts at every alpha, and scaled at other depths.
     """
 
     w: np.ndarray = field(repr=False)
@@ -147,7 +145,6 @@ class SolverResult:
     cuts: tuple[Array, Array, Array] | None = field(default=None, repr=False)
     notes: tuple[str, ...] = ()
     problem: tuple[Any, ...] | None = field(default=None, repr=False)
-    extra: Mapping[str, Any] = field(default_factory=dict, repr=False)
     evaluation: Cuts | None = field(default=None, repr=False)
     steeper: float = field(default=1.0, repr=False)
     duals: Any = field(default=None, repr=False)

@@ -2,22 +2,21 @@
 
 minimise over w    F(w) = alpha/2 ||w||^2 + R(w)
 
-A checkpoint saves the result so far, from which another run goes on; where and how is not known
-here: `structsvm_papk.files.checkpoint` writes to a folder.
+A checkpoint keeps the result so far, and a later solve starts warm from it; how it is stored is not
+known here: `structsvm_papk.files.Checkpoint` writes a file.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, ClassVar, Generic, TypeVar, cast
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -44,8 +43,6 @@ _RANGES: dict[str, dict[str, Any]] = {
     "seed": {"least": 0},
     "time_limit": {"above": 0, "optional": True},
 }
-# when to stop, not where to go
-_LIMITS = ("tol", "max_iter", "time_limit", "qp_solver", "lower_bound")
 _FARTHEST = 1e120  # entry of a start; its square, and that of its multiples, must have room
 _RUNS: ContextVar[tuple[Run[Any], ...]] = ContextVar("runs", default=())
 
@@ -61,10 +58,13 @@ class Solver(ABC, Generic[Result]):
     convex_only : bool
         Whether risks that are not convex are refused: cuts are no lower bounds of them. A class
         whose bounds do not rest on convexity says False.
+    takes_checkpoints : bool
+        Whether a solve that starts at an earlier result goes on with what that one had reached.
     """
 
     alpha: float
     convex_only: ClassVar[bool] = True
+    takes_checkpoints: ClassVar[bool] = True
     _alpha_range: ClassVar[dict[str, Any]] = {"above": 0}
 
     def __post_init__(self) -> None:
@@ -79,7 +79,7 @@ class Solver(ABC, Generic[Result]):
         w_init: Array | None = None,
         callback: Callback | None = None,
         warm_start: SolverResult | None = None,
-        checkpoint: CheckpointStore | None = None,
+        checkpoint: ResultStore | None = None,
     ) -> Result:
         """Minimise.
 
@@ -97,8 +97,8 @@ class Solver(ABC, Generic[Result]):
             risk at any alpha; `DualAscent` its dual variables, of the same lists at any alpha and
             depth.
         checkpoint : Checkpoint, optional
-            Where the result so far is saved. If it holds one, the run goes on from there, with its
-            history, and neither w_init nor warm_start is looked at.
+            Where the result so far is kept. If it holds one, that is the warm start, in place of
+            w_init and warm_start.
 
         Returns
         -------
@@ -112,18 +112,29 @@ class Solver(ABC, Generic[Result]):
             The oracle failed at the first point already.
         InputError
             The oracle is not of the kind that this solver asks for, or not finite somewhere;
-            w_init or the warm start do not fit it; or the checkpoint is of another run.
+            w_init or the warm start do not fit it; or the checkpoint is of another problem.
         """
         check_type("warm_start", warm_start, SolverResult, "a SolverResult", optional=True)
         risk = as_oracle(oracle)
         if self.convex_only and not risk.convex:
             raise not_convex(str(risk))
-        run = self._run(risk, w_init, warm_start)
-        if checkpoint is None:
-            return run.solve(callback)
-        check_store(checkpoint)
-        with checkpoint.opened(run.belongs_to(), run.progress) as session:
-            return run.solve(callback, session)
+        kept = None if checkpoint is None else self._kept(risk, checkpoint)
+        if kept is None or kept.last is None:
+            return self._run(risk, w_init, warm_start).solve(callback, kept)
+        result = self._run(risk, None, kept.last).solve(callback, kept)
+        return replace(result, notes=(*kept.last.notes, *result.notes))
+
+    def _kept(self, risk: Oracle, checkpoint: ResultStore) -> Kept:
+        """What a checkpoint holds of this problem."""
+        check_type("checkpoint", checkpoint, ResultStore, "a files.Checkpoint(path)")
+        name = type(self).__name__
+        if not self.takes_checkpoints:
+            raise InputError(f"{name} takes no checkpoint: from its point it would begin anew")
+        problem = risk.fingerprint()
+        if problem is None:
+            raise InputError("a checkpoint needs an oracle with a method fingerprint()")
+        identity = {"problem": problem, "solver": name, "alpha": float(self.alpha)}
+        return Kept(checkpoint, identity, risk)
 
     def suited_to(self, oracle: Oracle) -> Solver[Any]:
         """This solver, or another one that is likely to be faster on this risk."""
@@ -135,10 +146,11 @@ class Solver(ABC, Generic[Result]):
 
 
 class Clock:
-    """Wall time of a run, that of the run that it goes on from included, and its limit."""
+    """Wall time of a run, and its limit."""
 
-    def __init__(self, limit: float | None, spent: float = 0.0) -> None:
-        self.limit, self._started = limit, time.perf_counter() - spent
+    def __init__(self, limit: float | None) -> None:
+        self.limit = limit
+        self._started = time.perf_counter()
 
     def seconds(self) -> float:
         """Time so far."""
@@ -161,38 +173,14 @@ class Run(ABC, Generic[Result]):
     def __init__(self, config: Any, oracle: Oracle) -> None:
         self.config, self.oracle = config, cast("Any", oracle)  # of the kind that it asks for
         self.tol = getattr(config, "tol", 0.0)  # a descent without a certificate has none
-        self.identity: dict[str, Any] = {}  # what a result depends on beside settings and risk
         self.callback: Callback | None = None
         self.history: list[Progress] = []
         self.last_progress = 0  # iteration that improved on the point or on the bound
-        self.passes = self.visited = 0  # evaluations of the oracle, and rows scored
+        self.passes = 0  # evaluations of the oracle
         self.best_w: Any = None  # the best point, once there is one
         self.best = np.inf
         self.lower_bound = -np.inf
         self.best_error = 0.0  # how far rounding may have put `best` below the objective there
-
-    def belongs_to(self) -> dict[str, Any]:
-        """All that a saved result belongs to: the settings, but for the limits on when to stop."""
-        problem = self.oracle.fingerprint()
-        if problem is None:
-            raise InputError("a checkpoint needs an oracle with a method fingerprint()")
-        settings = {field.name: getattr(self.config, field.name) for field in fields(self.config)}
-        known = {"solver": type(self.config).__name__, **settings}
-        known = {name: value for name, value in known.items() if name not in _LIMITS}
-        return known | self.identity | {"problem": problem}
-
-    def _open(self, callback, session):
-        """Begin, or let history, clock and counts go on from those of a saved result."""
-        check_callback(callback)
-        self.callback = callback
-        self.session = session
-        saved = self.saved = session.saved
-        self.clock = Clock(self.config.time_limit, 0.0 if saved is None else saved.seconds)
-        if saved is not None:
-            self.history = list(saved.history)
-            self.passes = saved.data_passes
-            self.visited = self.history[-1].rows_scored if self.history else 0
-            self.last_progress = len(self.history)
 
     @abstractmethod
     def begin(self) -> None:
@@ -209,10 +197,6 @@ class Run(ABC, Generic[Result]):
     def result(self, status: Status, notes: tuple[str, ...]) -> Result:
         """The outcome of a run that ends."""
         return cast("Result", self.outcome(status, notes=notes))
-
-    def saved_fields(self) -> dict[str, Any]:
-        """Fields that a checkpoint saves otherwise than the result has them."""
-        return {}
 
     def gap(self) -> float:
         """The relative gap, with what rounding may have done to the objective."""
@@ -235,17 +219,17 @@ class Run(ABC, Generic[Result]):
             return Status.MAX_ITER
         return Status.TIME_LIMIT if self.clock.late() else None
 
-    def offer(self) -> None:
-        """Offer the checkpoint the result so far; called between iterations."""
-        self.session.offer(
-            lambda: replace(self.result(Status.INTERRUPTED, ()), **self.saved_fields())
-        )
+    def keep_result(self) -> None:
+        """Keep the result so far, now and then; called between iterations."""
+        if self.kept is not None and self.kept.is_due():
+            self.kept.write(self.result(Status.INTERRUPTED, ()))
 
-    def solve(
-        self, callback: Callback | None = None, session: CheckpointSession | None = None
-    ) -> Result:
+    def solve(self, callback: Callback | None = None, kept: Kept | None = None) -> Result:
         """Run to the end; terminated early, the result of the best point, if there is one."""
-        self._open(callback, session or CheckpointSession())
+        check_callback(callback)
+        self.callback = callback
+        self.kept = kept
+        self.clock = Clock(self.config.time_limit)
         notes: tuple[str, ...] = ()
         outer = _RUNS.set((*_RUNS.get(), self))
         try:
@@ -273,9 +257,10 @@ class Run(ABC, Generic[Result]):
                 from sklearn.exceptions import ConvergenceWarning
 
                 warn(result.message, ConvergenceWarning)
-        else:
-            self.session.save(replace(result, **self.saved_fields()))
-        return replace(result, notes=(*result.notes, *self.session.notes))
+        elif self.kept is not None:
+            self.kept.write(result)
+            result = replace(result, notes=(*result.notes, *self.kept.notes))
+        return result
 
     def record(self, n_cuts: int = 0, **more: int) -> bool:
         """Note an iteration; whether the callback wants the run to stop."""
@@ -355,46 +340,44 @@ def finite_start(w: Any, n_features: int, name: str) -> Array:
 # --- checkpoints --------------------------------------------------------------------------------
 
 
-class CheckpointSession:
-    """The checkpoint of one solve; this one saves nothing.
+@runtime_checkable
+class ResultStore(Protocol):
+    """Where solvers keep results so far: the argument `checkpoint` of ``solve``."""
 
-    `saved`: the result of an earlier run, to go on from; `notes`: what went wrong with files.
+    interval: float  # seconds from one to the next
+
+    def read(self, identity: Mapping[str, Any]) -> SolverResult | None:
+        """The result that was kept, or None; refused where its identity is another one."""
+
+    def write(self, identity: Mapping[str, Any], result: SolverResult) -> None:
+        """Keep a result in place of the one before."""
+
+
+class Kept:
+    """The result that a checkpoint held as a solve began, and how later ones get there.
+
+    `last` is that result, or None; `notes` has a sentence where the store failed.
     """
 
-    def __init__(self, saved: SolverResult | None = None) -> None:
-        self.saved, self.notes = saved, list[str]()
+    def __init__(self, store: ResultStore, identity: Mapping[str, Any], risk: Oracle) -> None:
+        self.store = store
+        self.identity = identity
+        self.last = store.read(identity)
+        if self.last is not None and self.last.problem is not None:
+            self.last = replace(self.last, problem=(*self.last.problem[:2], risk))
+        self.notes: tuple[str, ...] = ()
+        self._written = time.monotonic()
 
-    def offer(self, result: Callable[[], SolverResult]) -> None:
-        """Save the result so far if it is time to; called between iterations."""
+    def is_due(self) -> bool:
+        """Whether the interval has passed."""
+        return time.monotonic() - self._written >= self.store.interval
 
-    def save(self, result: SolverResult) -> None:
-        """Save the result of a run that ends."""
-
-
-class CheckpointStore(ABC):
-    """Where solvers save results so far: the argument `checkpoint` of ``solve``."""
-
-    @abstractmethod
-    def opened(
-        self, identity: Mapping[str, Any], progress: type[Progress] = Progress
-    ) -> AbstractContextManager[CheckpointSession]:
-        """The `CheckpointSession` of one solve; refused where the `identity` is of another run.
-
-        Entries of its history are of the class `progress`.
-        """
-
-    @abstractmethod
-    def part(self, name: str) -> CheckpointStore:
-        """The store of one of several solves."""
-
-
-def check_store(checkpoint: Any) -> None:
-    """Raise `TypeError` unless a checkpoint is one, or None."""
-    check_type(
-        "checkpoint", checkpoint, CheckpointStore, "a files.Checkpoint(folder)", optional=True
-    )
-
-
-def digest_of(data: bytes) -> str:
-    """A short text that tells one start, or division into blocks, from another."""
-    return hashlib.sha256(data).hexdigest()[:16]
+    def write(self, result: SolverResult) -> None:
+        """Keep a result; where that fails, say so once and go on."""
+        try:
+            self.store.write(self.identity, result)
+        except InputError as error:
+            if not self.notes:
+                self.notes = (f"No checkpoint: {error}. The run goes on.",)
+                warn(self.notes[0])
+        self._written = time.monotonic()

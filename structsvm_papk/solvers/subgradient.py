@@ -12,7 +12,7 @@ from structsvm_papk.errors import InputError, check_choice, check_number
 from structsvm_papk.solvers.oracle import evaluated
 from structsvm_papk.solvers.result import SolverResult, Status, relative_gap
 from structsvm_papk.solvers.rounding import CONTRADICTION
-from structsvm_papk.solvers.solver import Run, Solver, check_signs, digest_of, finite_start
+from structsvm_papk.solvers.solver import Run, Solver, check_signs, finite_start
 
 _SEEDS_OF_STARTS = 1 << 20
 
@@ -22,8 +22,7 @@ class SubgradientDescent(Solver[SolverResult]):
     """``w <- w - eta/sqrt(t+1) (alpha w + g_t)`` on ``alpha/2 ||w||^2 + R(w)``.
 
     Works with every risk, convex or not. It has no certificate of its own: without `lower_bound`
-    that of the result is -inf, and the status at the end is 'finished'. From a checkpoint the steps
-    that are left go on from its point; an average is over those.
+    that of the result is -inf, and the status at the end is 'finished'.
 
     Parameters
     ----------
@@ -59,6 +58,7 @@ class SubgradientDescent(Solver[SolverResult]):
     """
 
     convex_only: ClassVar[bool] = False
+    takes_checkpoints: ClassVar[bool] = False
     _alpha_range: ClassVar[dict[str, Any]] = {"least": 0.0}
     eta: float = 0.1
     max_iter: int = 200
@@ -94,7 +94,7 @@ class SubgradientDescent(Solver[SolverResult]):
             start = finite_start(w_init, oracle.n_features, "w_init")
         if self.positive:
             start = np.maximum(start, 0.0)
-        return _Run(self, oracle, start, w_init is not None)
+        return _Run(self, oracle, start)
 
 
 def normal_start(n_features: int, seed: int) -> Array:
@@ -109,12 +109,9 @@ def normal_start(n_features: int, seed: int) -> Array:
 class _Run(Run[SolverResult]):
     """State of one descent."""
 
-    def __init__(self, config, oracle, w, given):
+    def __init__(self, config, oracle, w):
         super().__init__(config, oracle)
         self.w = w
-        # an average is over the second half of the steps: another number is another run
-        average = {"average_from": config.max_iter // 2} if config.keep == "average" else {}
-        self.identity = average | ({"start": digest_of(w.tobytes())} if given else {})
         self.total = np.zeros_like(w)
         self.n_total = 0
         self.n_steps = 0
@@ -122,12 +119,6 @@ class _Run(Run[SolverResult]):
     def begin(self):
         if self.config.lower_bound is not None:
             self.lower_bound = self.config.lower_bound
-        if self.saved is not None:
-            self.n_steps = len(self.history)
-            self.w = finite_start(self.saved.w, self.w.size, "the start")
-            objective = self._evaluate(self.w)[0]  # else the first step evaluates the start
-            self.best_w = self.w
-            self.best = objective
 
     def loop(self):
         while self.n_steps < self.config.max_iter:
@@ -137,7 +128,6 @@ class _Run(Run[SolverResult]):
             status = self.judge(gap, stop, spent=False)
             if status is not None:
                 return status
-            self.offer()
         if self.n_total:
             w = self.total / self.n_total
             self.best_w, self.best = w, self._evaluate(w)[0]

@@ -146,7 +146,7 @@ def calls(folder):
         files.open_source: {"path": folder},
         files.file_partitions: {"source": source, "partition_bytes": 1000},
         files.load_model: {"path": folder / "model"},
-        files.Checkpoint: {"folder": folder / "kept", "interval": 1.0},
+        files.Checkpoint: {"path": folder / "kept", "interval": 1.0},
         metrics.evaluate: ROWS | {"metrics": ["pap@2", "ndcg@3"], "preset": "icml2020",
                                   "discount": "log"},
         metrics.evaluate_frame: {"frame": FRAME, "metrics": "pap@2", "item": "item_id"},

@@ -176,7 +176,7 @@ def test_one_list_with_few_positives_or_many_values_or_on_file_has_a_fixed_one(t
 def test_a_time_limit_that_ends_the_choice_says_so_and_more_time_goes_on(tmp_path):
     X, y = of_one_list(0.5)
     whole = PAPKRanker(5, one_list=True).fit(X, y)
-    early = PAPKRanker(5, one_list=True, time_limit=1e-6, checkpoint=tmp_path)
+    early = PAPKRanker(5, one_list=True, time_limit=1e-6, checkpoint=tmp_path / "kept")
     with pytest.warns(ConvergenceWarning, match="ended the choice of alpha by folds: it is 0.1"):
         early.fit(X, y)
     assert early.alpha_ == 0.1

@@ -40,7 +40,6 @@ from structsvm_papk import (
     DualAscent,
     GlobalRamp,
     SolverResult,
-    SubgradientDescent,
     alpha_path,
 )
 from structsvm_papk.diagnosis import diagnose
@@ -105,9 +104,7 @@ def _solver(problem, method="bundle", alpha=None, tol=TOL, **more):
 
 def _a_solver(problem, rng):
     """One of those that keep checkpoints, and its name."""
-    alpha, name = problem.alpha, str(rng.choice(["bundle", "other", "ascent", "subgradient"]))
-    if name == "subgradient":
-        return SubgradientDescent(alpha, max_iter=50), name
+    alpha, name = problem.alpha, str(rng.choice(["bundle", "other", "ascent"]))
     if not problem.convex:
         return CCCP(alpha, tol=1e-3, max_iter=10), "cccp"
     if name == "ascent":
@@ -192,13 +189,13 @@ def interrupted(problem, rng, report):
     tol = getattr(solver, "tol", TOL)
     with tempfile.TemporaryDirectory() as folder:  # an interrupt while numba compiles breaks numba
         for _ in range(2):
-            solver.solve(risk, checkpoint=Checkpoint(folder))
+            solver.solve(risk, checkpoint=Checkpoint(f"{folder}/kept"))
     began = time.perf_counter()
     whole = solver.solve(risk)
     longest = 1.2 * (time.perf_counter() - began)
     yield Answer(f"undisturbed: {name}", whole, tol)
     with tempfile.TemporaryDirectory() as folder:
-        place = Checkpoint(folder, float(rng.choice([0.0, 1e6])), tell=lambda sentence: None)
+        place = Checkpoint(f"{folder}/kept", float(rng.choice([0.0, 1e6])))
         for _ in range(_BREAKS):
             by_clock = ctrl_c_after(max(rng.uniform(0, longest), 5e-4))
             by_calls = ctrl_c_after_call(int(10 ** rng.uniform(1, 4.5)))

@@ -91,7 +91,7 @@ def _convex_ways(rng, risk, alpha):
 
     def resumed():
         with tempfile.TemporaryDirectory() as folder:
-            place = Checkpoint(folder, 0.0, tell=lambda sentence: None)
+            place = Checkpoint(f"{folder}/kept", 0.0)
             for n in rng.integers(1, 3000, 3):
                 try:
                     with ctrl_c_after_call(int(n)):

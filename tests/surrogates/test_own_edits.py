@@ -117,7 +117,7 @@ def test_a_checkpoint_and_kept_fits_of_another_loss_are_not_taken(version, tmp_p
     how = {"alpha": 0.1, "max_iter": 2, "checkpoint": tmp_path / "one"}
     with pytest.warns(UserWarning):
         PAPKRanker(surrogate=version(), **how).fit(*ROWS)
-    with pytest.raises(InputError, match="holds the checkpoint of another run: the data, the surr"):
+    with pytest.raises(InputError, match="holds the result of another run: the data"):
         PAPKRanker(surrogate=version(*edit), **how).fit(*ROWS)
     kept = tmp_path / "many"
     counts = []

@@ -289,8 +289,9 @@ class Saving:
 
     checkpoint: Path | None = OUTPUT(
         None,
-        "Keep what is done here; the same command goes on from there.",
-        "DIR",
+        "Keep what is done so far, in this file (tune: folder); the same command goes on from "
+        "there.",
+        "PATH",
         use=Use.KEEPS,
     )
     checkpoint_interval: float = OUTPUT(60.0, "How often the result so far is written.", "SECONDS")
@@ -298,14 +299,12 @@ class Saving:
     def __post_init__(self) -> None:
         if self.checkpoint is not None:  # what is wrong here is said before the data are read
             Checkpoint(self.checkpoint, self.checkpoint_interval)
-            if self.checkpoint.exists() and not self.checkpoint.is_dir():
-                raise InputError(f"{self.checkpoint} is no folder")
 
     def place(self) -> Checkpoint | None:
         """The `Checkpoint` of a command, or None."""
         if self.checkpoint is None:
             return None
-        return Checkpoint(self.checkpoint, self.checkpoint_interval, console.note)
+        return Checkpoint(self.checkpoint, self.checkpoint_interval)
 
 
 @dataclass(frozen=True)
