@@ -131,8 +131,8 @@ def test_a_fit_goes_on_with_another_scheduler(place, tmp_path, capsys, cluster, 
         assert "Traceback" not in shown.err
     assert load_model(model).certificate["status"] == "failed"
     assert load_model(model).certificate["lower_bound"] <= told["objective"]
-    shown = refused(capsys, *fit, "--dask", cluster, "--partitions", "3")
-    assert "the data (or how they are cut into partitions)" in shown
+    assert run(*fit, "--dask", cluster, "--partitions", "3") == 2
+    assert "the data (or how they are cut into partitions)" in capsys.readouterr().err
     status, told = run_json(capsys, *fit, "--dask", cluster, "--partitions", "4")
     _, expected = run_json(capsys, *fit[:1], place / "part0.parquet", *FIT, "-o", tmp_path / "m")
     assert status == 0 and "went on from" in told["message"]
