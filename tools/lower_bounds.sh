@@ -16,5 +16,5 @@ trap 'rm -rf "$work"' EXIT
   --resolution lowest-direct --reinstall-package structsvm-papk \
   '.[test,onnx,rectools,trees]' 'onnxruntime>=1.20'
 "$work/bin/uv" pip freeze --python "$work/bin/python" |
-  grep -iE '^(cvxpy|numba|numpy|onnx|pandas|piqp|pyarrow|rectools|rich|scikit-learn|scipy|threadpoolctl|typer)=='
+  grep -iE '^(cvxpy|joblib|numba|numpy|onnx|pandas|piqp|pyarrow|rectools|rich|scikit-learn|scipy|threadpoolctl|typer)=='
 "$work/bin/pytest" -q -p no:cacheprovider "$@"

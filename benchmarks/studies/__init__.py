@@ -1,4 +1,5 @@
-"""Our own studies: coverage of intervals, degenerate optima, what metrics tell apart, re-ranking.
+"""Our own studies: bounds, degenerate optima, metrics, what losses aim at, re-ranking.
 
-python -m benchmarks studies coverage | degenerate | distinguishability | rerank FOLDER
+python -m benchmarks studies coverage | stability | degenerate | distinguishability | ndcg |
+                             targets | rerank FOLDER
 """

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
 from benchmarks.common import console
 from structsvm_papk.errors import InputError
@@ -201,6 +202,85 @@ def _show_distinguishability(result):
     )
     sizes = (f">N = {result.sizes[i]}" for i in shown)
     console.print_table(title, ("metric", ">N for 95%", *sizes), rows)
+
+
+Effort = Annotated[str, typer.Option(help="quick, normal (a minute) or thorough.")]
+
+
+@app.command()
+def ndcg(seed: console.Seed = 0, effort: Effort = "normal", as_json: console.Json = False):
+    """What NDCG of one list tends to as the list grows, for three scorers, and its theorems."""
+    from benchmarks.studies import ndcg as study
+
+    _check_effort(effort)
+    limits = study.limits()
+    checks = _checked(study.CLAIMS, seed, effort)
+    content = {"limits": limits, "checks": checks}
+    console.answer(as_json, content, _show_ndcg, limits, checks)
+
+
+@app.command()
+def targets(seed: console.Seed = 0, effort: Effort = "normal", as_json: console.Json = False):
+    """Which orders minimise the expected loss of a list whose labels are random."""
+    from benchmarks.studies import targets as study
+
+    _check_effort(effort)
+    checks = _checked(study.CLAIMS, seed, effort)
+    sampled = study.sampled()
+    content = {"checks": checks, "sampled": sampled}
+    console.answer(as_json, content, _show_targets, checks, sampled)
+
+
+def _check_effort(effort):
+    from benchmarks.studies.claims import EFFORTS
+
+    if effort not in EFFORTS:
+        raise InputError(f"--effort {effort}: choose {', '.join(EFFORTS)}")
+
+
+def _checked(claims, seed, effort):
+    checks = []
+    with console.progress(len(claims)) as step:
+        for claim in claims:
+            step(claim.id)
+            checks.append(claim.check(seed, effort))
+    return checks
+
+
+def _show_claims(title, checks):
+    lines = []
+    for check in checks:
+        control = f"{check['control']}: {check['control_verdict']}"
+        worst = f"{check['worst']:.1e}"
+        what = check["id"], escape(check["formula"]), check["verdict"]
+        lines.append((*what, str(check["instances"]), worst, control))
+    columns = ("claim", "formula", "verdict", ">instances", ">worst", "control")
+    console.print_table(title, columns, lines)
+
+
+def _show_ndcg(limits, checks):
+    lines = []
+    for row in limits:
+        values = (row[name] for name in list(row)[1:])
+        lines.append([row["setting"], *("no limit" if v is None else f"{v:.3f}" for v in values)])
+    columns = ["discount, cut-off", *(f">{name}" for name in list(limits[0])[1:])]
+    console.print_table("What NDCG of one list tends to", columns, lines)
+    _show_claims("NDCG of long lists", checks)
+
+
+def _show_targets(checks, sampled):
+    _show_claims("What losses aim at", checks)
+    lines = [
+        [str(row[name]) for name in ("n_neg", "n_sampled", "k", "effective_k")]
+        + [f"{row[name]:.3f}" for name in ("off", "off_from_k")]
+        + [str(row[name]) for name in ("place_50%", "place_95%")]
+        for row in sampled
+    ]
+    columns = (
+        *(">negatives", ">sampled", ">k", ">estimates pAp at", ">off", ">off from k"),
+        *(">half on the first", ">95% on the first"),
+    )
+    console.print_table("What sampled negatives estimate", columns, lines)
 
 
 @app.command()

@@ -20,7 +20,7 @@ from structsvm_papk.propositions.running import ALL_IDS, expanded, render
 def verify(
     *,
     check: list[str] | None = options.PLAIN(
-        None, "Only this one, or all of ndcg, depth ..; repeat.", "ID"
+        None, "Only this one, or all of prop5, depth ..; repeat.", "ID"
     ),
     seed: int = options.PLAIN(0, "Seed of the search."),
     effort: str = options.PLAIN("normal", "quick (seconds), normal (a minute or two) or thorough."),

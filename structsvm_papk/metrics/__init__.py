@@ -3,13 +3,11 @@
 `evaluate` makes the table users x metrics in one pass; `per_user` gives one column of it. Every
 value is a gain (larger is better, 1 is perfect); `gain=False` gives the risk, 1 - gain.
 Frames: `evaluate_frame`, `evaluate_recommendations`. How sure a mean or a difference is:
-`interval`, `compare`. What NDCG tends to: `ndcg_limit`. May import `bounds`, `data` and below;
-knows nothing of training.
+`interval`, `compare`. May import `bounds`, `data` and below; knows nothing of training.
 """
 
 from structsvm_papk.metrics.conventions import Conventions
 from structsvm_papk.metrics.definitions import described
-from structsvm_papk.metrics.discounts import ndcg_limit
 from structsvm_papk.metrics.frames import evaluate_frame, evaluate_recommendations
 from structsvm_papk.metrics.significance import compare, interval
 from structsvm_papk.metrics.table import evaluate, mean_score, pap_at_k, per_user, scorer
@@ -24,7 +22,6 @@ __all__ = [
     "evaluate_recommendations",
     "interval",
     "mean_score",
-    "ndcg_limit",
     "pap_at_k",
     "per_user",
     "scorer",

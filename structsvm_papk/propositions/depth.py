@@ -107,7 +107,7 @@ class Data:
             (((q[None] - p[:, None]) @ w.T) > edge).sum(axis=1).min(axis=1) for p, q in self.users
         ]
 
-    def described(self, names: Sequence[str], _: float) -> dict[str, Any]:
+    def described(self, names: Sequence[str]) -> dict[str, Any]:
         """The users' items (features, or scores where there are two) and critical depths."""
         m = self.depths[-1]
         w = self.directions[int(np.argmax(self.gains(names[0], m)))]

@@ -8,7 +8,7 @@ positive risk ``1/(n_users beta k)``. For Avg, which is no upper bound, they nee
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -38,7 +38,7 @@ class Solved:
     size: float
     shown: dict[str, Any]
 
-    def described(self, *_: Any) -> dict[str, Any]:
+    def described(self, _: Sequence[str]) -> dict[str, Any]:
         """One user at the optimum, as ranked lists, with the data when they are few."""
         return self.shown
 

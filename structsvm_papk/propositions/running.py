@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from difflib import get_close_matches
 from math import isfinite
-from multiprocessing import get_context
-from multiprocessing.connection import Connection
-from threading import Thread
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from joblib import Parallel, delayed
 
 from structsvm_papk._html import filled
 from structsvm_papk.errors import InputError, as_names, check_callback, check_choice, check_number
-from structsvm_papk.propositions import claims, depth, ndcg, optimising, targets
+from structsvm_papk.propositions import claims, depth, optimising
 from structsvm_papk.propositions.search import Effort, Found, Words
 
-_GROUPS = claims.CLAIMS, depth.CLAIMS, ndcg.CLAIMS, optimising.CLAIMS, targets.CLAIMS
-CLAIMS = {claim.id: claim for group in _GROUPS for claim in group}
+CLAIMS = {claim.id: claim for claim in (*claims.CLAIMS, *depth.CLAIMS, *optimising.CLAIMS)}
 ALL_IDS = tuple(CLAIMS)
 EFFORTS = {
     "quick": Effort(n_random=40, n_steps=8, n_climbers=8, largest=4, n_data=(1, 25)),
@@ -86,7 +77,7 @@ def verify(
     Parameters
     ----------
     ids : iterable of str, optional
-        All when not given; `ndcg`, `depth`, `prop5` and so on stand for all that begin so.
+        All when not given; `depth`, `prop5` and so on stand for all that begin so.
     seed : int
         Each check has its own stream, from the seed and its id: the result depends neither on the
         order nor on `n_jobs`.
@@ -111,8 +102,12 @@ def verify(
     check_number("seed", seed, least=0)
     check_number("n_jobs", n_jobs, least=1)
     check_callback(progress, "progress")
+    # the slow checks first, so that no process idles at the end
+    order = sorted(ids, key=lambda name: not name.startswith("optimum"))
+    search = delayed(run_check)
+    parallel = Parallel(min(n_jobs, max(len(order), 1)), return_as="generator_unordered")
     done = {}
-    for check in _results(ids, seed, effort, n_jobs):
+    for check in parallel(search(name, seed, effort) for name in order):
         done[check.id] = check
         if progress is not None:
             progress(check)
@@ -143,17 +138,6 @@ def expanded(names: Iterable[str]) -> list[str]:
     return list(ids)
 
 
-def _results(ids: Sequence[str], seed: int, effort: str, n_jobs: int) -> Iterator[Check]:
-    if n_jobs == 1 or len(ids) < 2:
-        yield from (run_check(name, seed, effort) for name in ids)
-        return
-    # the slow checks first, so that no process idles at the end
-    order = sorted(ids, key=lambda name: not name.startswith("optimum"))
-    with workers(min(n_jobs, len(ids))) as pool:
-        for future in as_completed([pool.submit(run_check, n, seed, effort) for n in order]):
-            yield future.result()
-
-
 def run_check(name: str, seed: int = 0, effort: str = "normal") -> Check:
     """Run one check."""
     start = time.perf_counter()
@@ -173,44 +157,6 @@ def run_check(name: str, seed: int = 0, effort: str = "normal") -> Check:
         control_counterexample=control.counterexample,
         seconds=time.perf_counter() - start,
     )
-
-
-@contextmanager
-def workers(jobs: int) -> Iterator[ProcessPoolExecutor]:
-    """Yield a pool of processes; leaving its block with an exception ends them in mid-task.
-
-    They hold one end of a pipe. Its other end closes when they are to leave, and also when the
-    process that started them is killed: otherwise they would wait for tasks for ever.
-    """
-    context = get_context("spawn")
-    theirs, ours = context.Pipe(duplex=False)
-    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_set_up, initargs=(theirs,))
-    try:
-        yield pool
-    except BrokenProcessPool:
-        raise InputError(
-            "a worker process was ended from outside, perhaps for lack of memory; try fewer jobs"
-        ) from None
-    except BaseException:
-        ours.close()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
-        ours.close()
-        theirs.close()
-
-
-def _set_up(pipe: Connection) -> None:
-    threadpool_limits(1)  # the workers share the processors
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started them
-
-    def leave_when_closed() -> None:
-        try:
-            pipe.recv()
-        except (EOFError, OSError):
-            os._exit(1)
-
-    Thread(target=leave_when_closed, daemon=True).start()
 
 
 def render(

@@ -32,11 +32,6 @@ class Effort:
     largest: int = 100
     n_data: tuple[int, int] = (4, 70)
 
-    @property
-    def n_items(self) -> int:
-        """Items of a list that is to be long."""
-        return 5_000 * self.n_data[0]
-
 
 @dataclass(frozen=True)
 class Found:
@@ -79,30 +74,30 @@ class Claim(Words):
 
 @dataclass(frozen=True)
 class Drawn:
-    """A claim about instances that `draw(seed, effort)` yields, as data sets or laws of labels.
+    """A claim about instances that `draw(seed, effort)` yields, as data sets.
 
-    `words` say how many were tried and how many were bad; of the bad ones the smallest by `size`
-    is described, without it the one that violates the claim most.
+    `words` say how many were tried and how many were bad, of which the smallest by `size` is
+    described.
     """
 
     violation: Callable[[Any], float]
     draw: Callable[[int, Effort], Iterable[Any]]
     words: str
-    size: Callable[[Any], Any] | None = None
+    size: Callable[[Any], Any]
 
     def search(self, seed: int, effort: Effort, quantities: Sequence[str] = ()) -> Found:
         """Draw instances, and keep the one to show."""
         values: list[float] = []
         example = None
-        least = None
+        least: Any = None
         for instance in self.draw(seed, effort):
             values.append(value := self.violation(instance))
-            size: Any = -value if self.size is None else self.size(instance)
+            size = self.size(instance)
             if value > TOL and (example is None or size < least):
-                example = instance.described(quantities, value)
+                example = instance.described(quantities)
                 least = size
         n_bad = sum(value > TOL for value in values)
-        drawn = self.words.format(n=len(values), n_bad=n_bad, effort=effort)
+        drawn = self.words.format(n=len(values), n_bad=n_bad)
         return Found(len(values), drawn, max(values, default=-np.inf), example)
 
 
@@ -119,7 +114,7 @@ class Statement:
 
     def search(self, seed: int, effort: Effort, quantities: Sequence[str] = ()) -> Found:
         """Try all shapes; then make the counterexample, if any, small."""
-        search = Search(self, np.random.default_rng(seed), effort)
+        search = CounterexampleSearch(self, np.random.default_rng(seed), effort)
         allowed = [s for s in self.shapes if max(s.n_pos, s.n_neg) <= effort.largest]
         for shape in allowed:
             search.try_shape(shape)
@@ -138,7 +133,7 @@ class Statement:
         return batch.take(np.flatnonzero(self.holds(batch)))
 
 
-class Search:
+class CounterexampleSearch:
     """What was tried of a statement, the largest violation, and the smallest bad instance."""
 
     def __init__(self, statement: Statement, rng: np.random.Generator, effort: Effort) -> None:
@@ -224,7 +219,7 @@ class Search:
 
     def _hunt(self, shape: Shape) -> Batch | None:
         """Random draws and climbing in one shape; a rounded counterexample, or None."""
-        search = Search(self.statement, self.rng, self.effort)
+        search = CounterexampleSearch(self.statement, self.rng, self.effort)
         search._climb(search._draw(shape, 4 * self.effort.n_random))
         return None if search.example is None else self._rounded(search.example)
 

@@ -157,8 +157,6 @@ def calls(folder):
         metrics.compare: drawn | {"first": table, "second": table, "metrics": ["ap"], "level": 0.9},
         table.mean: {"metric": "ap"},
         table.summary: {"metric": "ap"},
-        metrics.ndcg_limit: {"discount": "log", "cutoff": 0.2, "n_items": 50,
-                             "relevance": lambda s: s},
         metrics.mean_score: {"y_true": Y, "y_score": SCORES, "groups": USERS, "metric": "pap@2"},
         metrics.scorer: {"metric": "ap"},
         metrics.per_user: ROWS | {"name": "ap"},

@@ -5,34 +5,28 @@ from functools import partial
 
 import numpy as np
 import pytest
-from scipy.integrate import quad
 
 from helpers.commands import invoke
 from helpers.marks import slow
 from helpers.reference import SURROGATES, risk
-from helpers.reference_theory import top_risk
 from structsvm_papk import propositions
 from structsvm_papk.errors import InputError
-from structsvm_papk.metrics import ndcg_limit
-from structsvm_papk.propositions import ndcg, optimising, running
-from structsvm_papk.propositions.depth import _drawn
+from structsvm_papk.propositions import depth, optimising, running
 from structsvm_papk.propositions.lists import TOL, Batch, Shape
 from structsvm_papk.propositions.running import CLAIMS, render
-from structsvm_papk.propositions.search import Effort, Search, Statement
-from structsvm_papk.propositions.targets import Law, _weak_orders
+from structsvm_papk.propositions.search import CounterexampleSearch, Effort, Statement
 
 NAIVE = {"risk": risk, **SURROGATES}
-HINGES = ("avg", "max", "pauc", "ts")
 FAILS = {
     "prop3-upper-bound", "prop3-consistency", "prop5-ramp-avg", "prop5-ramp-ts", "order-ts-max",
     "order-max-ts", "order-ts-avg", "order-avg-ts", "order-ts-ramp", "low-engagement-avg",
     "convex-ramp", "convex-ts_alg2", "convex-clipped_ramp", "margin-beta-weak-as-printed",
     "margin-beta-moderate", "margin-moderate-beta", "optimum-avg-beta", "optimum-avg-strong",
-    "depth-two-scorers", "target-avg", "target-pauc", "target-max", "target-ts",
+    "depth-two-scorers",
 }  # fmt: skip
 
 
-LONG = ("optimum", "ndcg", "target", "depth")  # optima of data, long lists, every depth
+LONG = ("optimum", "depth")  # optima of data, every depth
 
 
 @pytest.fixture(scope="module", params=["scores", slow("all")])
@@ -40,7 +34,7 @@ def checks(request):
     """Every day, claims about scores with few draws; all claims as the quickest search tries."""
     with pytest.MonkeyPatch.context() as patch:
         about = set(CLAIMS)
-        assert len(about) == 63 and about > FAILS
+        assert len(about) == 47 and about > FAILS
         if request.param == "scores":
             about = {claim for claim in about if not claim.startswith(LONG)}
             few = Effort(n_random=15, n_steps=4, n_climbers=4, largest=4, n_data=(1, 10))
@@ -57,7 +51,7 @@ def test_every_claim_has_the_verdict_of_the_mathematics_and_its_control_the_othe
 def test_counterexamples_are_small_and_right_by_the_formulas(checks):
     for name, found in checks.items():
         example = found.counterexample
-        if example is None or name.startswith(("ndcg", "target")) or name == "depth-two-scorers":
+        if example is None or name == "depth-two-scorers":
             continue
         sizes = [len(v) for one in example["lists"] for v in one.values()]
         assert max(sizes) <= 2 + name.startswith("optimum")
@@ -107,7 +101,7 @@ def test_search_finds_and_shrinks_a_planted_violation():
     # rounded where no point of a lattice violates
     near = Statement(lambda b: (np.abs(b.p[:, 0, 0] - 0.37) < 0.001).astype(float), shapes[:1])
     example = Batch(np.array([[[0.3704567]]]), np.array([[[1.23456]]]), shapes[0])
-    small = Search(near, np.random.default_rng(0), Effort()).minimised(example)
+    small = CounterexampleSearch(near, np.random.default_rng(0), Effort()).minimised(example)
     assert small.p.item() == 0.37 and small.q.item() == pytest.approx(1.23)
 
 
@@ -138,89 +132,13 @@ def naive_gain(name, data, m, directions):
 def test_no_direction_leaves_zero_that_the_checks_do_not_see(name):
     rng, angles = np.random.default_rng(5), np.linspace(0, 2 * np.pi, 97)[:-1]
     for _ in range(25 if name != "ts" else 6):
-        data = _drawn(rng, 2)
+        data = depth._drawn(rng, 2)
         fan = np.stack([np.cos(angles), np.sin(angles)], axis=1)
         fan = fan if data.n_features == 2 else np.array([[1.0], [-1.0]])
         for m in data.depths:
             seen, naive = data.gain(name, m) > TOL, naive_gain(name, data, m, fan) > TOL
             assert seen or not naive
             assert seen == (naive_gain(name, data, m, data.directions) > TOL)
-
-
-# ----------------------------------------------------------------- NDCG of long lists
-
-
-@pytest.mark.parametrize("scorer", [ndcg.Scorer(0.1, 0.7, 2.0), ndcg.Scorer(0.8, 0.2, 0.5)])
-def test_rate_and_slowness_are_their_integrals(scorer):
-    p = quad(scorer.relevance, 0, 1)[0]
-    assert scorer.rate == pytest.approx(p, abs=1e-9)
-    a = -quad(lambda x: scorer.relevance(1 - x) * np.log(x), 0, 1)[0] / p
-    assert scorer.slowness == pytest.approx(1 - np.log(p) - a, abs=1e-7)
-
-
-def test_means_of_lists_lie_within_their_noise():
-    lists = ndcg.Lists(ndcg.Scorer(0.2, 0.6, 1.0), np.random.default_rng(0), 3000)
-    for discount, k in (("log", None), ("r^-0.5", None), ("log", 300), ("r^-0.5", 900)):
-        share = None if k is None else k / 3000
-        expected = ndcg_limit(discount, share, lists.scorer.relevance, 3000)
-        means = [lists.ndcg(discount, k).mean() for _ in range(20)]
-        off = np.abs(np.array(means) - expected) / lists.noise(discount, k)
-        assert off.max() < 1 and off.max() > 0.05
-
-
-# ----------------------------------------------------------------- targets
-
-
-def expected(law, loss, scores):
-    total = 0.0
-    for labels, chance in zip(law.labels, law.chances, strict=True):
-        total += chance * loss(list(scores[labels]), list(scores[~labels]))
-    return total
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_expectations_against_sums_over_labels(seed):
-    law = Law.drawn(np.random.default_rng(seed), dependent=bool(seed % 2))
-    assert [len(_weak_orders(n)) for n in (1, 2, 3, 4)] == [1, 3, 13, 75]  # Fubini numbers
-    orders = _weak_orders(4)[::7]
-    deep, surrogates = law.risk(orders, law.m), {n: law.surrogate(n, orders / 3.0) for n in HINGES}
-    for i, ranks in enumerate(orders):
-        risk = expected(law, lambda p, q: top_risk(p, q, law.k, law.m), ranks)
-        assert deep[i] == pytest.approx(risk, abs=1e-12)
-        for name in HINGES:
-            if (~law.labels).sum(axis=1).min() >= law.k:
-                value = expected(law, lambda p, q, f=NAIVE[name]: f(p, q, law.k), ranks / 3.0)
-                assert surrogates[name][i] == pytest.approx(value, abs=1e-9)
-
-
-def test_printed_counterexamples():
-    """Labels (0,0,1,1), (0,1,0,0), (1,0,0,1) with chances .5, .3, .2: sorting is not best."""
-    labels = np.array([(0, 0, 1, 1), (0, 1, 0, 0), (1, 0, 0, 1)], dtype=bool)
-    chances = np.array([0.5, 0.3, 0.2])
-    law = Law(labels, chances, chances @ labels, 2, 2)
-    by_marginal = np.argsort(np.argsort(law.marginals, kind="stable"), kind="stable")
-    assert law.risk(by_marginal[None])[0] == pytest.approx(0.40)
-    assert law.risk(_weak_orders(4)).min() == pytest.approx(0.35)
-    law = Law.of((0.6, 0.5, 0.4), 1)
-    scores, excess = law.minimiser("max")
-    assert not scores.any() and excess < 1e-6
-    assert law.risk(scores[None])[0] == pytest.approx(1)
-
-
-@pytest.mark.parametrize(
-    ("name", "depth", "risk"),
-    [("avg", 2, 0.481388), ("avg", 3, 0.604348), ("ts", 2, 0.604348), ("pauc", 3, 0.604348)],
-)
-def test_risks_of_hinge_minimisers_on_the_page(name, depth, risk):
-    """At least two negatives; values of linear programmes over all orders with ties."""
-    law = Law.of((0.6, 0.55, 0.45, 0.4), 2)
-    usable = (~law.labels).sum(axis=1) >= 2
-    chances = law.chances[usable] / law.chances[usable].sum()
-    law = Law(law.labels[usable], chances, law.marginals, 2, 2)
-    assert law.risk(_weak_orders(4)).min() == pytest.approx(0.428996, abs=1e-6)
-    scores, excess = law.minimiser(name, depth)
-    ranks = np.unique(scores, return_inverse=True)[1]
-    assert abs(excess) < 1e-3 and law.risk(ranks[None])[0] == pytest.approx(risk, abs=1e-6)
 
 
 # ----------------------------------------------------------------- command and report
@@ -242,9 +160,9 @@ def test_verify_prints_json_and_tables():
 
 
 def test_a_group_of_checks_is_named_by_its_beginning():
-    assert running.expanded(["ndcg"]) == [claim.id for claim in ndcg.CLAIMS]
-    assert running.expanded(["ndcg-no-limit", "ndcg-log"]) == ["ndcg-no-limit", "ndcg-log"]
-    shown = run(*QUICK, "--check", "ndcg-no-limit")
+    assert running.expanded(["depth"]) == [claim.id for claim in depth.CLAIMS]
+    assert running.expanded(["prop2", "prop1"]) == ["prop2", "prop1"]
+    shown = run(*QUICK, "--check", "prop2")
     assert shown.exit_code == 0 and "holds" in shown.output
 
 
@@ -253,10 +171,9 @@ def test_verify_refuses_before_the_search(tmp_path, monkeypatch):
     monkeypatch.setattr("structsvm_papk._html.find_spec", lambda name: None)
     for wrong, words in (
         (("--check", "prop7"), "unknown check 'prop7'"),
-        (("--check", "nd"), "unknown check 'nd'"),
         (("--check", "3"), "did you mean prop3?"),
         (("--check", "Prop3"), "did you mean prop3 or"),
-        (("--check", "ndgc"), "did you mean ndcg?"),
+        (("--check", "dpeth"), "did you mean depth?"),
         (("--check", "xyz"), "the groups are theorem1, prop1"),
         (("--jobs", -1), "jobs = -1"),
         (("--report", tmp_path / "missing" / "out.html"), "missing"),

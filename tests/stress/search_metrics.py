@@ -1,22 +1,17 @@
-"""Metrics against other definitions: trec_eval's numbers, and the limits of NDCG in closed form.
+"""Metrics against trec_eval's numbers.
 
     python tests/stress/search_metrics.py --problems 3000
 
 Runs have ties, scores that are equal in single precision only, names of many bytes, judgments of
-documents that nobody retrieved; pytrec_eval says what is right. Relevance in the limits is
-``a s^p + c (1 - s^p)``, whose integrals are beta functions.
+documents that nobody retrieved; pytrec_eval says what is right.
 """
 
 import sys
 
 import numpy as np
 import pandas as pd
-from scipy.special import beta as beta_function
-from scipy.special import betainc
 from searching import main
 
-from structsvm_papk.errors import InputError
-from structsvm_papk.metrics import ndcg_limit
 from structsvm_papk.metrics.frames import evaluate_frame
 
 _NAMES = {
@@ -28,8 +23,7 @@ _ASKED = {"ndcg_cut.1,10", "ndcg", "map", "recip_rank", "P.5,100", "recall.10,10
 
 
 def check(seed, report, only=None):
-    kind = only or ("trec_eval", "limit")[seed % 2]
-    KINDS[kind](np.random.default_rng(seed), report)
+    KINDS[only or "trec_eval"](np.random.default_rng(seed), report)
 
 
 # ---- trec_eval
@@ -90,55 +84,7 @@ def _trec_eval(rng, report):
             report.add("another number", ours, f"{table.mean(ours)}, trec_eval {wanted}")
 
 
-# ---- limits of NDCG
-
-
-def _limit(rng, report):
-    levels = np.sort(rng.choice(np.arange(1.0, 9.0), rng.integers(1, 4), replace=False))[::-1]
-    top = rng.dirichlet(np.ones(levels.size + 1))[:-1]
-    low = rng.dirichlet(np.ones(levels.size + 1))[:-1]
-    if rng.random() < 0.3:
-        top = np.eye(levels.size + 1)[rng.integers(levels.size + 1)][:-1]
-    power = float(rng.choice([0.3, 1, 2, 5, 40]))
-    relevance = {
-        level: lambda s, a=a, c=c: a * s**power + c * (1 - s**power)
-        for level, a, c in zip(levels, top, low, strict=True)
-    }
-    b = float(rng.choice([0, 0.1, 0.5, 0.9, 0.999, 1.0, 1.5, 3.0]))
-    places = int(rng.integers(1, 50))
-    cutoff = [None, "slow", float(rng.choice([1e-3, 0.01, 0.2, 0.5, 1.0])), places]
-    cutoff = cutoff[rng.integers(4)]
-    report.problem = f"r^-{b:g}, cut-off {cutoff}, {levels=}, {top=}, {low=}, {power=}"
-    wanted = _closed_form(b, cutoff, levels, top, low, power)
-    report.counts["limits"] += 1
-    try:
-        found = ndcg_limit(f"r^-{b:g}", cutoff, relevance)
-    except InputError as error:
-        report.counts["without a limit"] += 1
-        if wanted is not None:
-            report.add("refused", "ndcg_limit", str(error)[:100])
-        return
-    if wanted is None or not abs(found - wanted) <= 1e-8 * max(wanted, 1e-6):
-        report.add("another limit", "ndcg_limit", f"{found}, by formula {wanted}")
-
-
-def _closed_form(b, cutoff, levels, top, low, power):
-    """The limit; None where there is none."""
-    share = 1.0 if cutoff is None else cutoff
-    if b < 1 and isinstance(share, float):
-        # of s^power and of 1 over (1-s)^-b, from 1 - share to 1
-        risen = beta_function(1 - b, power + 1) * betainc(1 - b, power + 1, share)
-        whole = share ** (1 - b) / (1 - b)
-        gained = (1 - b) * levels @ (top * risen + low * (whole - risen))
-        shares = np.cumsum([0.0, *(top / (power + 1) + low * power / (power + 1))])
-        return gained / (levels @ np.diff(np.minimum(shares, share) ** (1 - b)))
-    if (b > 1 or isinstance(share, int)) and ((top > 0) & (top < 1)).any():
-        return None
-    occurs = (top > 0) | (low > 0)
-    return levels @ top / levels[occurs][0]
-
-
-KINDS = {"trec_eval": _trec_eval, "limit": _limit}
+KINDS = {"trec_eval": _trec_eval}
 
 if __name__ == "__main__":
     sys.exit(main(check, __doc__, list(KINDS), 3000))

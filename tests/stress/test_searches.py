@@ -128,7 +128,6 @@ def test_the_file_on_which_a_reader_dies_is_kept(monkeypatch, tmp_path):
     ("module", "kind", "needs", "seeds"),
     [
         (search_metrics, "trec_eval", "pytrec_eval", range(20)),
-        (search_metrics, "limit", "scipy", range(20)),
         (search_scores, "holes", "pandas", range(4)),
         (search_scores, "storage", "scipy", range(3)),
         (search_scores, "onnx", "onnxruntime", range(4)),
@@ -163,8 +162,6 @@ def test_another_number_is_seen(monkeypatch):
         search_metrics, "evaluate_frame", lambda *rows, **how: right(*rows, **how | wrong)
     )
     assert found(search_metrics, "trec_eval", range(12)) >= {"another number"}
-    monkeypatch.setattr(search_metrics, "ndcg_limit", lambda *_: 0.3)
-    assert found(search_metrics, "limit", range(6)) == {"another limit"}
 
 
 def test_other_scores_are_seen(monkeypatch):

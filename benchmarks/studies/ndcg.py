@@ -4,26 +4,55 @@ An item is drawn as s, the share of all items that the scorer puts below it, uni
 its relevance with Pr[Y = 1 | s] = low + (high - low) s^power. NDCG's limits depend on no more.
 """
 
-from __future__ import annotations
-
 import warnings
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import scipy  # its parts load when they are first used
 
+from benchmarks.studies.claims import Claim, Drawn
+from benchmarks.studies.ndcg_limit import discounts_of, ndcg_limit
 from structsvm_papk import metrics
-from structsvm_papk._types import Array
-from structsvm_papk.metrics import discounts
-from structsvm_papk.propositions.search import Claim, Drawn, Effort
+from structsvm_papk.errors import InputError
 
 _SOURCE = "Wang et al., COLT 2013"
+_SCORERS = 12  # for each claim
 _LISTS = 16  # drawn for each scorer
 _STANDARD_ERRORS = 5.0  # that a mean over lists may be off
 _SETTLED = 0.01  # standard deviation of NDCG over lists that have the same one
+
+
+_EXAMPLES = {
+    "good": lambda s: 0.02 + 0.98 * s**4,
+    "fair": lambda s: 0.05 + 0.33 * s,
+    "upside down": lambda s: 0.35 - 0.3 * s,
+}
+_SETTINGS = {
+    "log (the usual one)": ("log", None),
+    "log, a fifth of the list": ("log", 0.2),
+    "r^-1/2": ("r^-0.5", None),
+    "1/r": ("zipf", None),
+    "log, places grow slowly": ("log", "slow"),
+    "2^-r": ("exp", None),
+    "log, ten places": ("log", 10),
+}
+
+
+def limits():
+    """A row for each discount and cut-off: the limit of each of three scorers, or None."""
+    return [
+        {"setting": setting}
+        | {name: _limit(*how, relevance) for name, relevance in _EXAMPLES.items()}
+        for setting, how in _SETTINGS.items()
+    ]
+
+
+def _limit(discount, cutoff, relevance):
+    try:
+        return ndcg_limit(discount, cutoff, relevance)
+    except InputError:
+        return None
 
 
 @dataclass(frozen=True)
@@ -34,17 +63,17 @@ class Scorer:
     high: float
     power: float
 
-    def relevance(self, s: Array) -> Array:
+    def relevance(self, s):
         """Pr[Y = 1 | s]."""
         return self.low + (self.high - self.low) * np.asarray(s) ** self.power
 
     @property
-    def rate(self) -> float:
+    def rate(self):
         """Pr[Y = 1]."""
         return self.low + (self.high - self.low) / (1 + self.power)
 
     @property
-    def slowness(self) -> float:
+    def slowness(self):
         """The K of ``NDCG = 1 - K / ln n + ..`` under 1 / log(1 + r): 1 - ln p - a with
         ``p a = -int Pr[Y = 1 | 1 - x] ln x dx``.
         """
@@ -53,13 +82,13 @@ class Scorer:
         return 1 - np.log(self.rate) - float(gain) / self.rate
 
 
-def _any(rng: np.random.Generator) -> Scorer:
+def _any(rng):
     """A good or bad scorer whose relevance at the top is not certain."""
     low, high = rng.uniform(0.1, 0.9, 2)
     return Scorer(low, high, float(rng.choice([0.5, 1.0, 2.0, 4.0])))
 
 
-def _or_certain(rng: np.random.Generator) -> Scorer:
+def _or_certain(rng):
     """The same, or a scorer whose items at the very top are relevant."""
     return _any(rng) if rng.random() < 0.5 else Scorer(rng.uniform(0.1, 0.9), 1.0, 0.5)
 
@@ -72,59 +101,56 @@ class Lists:
     rng: np.random.Generator
     n: int
 
-    def ndcg(self, discount: str, k: int | None = None) -> Array:
+    def ndcg(self, discount, k=None):
         """NDCG of freshly drawn lists."""
         s = self.rng.random(_LISTS * self.n)
         labels = self.rng.random(s.size) < self.scorer.relevance(s)
         return _ndcg(s, labels, np.arange(0, s.size + 1, self.n), discount, k)
 
-    def noise(self, discount: str, k: int | None = None) -> float:
+    def noise(self, discount, k=None):
         """Several standard errors of the mean, at most: of the labels that count, and of the
         number of positives.
         """
-        weights = discounts.values(discount, k or self.n)
+        weights = discounts_of(discount, k or self.n)
         counted = self.scorer.rate * self.n
         best = weights[: max(1, int(counted))].sum()
         error = 0.5 * np.sqrt((weights**2).sum()) / best + 0.5 * np.sqrt(self.n) / counted
         return float(_STANDARD_ERRORS * error / np.sqrt(_LISTS))
 
-    def limit(self, discount: str, cutoff: float | str | None = None) -> float:
-        """What the package says that NDCG tends to."""
-        return metrics.ndcg_limit(discount, cutoff, self.scorer.relevance)
+    def limit(self, discount, cutoff=None):
+        """What NDCG should tend to."""
+        return ndcg_limit(discount, cutoff, self.scorer.relevance)
 
-    def described(self, _: Sequence[str], violation: float) -> dict[str, Any]:
+    def described(self):
         """The scorer; the lists are too long to show."""
-        values = {f"scorer: {name}": value for name, value in asdict(self.scorer).items()}
-        return {"k": "none", "lists": [], "values": values | {"violation": violation}}
+        return {f"scorer: {name}": value for name, value in asdict(self.scorer).items()}
 
 
-def _ndcg(scores: Array, labels: Array, indptr: Array, discount: str, k: int | None) -> Array:
+def _ndcg(scores, labels, indptr, discount, k):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", discounts.NoLimitWarning)
+        warnings.simplefilter("ignore")  # fast discounts have no limit: that is what is tested
         name = "ndcg" if k is None else f"ndcg@{k}"
         return metrics.per_user(name, scores, labels, indptr=indptr, discount=discount)
 
 
 def _on_long_lists(
-    violation: Callable[[Lists], float],
-    scorer: Callable[[np.random.Generator], Scorer] = _any,
-) -> Drawn:
-    def draw(seed: int, effort: Effort) -> Iterator[Lists]:
-        rng = np.random.default_rng(seed)
-        return (Lists(scorer(rng), rng, effort.n_items) for _ in range(12))
+    violation,
+    scorer=_any,
+):
+    def draw(rng, effort):
+        return (Lists(scorer(rng), rng, effort.n_items) for _ in range(_SCORERS))
 
-    words = f"{{n}} scorers, {_LISTS} lists of {{effort.n_items:,}} items each"
-    return Drawn(violation, draw, words)
+    return Drawn(violation, draw)
 
 
-def _tends_to_one(discount: str, lists: Lists) -> float:
+def _tends_to_one(discount, lists):
     """Violation of ``1 - NDCG <= (K + 4 / ln n) / ln n``."""
     log_n = np.log(lists.n)
     below = 1 - lists.ndcg(discount).mean() - lists.noise(discount)
     return float(below - (lists.scorer.slowness + 4 / log_n) / log_n)
 
 
-def _power_limit(upside_down: bool, lists: Lists) -> float:
+def _power_limit(upside_down, lists):
     """Violation of ``|NDCG - limit| <= (p n)^-(1 - b)`` for r^-b."""
     worst = -np.inf
     scorer = lists.scorer
@@ -138,7 +164,7 @@ def _power_limit(upside_down: bool, lists: Lists) -> float:
     return worst
 
 
-def _share_limit(with_cutoff: bool, lists: Lists) -> float:
+def _share_limit(with_cutoff, lists):
     """Violation of ``|NDCG@cn - limit| <= 1/2 / ln n``, and for r^-1/2 of (min(p, c) n)^-1/2."""
     worst = -np.inf
     n = lists.n
@@ -152,19 +178,19 @@ def _share_limit(with_cutoff: bool, lists: Lists) -> float:
     return worst
 
 
-def _top_limit(grows: bool, lists: Lists) -> float:
+def _top_limit(grows, lists):
     """Violation of: every list's NDCG at sqrt(n) places is near the relevance at the top."""
     k = round(lists.n**0.5)
     off = np.abs(lists.ndcg("log", k if grows else 5) - lists.limit("log", "slow"))
     return float(off.max() - lists.noise("log", k) * np.sqrt(_LISTS) - 4 * k / lists.n)
 
 
-def _moves(lists: Lists) -> float:
+def _moves(lists):
     """Violation of: NDCG differs between long lists, under 2^-r and at five places."""
     return float(_SETTLED - min(lists.ndcg("exp").std(), lists.ndcg("log", 5).std()))
 
 
-def _ahead(discount: str, lists: Lists) -> float:
+def _ahead(discount, lists):
     """Violation of: on the first n items, n from some N on, the better of two scorers is ahead.
 
     The other one scores four of five items at random.
@@ -182,7 +208,7 @@ def _ahead(discount: str, lists: Lists) -> float:
     return float(-min(lead))
 
 
-def _good(rng: np.random.Generator) -> Scorer:
+def _good(rng):
     return Scorer(rng.uniform(0.02, 0.1), rng.uniform(0.5, 0.9), float(rng.choice([1.0, 2.0])))
 
 
@@ -191,7 +217,6 @@ _EITHER = _on_long_lists(_moves, _or_certain)
 CLAIMS = (
     Claim(
         id="ndcg-log",
-        title="NDCG's limit under the usual discount",
         claim="With the discount 1 / log(1 + r) NDCG of a growing list tends to 1 for every "
         "scorer, as slowly as 1 / ln n.",
         formula="1 - NDCG ~ K / ln n -> 0",
@@ -202,7 +227,6 @@ CLAIMS = (
     ),
     Claim(
         id="ndcg-power",
-        title="NDCG's limit under r^-b",
         claim="With the discount r^-b, 0 < b < 1, the limit depends on the scorer.",
         formula="NDCG -> (1-b) int Pr[Y=1|s] (1-s)^-b ds / Pr[Y=1]^(1-b)",
         source=f"{_SOURCE}, Theorem 3",
@@ -212,7 +236,6 @@ CLAIMS = (
     ),
     Claim(
         id="ndcg-share",
-        title="NDCG's limit at a share of the list",
         claim="At k = c n places the limit depends on the scorer, for the usual discount too.",
         formula="NDCG@cn -> int_{1-c}^1 Pr[Y=1|s] ds / min(c, Pr[Y=1]) (log)",
         source=f"{_SOURCE}, Theorems 8 and 9",
@@ -222,7 +245,6 @@ CLAIMS = (
     ),
     Claim(
         id="ndcg-top",
-        title="NDCG's limit at slowly growing cut-offs",
         claim="At places that grow without bound, but more slowly than the list, the relevance at "
         "the top is the limit.",
         formula="k -> inf, k/n -> 0 => NDCG@k -> Pr[Y=1|s=1]",
@@ -234,7 +256,6 @@ CLAIMS = (
     ),
     Claim(
         id="ndcg-no-limit",
-        title="NDCG without a limit",
         claim="With discounts whose sum is finite, or at a fixed cut-off, NDCG has no limit where "
         "the relevance of the items at the very top is not certain.",
         formula="sum D(r) < inf, 0 < Pr[Y=1|s=1] < 1 => NDCG does not converge",
@@ -248,7 +269,6 @@ CLAIMS = (
     *(
         Claim(
             id=f"ndcg-ahead-{name}",
-            title=f"The better scorer stays ahead under {discount}",
             claim=f"With the discount {discount} the better of two scorers is ahead for all lists "
             "from some length on, though under log both tend to 1.",
             formula="NDCG_n(f) > NDCG_n(f') for all n >= N",
