@@ -34,7 +34,6 @@ def fit(
     weighting: options.Weighting,
     reading: options.TrainingRows,
     solver: str = SOLVER("auto", f"{', '.join(SOLVERS)}."),
-    eta: float | None = SOLVER(None, "Step size of subgradient descent."),
     stopping: options.Stopping,
     model_file: Path = WRITTEN(..., "Write the model here.", "FILE", flags=options.MODEL_FLAGS),
     saving: options.Saving,
@@ -60,7 +59,6 @@ def fit(
         n_threads=stopping.threads,
         relevance_threshold=reading.relevance_threshold,
         checkpoint=saving.checkpoint,
-        solver_options=None if eta is None else {"eta": eta},
         standardize=weighting.units,
         user_scaling=weighting.scaling,
         positive=positive,
@@ -88,7 +86,7 @@ def fit(
         alpha=model.alpha,
         result=ranker.result_,
         exclusions=ranker.exclusions_,
-        settings=ranker.solver_options or {},
+        settings={},
         pap_at_k=gains,
     )
     for warning in raised:

@@ -79,11 +79,10 @@ class Choice:
         None, "Metric on held-out users, as in evaluate; by default pap@k.", "METRIC"
     )
     selection: str = _CHOICE(
-        "1se",
-        "best: the largest mean; 1se: of those behind it by at most one standard error of the "
-        "difference, a certified one, the nearest to the default.",
+        "significant",
+        "significant: the default, unless others are ahead by more than chance explains; best: the "
+        "largest mean.",
     )
-    random_state: int = _CHOICE(0, "Seed of the folds.", flags="--seed")
     n_jobs: int = _CHOICE(1, "Threads; 0: one for each core.", flags="--jobs")
 
     def settings(self) -> dict[str, Any]:
@@ -96,15 +95,16 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Stopping(options.Stopping):
+class Stopping:
     """When solvers stop; fits on folds have a tolerance of their own."""
 
     tol: float = SOLVER(1e-4, "Relative gap of the fit on all users.")
     cv_tol: float = SOLVER(1e-2, "Relative gap of the fits on folds.")
+    time_limit: float | None = SOLVER(None, "Stop search and fit after this long.", "SECONDS")
 
     def limits(self) -> dict[str, Any]:
         """The parameters of `PAPKRankerCV`."""
-        return super().limits() | {"cv_tol": self.cv_tol, "n_threads": self.threads}
+        return {"tol": self.tol, "cv_tol": self.cv_tol, "time_limit": self.time_limit}
 
 
 def tune(
@@ -146,9 +146,7 @@ def tune(
             ranker.fit_lists(lists)
         except KeyboardInterrupt:
             if checkpoint is not None:
-                console.note(
-                    f"finished fits are kept in {saving.checkpoint}; the same command goes on"
-                )
+                console.note(f"finished fits are kept in {checkpoint}; the same command goes on")
             raise
     options.say_columns(table)
     console.note(str(ranker.exclusions_))
@@ -204,7 +202,12 @@ def _content(
         "settings": rows,
         "chosen": best | {"mean": ranker.best_score_},
         "default": choice.default.as_dict(),
-        "ahead_of_default": {"mean": choice.lead, "error": choice.error},
+        "best_other": None if choice.rival is None else choice.rival.as_dict(),
+        "ahead_of_default": {
+            "mean": choice.lead,
+            "error": choice.error,
+            "by_chance": choice.by_chance,
+        },
         "certified": choice.certified,
         "choice": str(choice),
         **certificate_of(ranker.result_),

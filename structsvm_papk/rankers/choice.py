@@ -1,276 +1,127 @@
-"""The settings that a search tries, what they score on held-out users, and which one it takes."""
+"""What settings score on held-out users, and which one a search takes."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
 from structsvm_papk._types import Array
-from structsvm_papk.data.column_scale import check_standardize
-from structsvm_papk.data.ranking_data import Exclusions, RankingData
-from structsvm_papk.data.user_scaling import check_user_scaling
-from structsvm_papk.errors import InputError, as_floats, as_names, check_choice
-from structsvm_papk.oracles.list_risk import refuse_deeper_than_all, users_needed
-from structsvm_papk.rankers.settings import (
-    DEFAULT,
-    USER_WEIGHTS,
-    OfLists,
-    Setting,
-    as_depth,
-    make_solver,
-    order_of_depth,
-)
-from structsvm_papk.surrogates import SURROGATES, Surrogate
+from structsvm_papk.rankers.grid import Candidate
+from structsvm_papk.rankers.settings import Setting
 
-# Alphas that 'auto' tries, in multiples of what PAPKRanker takes. Of .01 the fits take as long as
-# all others together, and on none of the three sets where it was tried it was best.
-ALPHAS = (100.0, 10.0, 1.0, 0.1)
-ALPHAS_OF_OTHERS = (1.0,)  # other scalings of columns, other surrogates than the first
-_ONE_UNIT = 30.0  # ratio of usual large to small divisors up to which columns may share a unit
-_SAME = 1.5  # and from which on their own units differ from what they are divided by
-SELECTIONS = ("1se", "best")
-_LOSING = 1e-3  # chance that a race drops a setting that is as good as the best
-_FEWEST = 50  # users on whom that is judged: with fewer a t-test of skewed differences fails
+SELECTIONS = ("significant", "best")
+_LEVEL = 0.05  # chance that some setting which is as good as the default is taken for better
 
 
-class Columns(NamedTuple):
-    """How columns are scaled: inside each list, and by one number each."""
+class Table:
+    """Score of every setting for every user of every fold that holds it out, seconds, weights.
 
-    user_scaling: str | None
-    standardize: bool | str
-
-
-def grid(
-    k: int,
-    data: RankingData,
-    rule: Mapping[OfLists, float],
-    *,
-    surrogates: Sequence[str | Surrogate],
-    depths: str | Sequence[int | float | None],
-    user_weights: Sequence[str],
-    alphas: str | ArrayLike,
-    columns: Columns,
-    usual_columns: bool = True,
-    missing: str | None = None,
-) -> list[Setting]:
-    """Every combination once, of lists whose columns are scaled already.
-
-    The parameters are those of `PAPKRankerCV`; `rule` has the alpha that `PAPKRanker` takes, and
-    `usual_columns` says whether these lists are scaled as its are.
-
-    Raises
-    ------
-    InputError
-        Names, depths or strengths that cannot be, or nothing to try.
-    """
-    surrogates = as_names("surrogates", surrogates)
-    weights = as_names("user_weights", user_weights)
-    for weight in weights:
-        check_choice("user_weights", weight, USER_WEIGHTS)
-    weights = ("equal",) if data.user_weight is not None else weights
-    auto = _is_auto(depths)
-    depths, few_depths = _depths(depths, missing)
-    lists = {"surrogates": surrogates, "depths": depths, "user_weights": weights}
-    for name, values in lists.items():
-        _refuse_empty(name, values)
-    settings = []
-    for given, weight in product(surrogates, weights):
-        kind = SURROGATES.get(given) if isinstance(given, str) else given
-        convex = getattr(kind, "convex", True)
-        tried = depths if convex else few_depths
-        if auto and getattr(kind, "depth", None) is not None:
-            tried = ["auto"]  # that of the object
-        of_lists = OfLists(*columns, weight)
-        is_usual = usual_columns and given is surrogates[0]
-        multiples = ALPHAS if is_usual else ALPHAS_OF_OTHERS
-        strengths = _alphas(alphas, rule[of_lists], multiples)
-        _refuse_empty("alphas", strengths)
-        for depth, alpha in product(tried, strengths):
-            parts = depth, weight, float(alpha), *columns
-            settings.append(Setting.of(given, *parts, missing=missing))
-    for setting in settings:
-        surrogate = setting.make(k)
-        make_solver("auto", surrogate, setting.strength)
-        data.weighted(setting.user_weight)
-        refuse_deeper_than_all(surrogate, data.most_negatives)
-    unique = list(dict.fromkeys(settings))
-    kinds = {setting.surrogate: setting.name for setting in unique}
-    for kind, name in kinds.items():
-        if list(kinds.values()).count(name) > 1:
-            raise InputError(
-                f"surrogates of two classes are called {name!r}: rename {type(kind).__name__}"
-            )
-    return unique
-
-
-def column_choices(user_scaling: Any, standardize: Any, data: RankingData) -> list[Columns]:
-    """The scalings of columns to try, each once, the default first.
-
-    None: the columns as they are and, where `standardize` is 'auto' and they may share a unit, in
-    that unit; of one list also its ranks, since `predict` is then called as without. 'auto': ranks
-    within lists, too. A sparse X is tried as it is.
-    """
-    check_standardize(standardize)
-    if user_scaling is not None and not _is_auto(user_scaling):
-        return [Columns(scaling, standardize) for scaling in scalings(user_scaling)]
-    choices = [Columns(None, standardize)]
-    if data.is_sparse:
-        return choices
-    if data.one_list or _is_auto(user_scaling):
-        choices.append(Columns("rank", standardize))
-    if isinstance(standardize, str) and _may_share_a_unit(data):
-        choices.append(Columns(None, False))
-    return choices
-
-
-def _may_share_a_unit(data: RankingData) -> bool:
-    """Whether what columns are divided by is neither all alike nor of different kinds."""
-    if data.with_holes.any():
-        return False
-    variation = data.variation()
-    scale = variation.scale(variation.rule("auto"))[variation.deviation > 0.0]
-    if not scale.size:
-        return False
-    small, large = np.quantile(scale, [0.1, 0.9])
-    return bool(_SAME * small < large < _ONE_UNIT * small)
-
-
-def scalings(user_scaling: Any) -> list[str | None]:
-    """The scalings to try, each once: those of a sequence, or the one that is given."""
-    is_name = isinstance(user_scaling, str) or not isinstance(user_scaling, Iterable)
-    names = (user_scaling,) if is_name else as_names("user_scaling", user_scaling)
-    _refuse_empty("user_scaling", names)
-    return list(dict.fromkeys(check_user_scaling(name) for name in names))
-
-
-def _refuse_empty(name: str, values: Any) -> None:
-    if isinstance(values, str) or not len(np.atleast_1d(np.asarray(values, object))):
-        raise InputError(f"{name} must be a sequence with something in it, got {values!r}")
-
-
-def users_without_use(
-    settings: Sequence[Setting], k: int, policy: str, data: RankingData
-) -> Exclusions:
-    """Users whom no setting can use; refused where some setting is left without users."""
-    needs = {users_needed(setting.make(k), policy) for setting in settings}
-    exclusions = [
-        data.checked_exclusions(need.negatives, need.policy, need.setting) for need in sorted(needs)
-    ]
-    return min(exclusions, key=lambda of_setting: of_setting.n_excluded)
-
-
-def _is_auto(value: Any) -> bool:
-    return isinstance(value, str) and value == "auto"
-
-
-def _depths(depths: Any, missing: str | None) -> tuple[Any, Any]:
-    """Depths of the convex surrogates, and of the others.
-
-    'auto': that of `PAPKRanker`, and k for the others, whose fits take ten times as long.
-    """
-    if not _is_auto(depths):
-        return (as_names("depths", depths),) * 2
-    return (as_depth("auto", missing),), (None,)
-
-
-def _alphas(alphas: Any, usual: float, multiples: Sequence[float]) -> Array:
-    """Strengths from the strongest on; 'auto': multiples of the usual one."""
-    if not _is_auto(alphas):
-        return np.unique(as_floats("alphas", alphas))[::-1]
-    return usual * np.array(multiples)
-
-
-@dataclass(frozen=True)
-class Candidates:
-    """What a search tries.
-
-    Attributes
-    ----------
-    data : dict of RankingData
-        The same lists with each user scaling that is tried.
-    settings : list of Setting
-    rule : dict of float
-        The alpha that `PAPKRanker` takes, by what tells lists that are trained on apart.
-    default : Setting
-        What else it takes.
-    """
-
-    data: dict[str | None, RankingData]
-    settings: list[Setting]
-    rule: dict[OfLists, float]
-    default: Setting = DEFAULT
-
-
-class HeldOut:
-    """Score of every setting for every user of every split that holds it out.
-
-    `users` says for each split whom its scores belong to: standard errors take those of one user
+    `users` says for each fold whom its scores belong to: standard errors take those of one user
     together, since they depend on each other.
     """
 
-    def __init__(self, n_settings: int, users: Sequence[Array]) -> None:
+    def __init__(self, settings: Sequence[Setting], users: Sequence[Array]) -> None:
+        self.settings = list(settings)
         self.users = np.concatenate(users)
         self.edges = np.cumsum([0, *map(len, users)])
-        self.values = np.full((n_settings, self.users.size), np.nan)
+        self.values = np.full((len(self.settings), self.users.size), np.nan)
+        self.seconds = np.full((len(self.settings), len(users)), np.nan)
+        self.weights: list[list[Array]] = [[] for _ in settings]  # of columns as they are
 
-    def note(self, i: int, fold: int, values: Array) -> None:
-        """The scores of setting i on a fold."""
+    def note(
+        self, setting: Setting, fold: int, values: Array, seconds: float, weights: Array
+    ) -> None:
+        """A setting was trained and scored on a fold."""
+        i = self.settings.index(setting)
         self.values[i, self.edges[fold] : self.edges[fold + 1]] = values
+        self.seconds[i, fold] = seconds
+        self.weights[i].append(weights)
 
-    def forget(self, fold: int) -> None:
-        """Drop the scores of a fold."""
-        self.values[:, self.edges[fold] : self.edges[fold + 1]] = np.nan
+    def forget_half_folds(self) -> None:
+        """Only folds that every setting was tried on count, where there is one."""
+        whole = np.isfinite(self.seconds).all(axis=0)
+        if whole.any():
+            self.seconds[:, ~whole] = np.nan
+            self.values[:, np.repeat(~whole, np.diff(self.edges))] = np.nan
+
+    @property
+    def n_done(self) -> int:
+        """Fits so far."""
+        return int(np.isfinite(self.seconds).sum())
+
+    @property
+    def n_seen(self) -> Array:
+        """On how many folds each setting was tried."""
+        seen: Array = np.isfinite(self.seconds).sum(axis=1)
+        return seen
+
+    def finished(self) -> list[int]:
+        """Indices of the settings that saw most folds."""
+        seen = self.n_seen
+        return np.flatnonzero(seen == seen.max()).tolist()
+
+    def best(self) -> int:
+        """Of these the one with the largest mean."""
+        means = self.means()
+        return max(self.finished(), key=lambda i: means[i])
+
+    def means(self) -> Array:
+        """Mean of each setting over all that it was scored on."""
+        return _mean(self.values)
 
     def fold_means(self) -> Array:
         """Mean of each setting on each fold, NaN where it was not tried."""
         parts = np.split(self.values, self.edges[1:-1], axis=1)
         return np.stack([_mean(part) for part in parts], axis=1)
 
-    def means(self) -> Array:
-        """Mean of each setting over all that it was scored on."""
-        return _mean(self.values)
+    def error(self, i: int) -> float:
+        """The standard error of the mean of setting i, over users."""
+        return self._paired(self.values[i]).error
 
-    def lead(self, i: int, j: int) -> tuple[float, float]:
-        """By how much setting i is ahead of setting j where both were scored; its error."""
-        return self.mean_and_error(self.values[i] - self.values[j])
+    def lead(self, i: int, j: int) -> "Lead":
+        """By how much setting i is ahead of setting j where both were scored."""
+        return self._paired(self.values[i] - self.values[j])
 
-    def mean_and_error(self, values: Array) -> tuple[float, float]:
-        """Mean of the values that are known, and its standard error over users."""
+    def _paired(self, values: Array) -> "Lead":
         known = np.isfinite(values)
         if not known.any():
-            return np.nan, np.nan
+            return Lead(np.nan, np.nan, 0)
         values = values[known]
         users = self.users[known]
         mean = float(values.mean())
-        by_user = np.bincount(users, values - mean)  # summed over the splits of each
+        by_user = np.bincount(users, values - mean)  # summed over the folds of each
         n = np.unique(users).size
         if n == 1:
-            return mean, np.nan
+            return Lead(mean, np.nan, n)
         spread = np.sqrt(n / (n - 1) * np.square(by_user).sum())
-        return mean, float(spread) / values.size
+        return Lead(mean, float(spread) / values.size, n)
 
-    def beaten(self, alive: Array, n_looks: int) -> Array:
-        """Which settings that are alive fall behind the best of them; a mask.
-
-        A one-sided paired t-test over users, at a level shared among all leaders and looks: a
-        setting that is as good as the best on these folds' models is dropped with a probability of
-        at most 0.001.
-        """
-        n_settings = len(self.values)
-        out = np.zeros(alive.size, dtype=bool)
-        leader = int(np.argmax(np.where(alive, np.nan_to_num(self.means()), -np.inf)))
-        n = np.unique(self.users[np.isfinite(self.values[leader])]).size
-        if n < _FEWEST:
-            return out
-        border = stdtrit(n - 1, 1.0 - _LOSING / (n_settings * n_looks))
-        for i in np.flatnonzero(alive).tolist():
-            behind, error = self.lead(leader, i)
-            out[i] = behind > border * error
-        return out
+    def results(self) -> dict[str, Any]:
+        """`cv_results_` as scikit-learn has it."""
+        params = [setting.as_dict() for setting in self.settings]
+        folds = self.fold_means()
+        mean = self.means()
+        seen = self.n_seen
+        order = np.lexsort([-mean, -seen])
+        rank = np.empty(order.size, dtype=np.int32)
+        rank[order] = np.arange(1, order.size + 1)
+        columns = {
+            f"param_{name}": np.array([p[name] for p in params], object) for name in params[0]
+        }
+        splits = {f"split{f}_test_score": scores for f, scores in enumerate(folds.T)}
+        return {
+            "params": params,
+            **columns,
+            **splits,
+            "mean_test_score": mean,
+            "std_test_score": np.ma.masked_invalid(folds).std(axis=1).filled(np.nan),
+            "se_test_score": np.array([self.error(i) for i in range(len(params))]),
+            "rank_test_score": rank,
+            "mean_fit_time": np.ma.masked_invalid(self.seconds).mean(axis=1).filled(np.nan),
+            "n_splits": seen,
+        }
 
 
 def _mean(values: Array) -> Array:
@@ -279,22 +130,44 @@ def _mean(values: Array) -> Array:
     return means
 
 
+class Lead(NamedTuple):
+    """A paired difference of two settings: its mean, standard error, and number of users."""
+
+    mean: float
+    error: float
+    n_users: int
+
+    def by_chance(self, n_compared: int) -> float:
+        """Up to where chance explains the mean, one of so many that are looked at.
+
+        The half width of the 95% interval by Student's t, each at a level of .05 / n_compared
+        (Bonferroni): infinite where there are too few users to say.
+        """
+        if self.n_users < 2:
+            return np.inf
+        return float(stdtrit(self.n_users - 1, 1.0 - _LEVEL / 2 / n_compared) * self.error)
+
+
 @dataclass(frozen=True)
 class Choice:
     """What `PAPKRankerCV` chose, and by how much it is ahead of the default.
 
-    `default` is the setting of those tried that is nearest to what `PAPKRanker` takes as it comes.
-    `score` is the mean of `scoring`, a metric or scorer, over held-out users; `lead` is by how much
-    it is ahead of the default on the same users, with the standard error `error`. `gap` is that of
-    the fit on all users, infinite for a critical point of a problem that is not convex.
+    `default` is the setting of those tried that is nearest to what `PAPKRanker` takes as it comes,
+    `rival` the one that it is compared with: the chosen one, or where that is the default the best
+    of the others (None where nothing else was tried). `score` is the mean of `scoring`, a metric or
+    scorer, over held-out users; `lead` is by how much the rival is ahead of the default on the same
+    users, with the standard error `error`, and `by_chance` up to where chance explains it. `gap`
+    is that of the fit on all users, infinite for a critical point of a problem that is not convex.
     """
 
     setting: Setting
     default: Setting
+    rival: Setting | None
     scoring: str
     score: float
     lead: float
     error: float
+    by_chance: float
     gap: float
 
     @property
@@ -304,11 +177,17 @@ class Choice:
 
     def __str__(self) -> str:
         text = f"chosen: {self.setting}: {self.scoring} {self.score:.4f} on held-out users, "
-        if self.setting == self.default:
-            text += "the default setting"
+        way = "ahead of" if self.lead >= 0 else "behind"
+        lead = f"{abs(self.lead):.4f} ± {self.error:.4f} {way}"
+        chance = f"chance explains up to {self.by_chance:.4f}"
+        if self.setting != self.default:
+            text += f"{lead} the default ({self.default}), where {chance}"
+        elif self.rival is None:
+            text += "the default setting, nothing else was tried"
         else:
-            way = "ahead of" if self.lead >= 0 else "behind"
-            text += f"{abs(self.lead):.4f} ± {self.error:.4f} {way} the default ({self.default})"
+            text += (
+                f"the default setting; the best other one ({self.rival}) is {lead} it, and {chance}"
+            )
         return f"{text}; " + (
             f"certified, gap {self.gap:.1e}"
             if self.certified
@@ -316,54 +195,30 @@ class Choice:
         )
 
 
-def nearest_default(
-    settings: Sequence[Setting], rule: Mapping[OfLists, float], default: Setting = DEFAULT
-) -> int:
-    """The setting that differs from `PAPKRanker`'s default in the fewest parts.
-
-    Of several that with the nearest alpha, then the deepest. `rule` has the default's alpha.
-    """
-
-    def distance(i: int) -> tuple[float, ...]:
-        setting = settings[i]
-        alpha = abs(float(np.log(setting.strength / rule[setting.of_lists])))
-        parts = n_differing(setting, rule, default)
-        return parts, alpha, *(-x for x in order_of_depth(setting.depth))
-
-    return min(range(len(settings)), key=distance)
-
-
 def choose(
-    selection: str,
-    settings: Sequence[Setting],
-    scores: HeldOut,
-    among: list[int],
-    rule: Mapping[OfLists, float],
-    default: Setting = DEFAULT,
+    selection: str, candidates: Sequence[Candidate], table: Table, default: int, among: list[int]
 ) -> int:
     """The index of the chosen setting of some that were scored on the same folds.
 
-    'best' has the largest mean. '1se' takes, of those that are behind it by at most one standard
-    error of the paired difference, one with a certificate, and of these the nearest to the default;
-    of several as near one whose penalty is no weaker than the default's.
+    'best' has the largest mean. 'significant' is the default, unless others are ahead of it by more
+    than chance explains, over all that are looked at: of these the one with the largest mean, of
+    those with a certificate where there are such.
     """
-    means = scores.means()
-    best = max(among, key=lambda i: means[i])
+    means = table.means()
     if selection == "best":
-        return best
-    leads = {i: scores.lead(best, i) for i in among}
-    tied = [i for i, (lead, error) in leads.items() if i == best or lead <= error]
-    certified = [i for i in tied if settings[i].kind.convex]
-
-    def preference(i: int) -> tuple[float, ...]:
-        weaker = settings[i].strength < rule[settings[i].of_lists]
-        return n_differing(settings[i], rule, default), weaker, -means[i]
-
-    return min(certified or tied, key=preference)
+        return max(among, key=lambda i: means[i])
+    ahead = []
+    for i in among:
+        lead = table.lead(i, default)
+        if i != default and lead.mean > lead.by_chance(len(among) - 1):
+            ahead.append(i)
+    certified = [i for i in ahead if candidates[i].setting.kind.convex]
+    return max(certified or ahead or [default], key=lambda i: means[i])
 
 
-def n_differing(setting: Setting, rule: Mapping[OfLists, float], default: Setting = DEFAULT) -> int:
-    """In how many parts a setting differs from the default, whose alpha is that of the rule."""
-    parts = setting.as_dict()
-    usual = default.as_dict() | {"alpha": rule[setting.of_lists]}
-    return sum(parts[name] != usual[name] for name in parts)
+def nearest(default: Setting, candidates: Sequence[Candidate], among: list[int]) -> int:
+    """The index of the setting of some that differs from the default in the fewest parts.
+
+    Of several that with the nearest alpha, then the deepest.
+    """
+    return min(among, key=lambda i: candidates[i].distance(default))

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 from sklearn import config_context
-from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.model_selection import KFold
 
 from structsvm_papk import metrics
 from structsvm_papk._types import Array
@@ -27,9 +27,7 @@ class Fold(NamedTuple):
     test: Array
 
 
-def make_folds(
-    cv: Any, data: RankingData, without_use: Exclusions, random_state: Any
-) -> list[Fold]:
+def make_folds(cv: Any, data: RankingData, without_use: Exclusions) -> list[Fold]:
     """Folds of users who can be used, or what a splitter of scikit-learn's says.
 
     One list is cut into folds of its rows with the same share of positives. Refused: a splitter
@@ -37,9 +35,9 @@ def make_folds(
     """
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
         if data.n_users == 1:
-            folds = list(_of_rows(int(cv), data, random_state))
+            folds = _of_rows(int(cv), data)
         else:
-            folds = list(_of_users(int(cv), data, without_use, random_state))
+            folds = list(_of_users(int(cv), data, without_use))
     elif isinstance(cv, str | bytes) or not hasattr(cv, "split"):
         raise InputError(f"cv must be a number of folds or have split(X, y, groups): {cv!r}")
     else:
@@ -63,30 +61,26 @@ def rule_for_short_lists(k: int, data: RankingData) -> str:
     return "normalise"
 
 
-def _of_users(
-    n_folds: int, data: RankingData, without_use: Exclusions, random_state: Any
-) -> Iterator[Fold]:
+def _of_users(n_folds: int, data: RankingData, without_use: Exclusions) -> Iterator[Fold]:
     without = np.concatenate([without_use.no_positive, without_use.few_negatives])
     users = np.setdiff1d(np.arange(data.n_users), without)
     _check_number(n_folds, users.size, "users that can be used", "users")
-    for _, part in KFold(n_folds, shuffle=True, random_state=random_state).split(users):
+    for _, part in KFold(n_folds, shuffle=True, random_state=0).split(users):
         test = np.isin(data.user_of_position, users[part])
         yield Fold(~test, test)
 
 
-def _of_rows(n_folds: int, data: RankingData, random_state: Any) -> Iterator[Fold]:
+def _of_rows(n_folds: int, data: RankingData) -> list[Fold]:
     fewest = int(min(data.n_pos[0], data.n_neg[0]))
     _check_number(n_folds, fewest, "rows of the rarer label", "rows of the one list")
-    splitter = StratifiedKFold(n_folds, shuffle=True, random_state=random_state)
-    for _, part in splitter.split(data.rows, data.labels):
-        test = np.isin(np.arange(data.rows.size), part)
-        yield Fold(~test, test)
+    return folds_by_content(n_folds, data)
 
 
 def folds_by_content(n_folds: int, data: RankingData) -> list[Fold]:
     """Folds of the rows of one list that do not depend on their order; copies of a row together.
 
-    Within each class the distinct rows are dealt out in the order of digests of their values.
+    Within each class the distinct rows are dealt out in the order of digests of their values. Of
+    many copies of few rows a fold may have none of a class: it is left out.
     """
     digests = np.array([_digest(data.X, row) for row in data.rows.tolist()])
     labels = data.labels
@@ -95,7 +89,12 @@ def folds_by_content(n_folds: int, data: RankingData) -> list[Fold]:
         of_class = labels == label
         _, place = np.unique(digests[of_class], return_inverse=True)
         fold[of_class] = place % n_folds
-    return [Fold(fold != number, fold == number) for number in range(n_folds)]
+    folds = [Fold(fold != number, fold == number) for number in range(n_folds)]
+    return [
+        part
+        for part in folds
+        if all(labels[mask].any() and not labels[mask].all() for mask in part)
+    ]
 
 
 def _digest(X: Any, row: int) -> bytes:

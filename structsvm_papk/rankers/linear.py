@@ -1,5 +1,7 @@
 """What linear rankers share: rows become lists; weights score, are judged and written to files."""
 
+import logging
+import time
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -7,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import ClassifierTags, check_random_state
+from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from structsvm_papk import metrics
-from structsvm_papk._types import Array, PathLike
+from structsvm_papk._types import Array, Callback, PathLike
 from structsvm_papk.data import validation
 from structsvm_papk.data.column_scale import ScaleRule
 from structsvm_papk.data.columns import remark_of_ids
@@ -22,15 +24,19 @@ from structsvm_papk.data.rows import (
     check_missing,
     finite_matrix,
     readable,
+    refuse_weights,
     required_groups,
 )
 from structsvm_papk.data.user_scaling import OneListColumns, completed_rows
 from structsvm_papk.diagnosis.advice import warning_of_zero
-from structsvm_papk.errors import DegenerateOptimumWarning, InputError, warn
+from structsvm_papk.errors import DegenerateOptimumWarning, InputError, check_callback, warn
 from structsvm_papk.files.model import Model, certificate_of, save_model, weights_of, write_onnx
-from structsvm_papk.rankers.settings import Setting, solver_name, weights_of_users
-from structsvm_papk.solvers.result import SolverResult, Status
+from structsvm_papk.rankers.settings import Setting, solver_name
+from structsvm_papk.solvers.result import Progress, SolverResult, Status
 
+_LOGGER = logging.getLogger("structsvm_papk")
+_LOGGER.addHandler(logging.NullHandler())
+_INTERVAL = 1.0  # seconds between lines
 REMARKS = {
     ScaleRule.EACH: "The columns are divided by their standard deviations within users.",
     ScaleRule.INDICATORS: (
@@ -89,15 +95,21 @@ def _checked_labels(y: Any, n_rows: int) -> Array:
     return validation.check_grades(y, n_rows, name="labels y")
 
 
-def check_seed(random_state: Any) -> None:
-    """Refuse what scikit-learn cannot draw numbers with."""
-    try:
-        check_random_state(random_state)
-    except ValueError:
+def weights_of_users(data: RankingData, sample_weight: ArrayLike) -> Array:
+    """One weight for each user, from weights of rows that are the same on all rows of a user."""
+    weight = validation.check_grades(sample_weight, data.rows.size, name="sample_weight")
+    weight = weight.astype(float)[data.rows]
+    first = weight[data.indptr[:-1]]
+    other = (weight != first.repeat(data.sizes)).nonzero()[0]
+    if other.size:
+        u = data.user_of_position[other[0]]
+        user = data.users[u : u + 1].tolist()[0]
         raise InputError(
-            "random_state must be None, a whole number or a numpy RandomState, got "
-            f"{random_state!r}"
-        ) from None
+            f"sample_weight is {first[u]:g} and {weight[other[0]]:g} on rows of user {user!r}: it "
+            "weighs users, and has to be the same on all rows of a user"
+        )
+    refuse_weights(first, data.users, "sample_weight")
+    return first
 
 
 def _nothing_varies(lists: RankingData) -> DegenerateOptimumWarning:
@@ -127,7 +139,6 @@ class LinearRanker(BaseEstimator):
     relevance_threshold: float | None
     one_list: bool
     positive: bool
-    solver_options: dict[str, Any] | None
     missing: str | None
     coef_: Array
     alpha_: float
@@ -226,15 +237,6 @@ class LinearRanker(BaseEstimator):
         if self.missing is not None:
             self.missing_coef_ = np.zeros(n_features)
             self.missing_coef_[self._with_holes] = 0.0 - weights[n_features:]  # never -0
-
-    def _extra_settings(self) -> dict[str, Any]:
-        options = {} if self.solver_options is None else self.solver_options
-        if not isinstance(options, dict) or {"alpha", "positive"} & options.keys():
-            raise InputError(
-                "solver_options must be a dict of solver fields, without 'alpha' and 'positive', "
-                "which are settings of the ranker"
-            )
-        return options
 
     def decision_function(self, X: Any, groups: ArrayLike | None = None) -> Array:
         """Scores ``X @ coef_``, shape (n_rows,); larger ranks higher.
@@ -382,3 +384,40 @@ class LinearRanker(BaseEstimator):
         tags.classifier_tags = ClassifierTags(multi_class=False)
         tags._skip_test = not self.one_list  # the checks have no groups to give
         return tags
+
+
+class Log:
+    """Lines about one fit, at most one a second: level INFO of the log `structsvm_papk`.
+
+    With `verbose` they are printed, too.
+    """
+
+    def __init__(self, verbose: int) -> None:
+        self.verbose = verbose
+        self._last = time.monotonic()
+
+    def due(self) -> bool:
+        """Whether it is time for a line, and somebody reads it."""
+        wanted = self.verbose or _LOGGER.isEnabledFor(logging.INFO)
+        return bool(wanted) and time.monotonic() - self._last >= _INTERVAL
+
+    def say(self, text: str) -> None:
+        """Say it, due or not."""
+        self._last = time.monotonic()
+        _LOGGER.info(text)
+        if self.verbose:
+            print(text, flush=True)
+
+    def watching(self, callback: Callback | None) -> Callback:
+        """A solver's callback that says where the solver is, beside what another one does."""
+        check_callback(callback)
+
+        def watch(progress: Progress) -> object:
+            if self.due():
+                certified = progress.lower_bound > -float("inf")
+                bound = f"gap {progress.gap:.1e}" if certified else "no lower bound"
+                where = f"iteration {progress.iteration}, {progress.seconds:.0f} s"
+                self.say(f"{where}: objective {progress.objective:.6g}, {bound}")
+            return callback is not None and callback(progress)
+
+        return watch

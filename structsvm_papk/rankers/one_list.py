@@ -102,8 +102,6 @@ def _best_on_folds(
     for fold in folds_by_content(_FOLDS, data):
         train = data.at_positions(fold.train)
         test = data.at_positions(fold.test)
-        if not (_has_both(train) and _has_both(test)):
-            continue  # many copies of few rows
         part = EmpiricalRisk(surrogate, train, "cap", n_threads=risk.n_threads)
         score = ByMetric("ap").on(test)
         last: SolverResult | None = None
@@ -117,11 +115,6 @@ def _best_on_folds(
                 raise KeyboardInterrupt
             scores[place] += score(last.w)[0]
     return float(alphas[int(np.argmax(scores))])
-
-
-def _has_both(data: RankingData) -> bool:
-    """Whether there are a positive and a negative."""
-    return bool(data.n_pos.sum() and data.n_neg.sum())
 
 
 def _convex(surrogate: Surrogate) -> Surrogate:

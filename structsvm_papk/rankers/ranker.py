@@ -7,12 +7,11 @@
 """
 
 from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.column_scale import check_standardize
@@ -24,13 +23,12 @@ from structsvm_papk.files.checkpoint import as_checkpoint
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.oracles.list_risk import refuse_deeper_than_all
 from structsvm_papk.rankers import given_solver, penalty
-from structsvm_papk.rankers.linear import LinearRanker, check_seed, take_columns
+from structsvm_papk.rankers.linear import LinearRanker, Log, take_columns
 from structsvm_papk.rankers.one_list import Strength, automatic_alpha_of
 from structsvm_papk.rankers.settings import (
     ALPHA,
     DEPTH,
     SURROGATE,
-    Lines,
     Setting,
     k_of,
     make_solver,
@@ -39,25 +37,6 @@ from structsvm_papk.rankers.settings import (
 from structsvm_papk.solvers.result import SolverResult
 from structsvm_papk.solvers.solver import check_signs
 from structsvm_papk.surrogates import Surrogate
-
-
-class Problem(NamedTuple):
-    """What is minimised beside the penalty, and what it was made of.
-
-    `lists` are all that were given, where they are in memory. The risk has a column for each column
-    of X, and behind them one for each of those `with_holes`.
-    """
-
-    risk: Any
-    lists: RankingData | None = None
-    with_holes: Array = np.zeros(0, dtype=int)
-    weights_given: bool = False
-    one_list: OneListColumns | None = None
-
-    @property
-    def given(self) -> Any:
-        """All that was given: the lists in memory, or the risk, which knows of its partitions."""
-        return self.risk if self.lists is None else self.lists
 
 
 @dataclass(eq=False, repr=False)
@@ -123,13 +102,9 @@ class PAPKRanker(LinearRanker):
         negative one and 0), of which the larger is relevant.
     n_threads : int
         Threads that share each pass over the data; the result does not depend on it.
-    solver_options : dict, optional
-        Further fields of the solver, such as ``{'method': 'one_slack'}`` or ``{'eta': 0.5}``.
     warm_start : bool
         Start a fit at the weights of the one before. For a path of alphas on the same data,
         `alpha_path` and `PAPKRankerCV` also use its cuts again.
-    random_state : int, RandomState or None
-        Seed of a random start, where the solver options ask for one.
     callback : callable, optional
         Called with the progress after every iteration; returning True stops.
     checkpoint : path-like or Checkpoint, optional
@@ -230,9 +205,7 @@ class PAPKRanker(LinearRanker):
     policy: str = "cap"
     relevance_threshold: float | None = None
     n_threads: int = 1
-    solver_options: dict[str, Any] | None = None
     warm_start: bool = False
-    random_state: Any = None
     callback: Callback | None = None
     checkpoint: Any | None = None
     one_list: bool = False
@@ -301,26 +274,25 @@ class PAPKRanker(LinearRanker):
         return self._fit_lists(self._lists_of(X, y, groups, sample_weight))
 
     def _fit_lists(self, lists: RankingData) -> Self:
-        return self._minimise(self._problem_of(lists))
-
-    def _problem_of(self, lists: RankingData) -> Problem:
-        """The risk of lists in memory, with the users' weights and the columns of the settings."""
+        """Train on lists in memory, with the users' weights and the columns of the settings."""
         check_number("n_threads", self.n_threads, least=1)
         check_number("verbose", self.verbose, least=0)
         surrogate = self.make_surrogate()
-        weights_given = lists.user_weight is not None
-        if not weights_given:
+        self._weights_given = lists.user_weight is not None
+        if not self._weights_given:
             lists = lists.weighted(self.user_weight)
         elif self.user_weight != "equal":
             raise InputError("give sample_weight or user_weight='positives', not both")
         refuse_deeper_than_all(surrogate, lists.most_negatives)
-        with_holes = np.flatnonzero(lists.with_holes)
-        one_list = OneListColumns.of(lists, check_user_scaling(self.user_scaling), self.missing)
+        self._with_holes = np.flatnonzero(lists.with_holes)
+        self._one_list = None
         if self.user_scaling is not None or self.missing is not None:
-            lists = scaled_lists(lists, self.user_scaling, self.missing, one_list=one_list)
+            how = check_user_scaling(self.user_scaling)
+            self._one_list = OneListColumns.of(lists, how, self.missing)
+            lists = scaled_lists(lists, how, self.missing, one_list=self._one_list)
         lists = lists.standardized(self.standardize)
         risk = EmpiricalRisk(surrogate, lists, self.policy, n_threads=self.n_threads)
-        return Problem(risk, lists, with_holes, weights_given, one_list)
+        return self._minimise(risk, lists)
 
     @property
     def n_shown(self) -> int:
@@ -361,7 +333,7 @@ class PAPKRanker(LinearRanker):
         refuse_deeper_than_all(risk.surrogate, risk.most_negatives)
         self.n_features_in_ = risk.n_features
         self.classes_ = np.array([False, True])
-        return self._minimise(self._of_parts(risk))
+        return self._minimise_parts(risk)
 
     def _fit_dask(self, X: Any, y: Any, groups: Any) -> Self:
         """Train where the blocks of a Dask collection are."""
@@ -384,13 +356,16 @@ class PAPKRanker(LinearRanker):
             )
             refuse_deeper_than_all(surrogate, risk.most_negatives)
             del lists  # the blocks as they were read leave the workers
-            return self._minimise(self._of_parts(risk))
+            return self._minimise_parts(risk)
 
-    def _of_parts(self, risk: Any) -> Problem:
-        """The problem of a risk in partitions, in the columns of the settings."""
-        return Problem(
-            risk if risk.column_scale is not None else risk.standardized(self.standardize)
-        )
+    def _minimise_parts(self, risk: Any) -> Self:
+        """Train on a risk in partitions, in the columns of the settings."""
+        self._weights_given = False
+        self._with_holes = np.zeros(0, dtype=int)
+        self._one_list = None
+        if risk.column_scale is None:
+            risk = risk.standardized(self.standardize)
+        return self._minimise(risk)
 
     def _refuse_missing(self, where: str) -> None:
         """Refuse holes where no pass over the data says which columns have any."""
@@ -400,19 +375,21 @@ class PAPKRanker(LinearRanker):
                 "have holes must be known before the first pass; give a sample of the users"
             )
 
-    def _minimise(self, problem: Problem) -> Self:
-        """Solve, with `warm_start` from the last result, and take over the result."""
+    def _minimise(self, risk: Any, lists: RankingData | None = None) -> Self:
+        """Solve, with `warm_start` from the last result, and take over the result.
+
+        `lists` are all that were given, where they are in memory; a risk in partitions knows of
+        all of its own. The risk has a column for each column of X, and behind them one for each of
+        those with holes.
+        """
         check_type("warm_start", self.warm_start, bool | np.bool_, "True or False")
-        risk = problem.risk
-        self._weights_given = problem.weights_given
-        self._with_holes = problem.with_holes
-        self._one_list = problem.one_list
-        self.user_scaling_ = self.user_scaling and check_user_scaling(self.user_scaling)
-        self.scale_ = risk.column_scale
-        self._scale_rule = problem.given.scale_rule
+        given = risk if lists is None else lists
+        self.user_scaling_ = self.user_scaling
+        self.scale_ = given.column_scale
+        self._scale_rule = given.scale_rule
         strength = Strength(self._strength())
         if penalty.is_auto(strength.alpha):
-            strength = automatic_alpha_of(problem.given, risk, self.positive, self.time_limit)
+            strength = automatic_alpha_of(given, risk, self.positive, self.time_limit)
         self.alpha_ = strength.alpha
         self._setting = replace(self._given_setting(), alpha=self.alpha_)
         solver = self._make_solver(risk.surrogate, self.alpha_)
@@ -422,15 +399,15 @@ class PAPKRanker(LinearRanker):
         checkpoint = None
         if self.checkpoint is not None and not strength.out_of_time:  # of a problem yet to be known
             checkpoint = as_checkpoint(self.checkpoint)
-        lines = Lines(self.verbose)
-        watch = lines.watching(self.callback)
+        log = Log(self.verbose)
+        watch = log.watching(self.callback)
         result: SolverResult = solver.solve(risk, start, watch, checkpoint=checkpoint)
-        lines.say(f"{result.n_iter} iterations, {result.seconds:.1f} s: {result.message}")
+        log.say(f"{result.n_iter} iterations, {result.seconds:.1f} s: {result.message}")
         if strength.note:
             warn(strength.note, ConvergenceWarning)
             result = replace(result, notes=(*result.notes, strength.note))
         self._take(result, risk.exclusions)
-        self._warn_of_result(risk, problem.lists)
+        self._warn_of_result(risk, lists)
         return self
 
     def _last_weights(self, n_columns: int) -> Array | None:
@@ -464,22 +441,14 @@ class PAPKRanker(LinearRanker):
         if not isinstance(self.solver, str):
             return self._given_solver(surrogate, alpha)
         settings = {"tol": self.tol, "max_iter": self.max_iter, "time_limit": self.time_limit}
-        if self.random_state is not None:
-            check_seed(self.random_state)
-            seed = check_random_state(self.random_state).randint(2**31 - 1)
-            settings["seed"] = int(seed)
         check_signs(self.positive)
         settings["positive"] = self.positive
-        settings |= self._extra_settings()
         return make_solver(self.solver, surrogate, alpha, **settings)
 
     def _given_solver(self, surrogate: Surrogate, alpha: Any) -> Any:
         """The solver that is an object; what the ranker says beside it has to agree."""
         solver_name(self.solver, surrogate)  # refuses surrogates that it cannot solve
         check_signs(self.positive)
-        for name in ("random_state", "solver_options"):
-            if getattr(self, name) is not None:
-                raise InputError(f"{name} is for solvers by name: give it to the solver's object")
         if self.callback is not None and given_solver.alpha_of(self.solver) is None:
             raise InputError("callback: a function of (risk, alpha) calls none back")
         settings = ("tol", "max_iter", "time_limit", "positive")

@@ -9,33 +9,20 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from structsvm_papk._types import Array, Callback
+from structsvm_papk._types import Array, Callback, PathLike
 from structsvm_papk.data.features import reported_scores
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.rows import ONE_LIST, check_matrix
 from structsvm_papk.data.user_scaling import OneListColumns, scaled_lists
-from structsvm_papk.errors import (
-    InputError,
-    as_names,
-    as_path,
-    check_callback,
-    check_choice,
-    check_number,
-)
+from structsvm_papk.errors import InputError, as_names, check_callback, check_choice, check_number
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.oracles.list_risk import users_needed
 from structsvm_papk.plots.figures import depth_figure
-from structsvm_papk.rankers.choice import (
-    SELECTIONS,
-    Candidates,
-    Choice,
-    column_choices,
-    grid,
-    users_without_use,
-)
+from structsvm_papk.rankers.choice import SELECTIONS, Choice, Table, choose, nearest
 from structsvm_papk.rankers.folds import (
     ByMetric,
     ByScorer,
@@ -44,16 +31,14 @@ from structsvm_papk.rankers.folds import (
     shown,
     value_of,
 )
-from structsvm_papk.rankers.linear import LinearRanker, check_seed
+from structsvm_papk.rankers.grid import Candidate, column_choices, grid, users_without_use
+from structsvm_papk.rankers.linear import LinearRanker, Log
 from structsvm_papk.rankers.one_list import automatic_alpha_of
 from structsvm_papk.rankers.penalty import Evidence, automatic_alpha, is_auto
 from structsvm_papk.rankers.ranker import PAPKRanker
-from structsvm_papk.rankers.search import KeptFits, Search, Training, Trial
+from structsvm_papk.rankers.search import KeptFits, Plan, Training, Trial, search
 from structsvm_papk.rankers.settings import (
     USER_WEIGHTS,
-    Lines,
-    OfLists,
-    Setting,
     default_setting,
     k_of,
     name_of,
@@ -85,12 +70,9 @@ class PAPKRankerCV(LinearRanker):
     """`PAPKRanker` whose settings are chosen by cross-validation over users.
 
     Every combination of surrogate, depth, weights of users, alpha and scaling is trained on all
-    folds but one and scored on the users of that one; the best trains on all users. Solves start
-    where the one before ended, along alpha and depth, with its cuts along alpha; where w = 0 is
-    optimal, it is at smaller depths too, which are not solved. Surrogates that are not convex start
-    from the optima of those that are. After each fold, from fifty held-out users on, settings that
-    fall behind the leader are dropped, by paired t-tests that together drop a setting which is as
-    good as the best with a probability of 0.1% at most.
+    folds but one and scored on the users of that one; the chosen one trains on all users. Solves
+    start where the one before ended, with its cuts along alpha; surrogates that are not convex
+    start from the optima of those that are.
 
     Parameters
     ----------
@@ -119,13 +101,13 @@ class PAPKRankerCV(LinearRanker):
         is one list, a fold holds a part of its negatives, and by default the same part of k counts
         there. A callable is a scorer as scikit-learn has it, ``scorer(estimator, X, y)``, such as
         one of `make_scorer`; it also gets ``groups=`` where it takes them. It gives one value a
-        fold, so that standard errors are over folds, and no setting is dropped early. `score` goes
-        by it, too.
-    selection : {'1se', 'best'}
-        'best' takes the largest mean. '1se' takes, of the settings that are behind it by at most
-        one standard error of the paired difference, one with a certificate, and of these the one
-        that differs from `PAPKRanker`'s default in the fewest parts; of several, one whose penalty
-        is no weaker than the default's. Settings that were dropped early do not come back.
+        fold, so that standard errors are over folds. `score` goes by it, too.
+    selection : {'significant', 'best'}
+        'significant' takes `PAPKRanker`'s default (of the settings tried the one nearest to it),
+        unless others are ahead of it on held-out users by more than chance explains: the 95%
+        interval of the paired difference, by Student's t at a level shared among all settings
+        (Bonferroni), is above zero. Of these it takes the largest mean, of those with a certificate
+        where there are such. 'best' takes the largest mean, by chance or not.
     tol : float
         Relative gap of the final fit.
     cv_tol : float
@@ -137,8 +119,7 @@ class PAPKRankerCV(LinearRanker):
         by, the usual large number is 1.5 to 30 times the usual small one), and 'rank' of one list.
         'auto': 'rank' of several lists, too; where it is chosen, `predict` needs `groups`. A sparse
         X is tried as it is.
-    max_iter, relevance_threshold, n_threads, solver_options, one_list, verbose, standardize,
-    missing
+    relevance_threshold, one_list, verbose, standardize, missing
         As for `PAPKRanker`; they apply to every solve. On a fold columns have the scale of its
         training rows.
     time_limit : float, optional
@@ -147,14 +128,12 @@ class PAPKRankerCV(LinearRanker):
     policy : {'cap', 'exclude', 'raise'}
         As for `PAPKRanker`.
     n_jobs : int, optional
-        Threads that share the settings of a fold; -1 for one each core.
-    random_state : int, RandomState or None
-        Of the folds.
+        Threads that share the fits, as joblib counts them: -1 for one each core.
     callback : callable, optional
-        Called with a `Trial` after every fit on a fold; returning True ends the search.
+        Called with a `Trial` for every fit on a fold; returning True ends the search.
     checkpoint : path-like, optional
-        Folder where fits on folds are kept, under all that determines them. A search that was
-        stopped, or another one on the same data, takes those that it would compute itself.
+        Folder where finished fits on folds are kept, under all that determines them. A search that
+        was stopped, or another one on the same data, takes those that it would compute itself.
     positive : bool
         As for `PAPKRanker`, in every solve.
 
@@ -165,14 +144,15 @@ class PAPKRankerCV(LinearRanker):
     best_score_ : float
         Their mean score over held-out users.
     choice_ : Choice
-        The chosen setting, by how much it is ahead of the default with the standard error of that,
-        and whether it is certified; ``print(ranker.choice_)`` says it in a line.
+        The chosen setting, by how much it (or the best other one, where it is the default) is ahead
+        of the default, up to where chance explains that, and whether it is certified;
+        ``print(ranker.choice_)`` says it in a line.
     cv_results_ : dict of str to ndarray
         As scikit-learn's searches have it: 'params', 'param_surrogate', .., 'split0_test_score',
         .., 'mean_test_score' over the held-out users of all splits, 'std_test_score' over splits,
         'rank_test_score', 'mean_fit_time'; also 'se_test_score', the standard error over users
-        (over folds where all is one list), and 'n_splits'. Scores of folds that a dropped setting
-        did not see are NaN, and its mean is over the folds that it saw; it ranks behind the others.
+        (over folds where all is one list), and 'n_splits'. Of a search that was ended folds that
+        some settings did not see are NaN.
     n_splits_ : int
     coef_, missing_coef_, result_, exclusions_, classes_, n_iter_, n_features_in_, feature_names_in_
         As for `PAPKRanker`.
@@ -187,19 +167,15 @@ class PAPKRankerCV(LinearRanker):
     alphas: str | ArrayLike = "auto"
     cv: Any = 5
     scoring: Any = None
-    selection: str = "1se"
+    selection: str = "significant"
     tol: float = 1e-4
     cv_tol: float = 1e-2
-    max_iter: int | None = None
     time_limit: float | None = None
     policy: str = "cap"
     relevance_threshold: float | None = None
-    n_threads: int = 1
     n_jobs: int | None = None
-    solver_options: dict[str, Any] | None = None
-    random_state: Any = 0
     callback: Callback | None = None
-    checkpoint: Any | None = None
+    checkpoint: PathLike | None = None
     one_list: bool = False
     verbose: int = 0
     standardize: bool | str = "auto"
@@ -211,6 +187,11 @@ class PAPKRankerCV(LinearRanker):
     def n_shown(self) -> int:
         """Number of items that a user is shown: k, where it is given."""
         return k_of(self.k, as_names("surrogates", self.surrogates))
+
+    @property
+    def n_threads(self) -> int:  # type: ignore[override]
+        """Threads of the fit on all users, and of `predict`."""
+        return int(effective_n_jobs(self.n_jobs))
 
     def fit(
         self,
@@ -240,23 +221,35 @@ class PAPKRankerCV(LinearRanker):
         started = time.perf_counter()
         self._check_settings()
         self._with_holes = np.flatnonzero(data.with_holes)
-        kept = None
-        if self.checkpoint is not None:
-            kept = KeptFits(as_path(self.checkpoint, "checkpoint"))
-        training = Training(self, self._extra_settings(), kept)
-        lines = Lines(self.verbose)
-        candidates = self._candidates(data)
-        exclusions = users_without_use(candidates.settings, self.n_shown, self.policy, data)
-        folds = make_folds(self.cv, data, exclusions, self.random_state)
-        scoring = self._scoring(shown(self.n_shown, folds, data), data)
-        search = Search(candidates, folds, scoring, training, lines, self.callback)
-        search.run(None if self.time_limit is None else started + 2 / 3 * self.time_limit)
-        best = search.chosen(self.selection)
-        how = search.settings[best].user_scaling
-        self._one_list = OneListColumns.of(data, how, self.missing)
-        self._take(self._refit(search, best, started), exclusions)
-        self._report(search, best)
-        lines.say(str(self.choice_))
+        self._weights_given = data.user_weight is not None
+        kept = None if self.checkpoint is None else KeptFits(self.checkpoint)
+        log = Log(self.verbose)
+        scaled, candidates = self._candidates(data)
+        settings = [candidate.setting for candidate in candidates]
+        exclusions = users_without_use(settings, self.n_shown, self.policy, data)
+        folds = make_folds(self.cv, data, exclusions)
+        plan = Plan(
+            folds=folds,
+            scoring=self._scoring(shown(self.n_shown, folds, data), data),
+            training=Training(self.n_shown, self.policy, self.positive, self.cv_tol),
+            kept=kept,
+            deadline=None if self.time_limit is None else started + 2 / 3 * self.time_limit,
+        )
+        table = search(plan, candidates, scaled, self.n_jobs, log, self.callback)
+        among = table.finished()
+        default = nearest(default_setting(self.missing), candidates, among)
+        chosen = choose(self.selection, candidates, table, default, among)
+        self._setting = settings[chosen]
+        self._one_list = OneListColumns.of(data, self._setting.user_scaling, self.missing)
+        start = np.mean(table.weights[chosen], axis=0)
+        result = self._refit(scaled[self._setting.user_scaling], start, started)
+        self._take(result, exclusions)
+        self.cv_results_ = table.results()
+        self.n_splits_ = len(folds)
+        self.best_params_ = self._setting.as_dict()
+        self.best_score_ = float(table.means()[chosen])
+        self.choice_ = self._choice(table, chosen, default, among, plan.scoring.name)
+        log.say(str(self.choice_))
         self._warn_of_result(lists=data)
         return self
 
@@ -272,32 +265,24 @@ class PAPKRankerCV(LinearRanker):
             return value
         return value_of(self.scoring, self, X, y, ONE_LIST if groups is None else groups)
 
-    def _candidates(self, data: RankingData) -> Candidates:
-        """What is tried: lists with each scaling of columns, settings, the default's strengths."""
+    def _candidates(
+        self, data: RankingData
+    ) -> tuple[dict[str | None, RankingData], list[Candidate]]:
+        """The lists with each user scaling that is tried, and all settings."""
         choices = column_choices(self.user_scaling, self.standardize, data)
         is_given = self.user_scaling is not None and not is_auto(self.user_scaling)
-        scaled: dict[str | None, RankingData] = {}
-        for columns in choices:
-            if columns.user_scaling not in scaled:
-                how = columns.user_scaling
-                scaled[how] = scaled_lists(data, how, self.missing)
-        settings: list[Setting] = []
-        rule: dict[OfLists, float] = {}
+        ways = dict.fromkeys(columns.user_scaling for columns in choices)
+        scaled = {how: scaled_lists(data, how, self.missing) for how in ways}
+        candidates: list[Candidate] = []
         for columns in choices:
             lists = scaled[columns.user_scaling].standardized(columns.standardize)
-            if lists.n_users == 1 and is_auto(self.alphas):
-                by_folds = self._alpha_of_one_list(lists)
-                rule |= {OfLists(*columns, weight): by_folds for weight in USER_WEIGHTS}
-            else:
-                for weight in USER_WEIGHTS:
-                    rule[OfLists(*columns, weight)] = self._usual_alpha(lists, weight)
             surrogates = as_names("surrogates", self.surrogates)
             if columns != choices[0] and not is_given:
                 surrogates = surrogates[:1]  # which one hardly matters for how columns are scaled
-            settings += grid(
+            candidates += grid(
                 self.n_shown,
                 lists,
-                rule,
+                self._usual_alphas(lists),
                 surrogates=surrogates,
                 depths=self.depths,
                 user_weights=self.user_weights,
@@ -306,73 +291,73 @@ class PAPKRankerCV(LinearRanker):
                 usual_columns=columns == choices[0] or is_given,
                 missing=self.missing,
             )
-        return Candidates(scaled, settings, rule, default_setting(self.missing))
+        return scaled, candidates
 
-    def _alpha_of_one_list(self, list_: RankingData) -> float:
-        """What `PAPKRanker` takes on one list: by folds of its rows, where these are enough."""
-        default = default_setting(self.missing).make(self.n_shown)
-        risk = EmpiricalRisk(default, list_, self.policy, n_threads=self.n_threads)
-        limit = None if self.time_limit is None else self.time_limit * _SHARE_OF_ALPHA
-        return automatic_alpha_of(list_, risk, self.positive, limit).alpha
-
-    def _usual_alpha(self, lists: RankingData, user_weight: str) -> float:
-        """What `PAPKRanker` takes on several lists, of how many columns and positives there are."""
-        weighed = lists if lists.user_weight is not None else lists.weighted(user_weight)
+    def _usual_alphas(self, lists: RankingData) -> dict[str, float]:
+        """What `PAPKRanker` takes with each weighting of users."""
         usual = default_setting(self.missing).make(self.n_shown)
+        if lists.n_users == 1 and is_auto(self.alphas):
+            risk = EmpiricalRisk(usual, lists, self.policy)
+            limit = None if self.time_limit is None else self.time_limit * _SHARE_OF_ALPHA
+            chosen = automatic_alpha_of(lists, risk, self.positive, limit).alpha
+            return dict.fromkeys(USER_WEIGHTS, chosen)
         need = users_needed(usual, self.policy)
-        trained = weighed.usable(need.negatives, need.policy, need.setting)
-        return automatic_alpha(Evidence.of(lists, trained))
+        alphas = {}
+        for weight in USER_WEIGHTS:
+            weighed = lists if lists.user_weight is not None else lists.weighted(weight)
+            trained = weighed.usable(need.negatives, need.policy, need.setting)
+            alphas[weight] = automatic_alpha(Evidence.of(lists, trained))
+        return alphas
 
-    def _refit(self, search: Search, best: int, started: float) -> SolverResult:
-        """Train the chosen setting on all users, from the mean of its weights on folds."""
-        training = search.training
-        setting = search.settings[best]
-        lists = search.data[setting.user_scaling].standardized(setting.standardize)
-        self._weights_given = lists.user_weight is not None
-        lists = weighted(setting, lists)
-        self._setting = setting
-        self.alpha_ = setting.strength
-        self.user_scaling_ = setting.user_scaling
+    def _refit(self, data: RankingData, start: Array, started: float) -> SolverResult:
+        """Train the chosen setting on all users, from weights of the columns as they are."""
+        lists = weighted(self._setting, data.standardized(self._setting.standardize))
+        self.alpha_ = self._setting.strength
+        self.user_scaling_ = self._setting.user_scaling
         self.scale_ = lists.column_scale
         self._scale_rule = lists.scale_rule
-        start = np.mean(search.weights[best], axis=0)
-        start = start if self.scale_ is None else start * self.scale_
-        limit = None
+        left = None
         if self.time_limit is not None:
-            limit = max(started + self.time_limit - time.perf_counter(), 1e-3)
-        risk = training.risk(setting, lists)
-        return training.solve(setting, risk, self.tol, w_init=start, time_limit=limit)
+            left = max(started + self.time_limit - time.perf_counter(), 1e-3)
+        training = Training(self.n_shown, self.policy, self.positive, self.tol, self.n_threads)
+        risk = training.risk(self._setting, lists)
+        start = start if self.scale_ is None else start * self.scale_
+        return training.solve(risk, self.alpha_, start=start, time_limit=left)
 
-    def _report(self, search: Search, best: int) -> None:
-        """What was tried and chosen, and by how much that is ahead of the default."""
-        self.cv_results_ = search.results()
-        self.n_splits_ = len(search.folds)
-        self.best_params_ = self._setting.as_dict()
-        self.best_score_ = float(self.cv_results_["mean_test_score"][best])
-        lead, error = search.scores.lead(best, search.default)
-        chosen = self._setting
-        usual = search.settings[search.default]
-        if self._weights_given:
-            chosen = replace(chosen, user_weight="given")
-            usual = replace(usual, user_weight="given")
-        self.choice_ = Choice(
-            setting=chosen,
-            default=usual,
-            scoring=search.scoring.name,
+    def _choice(
+        self, table: Table, chosen: int, default: int, among: list[int], scoring: str
+    ) -> Choice:
+        """What was chosen, beside the default and the best of the others."""
+        means = table.means()
+        others = [i for i in among if i != default]
+        rival = chosen
+        if chosen == default:
+            rival = max(others, key=lambda i: means[i], default=default)
+        lead = table.lead(rival, default)
+        shown = [
+            replace(table.settings[i], user_weight="given")
+            if self._weights_given
+            else table.settings[i]
+            for i in (chosen, default, rival)
+        ]
+        return Choice(
+            setting=shown[0],
+            default=shown[1],
+            rival=shown[2] if others else None,
+            scoring=scoring,
             score=self.best_score_,
-            lead=lead,
-            error=error,
+            lead=lead.mean,
+            error=lead.error,
+            by_chance=lead.by_chance(max(len(others), 1)),
             gap=self.result_.gap,
         )
 
     def _check_settings(self) -> None:
         check_choice("selection", self.selection, SELECTIONS)
         check_callback(self.callback)
-        check_seed(self.random_state)
         check_number("tol", self.tol, above=0)
         check_number("cv_tol", self.cv_tol, above=0)
         check_number("time_limit", self.time_limit, above=0, optional=True)
-        check_number("n_threads", self.n_threads, least=1)
         jobs = 1 if self.n_jobs is None else self.n_jobs
         if not isinstance(jobs, Integral) or isinstance(jobs, bool) or jobs == 0:
             raise InputError(f"n_jobs must be a whole number, -1 for all cores, got {jobs!r}")
@@ -401,8 +386,7 @@ class PAPKRankerCV(LinearRanker):
         """Draw the validated metric against the training depth, a line for each surrogate.
 
         Of each surrogate and depth the best alpha and weighting count; bars are standard errors
-        over users. Settings that were dropped early are left out where others of the same surrogate
-        and depth saw more folds.
+        over users.
 
         Returns
         -------

@@ -1,25 +1,17 @@
-"""What is minimised, by which solver, by default too, and what is said meanwhile."""
+"""What is minimised, and by which solver, by default too."""
 
 from __future__ import annotations
 
-import logging
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple
+from typing import Any
 
-from numpy.typing import ArrayLike
-
-from structsvm_papk._types import Array, Callback
-from structsvm_papk.data import validation
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.data.rows import refuse_weights
-from structsvm_papk.errors import InputError, check_callback, check_choice, whole_number
+from structsvm_papk.errors import InputError, check_choice, whole_number
 from structsvm_papk.rankers import given_solver, penalty
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.dual_ascent import DualAscent
-from structsvm_papk.solvers.result import Progress
 from structsvm_papk.solvers.solver import not_convex
 from structsvm_papk.solvers.subgradient import SubgradientDescent
 from structsvm_papk.surrogates import SURROGATES, Surrogate, check_surrogate, make_surrogate
@@ -34,9 +26,6 @@ DEPTH = "auto"
 ALPHA = penalty.AUTO
 USER_WEIGHTS = ("equal", "positives")
 
-_LOG = logging.getLogger("structsvm_papk")
-_LOG.addHandler(logging.NullHandler())
-_INTERVAL = 1.0  # seconds between lines
 _SOLVERS: dict[str, Any] = {
     "cutting_plane": CuttingPlane,
     "dual_ascent": DualAscent,
@@ -75,9 +64,9 @@ def solver_name(name: Any, surrogate: Surrogate) -> str:
 def make_solver(name: str, surrogate: Surrogate, alpha: float, **settings: Any) -> Any:
     """The solver called `name`, one of `SOLVERS`, for a surrogate.
 
-    `settings` are fields of the solver; those that are None keep its own default, and ``tol``,
-    ``time_limit`` and ``seed`` are dropped where it has no use for them. ``positive`` is refused
-    there. Descents have steps of at most 1 / alpha, unless ``eta`` is given.
+    `settings` are fields of the solver; those that are None keep its own default, and ``tol`` and
+    ``time_limit`` are dropped where it has no use for them. ``positive`` is refused there. Descents
+    have steps of at most 1 / alpha, unless ``eta`` is given.
     """
     solver = _SOLVERS[solver_name(name, surrogate)]
     known = solver.__dataclass_fields__
@@ -90,7 +79,7 @@ def make_solver(name: str, surrogate: Surrogate, alpha: float, **settings: Any) 
             f"{solver.__name__} cannot keep weights from being negative: with positive=True use "
             f"solver='auto' or {', '.join(able)}"
         )
-    unknown = set(given) - set(known) - {"tol", "time_limit", "seed", "positive"}
+    unknown = set(given) - set(known) - {"tol", "time_limit", "positive"}
     if unknown:
         raise InputError(f"{solver.__name__} has no setting {sorted(unknown)[0]!r}")
     return solver(alpha=alpha, **{key: value for key, value in given.items() if key in known})
@@ -125,14 +114,6 @@ def name_of(surrogate: str | Surrogate) -> str:
     return surrogate if isinstance(surrogate, str) else surrogate.label
 
 
-class OfLists(NamedTuple):
-    """What tells the lists that are trained on from others that are made of the same rows."""
-
-    user_scaling: str | None
-    standardize: bool | str
-    user_weight: str
-
-
 WEIGHTS_IN_WORDS = {
     "equal": "users count the same",
     "positives": "users by positives",
@@ -153,11 +134,6 @@ class Setting:
     alpha: float | str  # 'auto' until the data are known
     user_scaling: str | None = None
     standardize: bool | str = "auto"
-
-    @property
-    def of_lists(self) -> OfLists:
-        """What of it tells the lists that are trained on from others."""
-        return OfLists(self.user_scaling, self.standardize, self.user_weight)
 
     @classmethod
     def of(cls, surrogate: Any, depth: Any, *others: Any, missing: str | None = None) -> Setting:
@@ -237,57 +213,3 @@ def default_setting(missing: str | None) -> Setting:
 def weighted(setting: Setting, data: RankingData) -> RankingData:
     """The data with the setting's weights; those of rows, where given, stay."""
     return data if data.user_weight is not None else data.weighted(setting.user_weight)
-
-
-def weights_of_users(data: RankingData, sample_weight: ArrayLike) -> Array:
-    """One weight for each user, from weights of rows that are the same on all rows of a user."""
-    weight = validation.check_grades(sample_weight, data.rows.size, name="sample_weight")
-    weight = weight.astype(float)[data.rows]
-    first = weight[data.indptr[:-1]]
-    other = (weight != first.repeat(data.sizes)).nonzero()[0]
-    if other.size:
-        u = data.user_of_position[other[0]]
-        user = data.users[u : u + 1].tolist()[0]
-        raise InputError(
-            f"sample_weight is {first[u]:g} and {weight[other[0]]:g} on rows of user {user!r}: it "
-            "weighs users, and has to be the same on all rows of a user"
-        )
-    refuse_weights(first, data.users, "sample_weight")
-    return first
-
-
-class Lines:
-    """Lines about one fit, at most one a second: level INFO of the log `structsvm_papk`.
-
-    With `verbose` they are printed, too.
-    """
-
-    def __init__(self, verbose: int) -> None:
-        self.verbose = verbose
-        self._last = time.monotonic()
-
-    def due(self) -> bool:
-        """Whether it is time for a line, and somebody reads it."""
-        wanted = self.verbose or _LOG.isEnabledFor(logging.INFO)
-        return bool(wanted) and time.monotonic() - self._last >= _INTERVAL
-
-    def say(self, text: str) -> None:
-        """Say it, due or not."""
-        self._last = time.monotonic()
-        _LOG.info(text)
-        if self.verbose:
-            print(text, flush=True)
-
-    def watching(self, callback: Callback | None) -> Callback:
-        """A solver's callback that says where the solver is, beside what another one does."""
-        check_callback(callback)
-
-        def watch(progress: Progress) -> object:
-            if self.due():
-                certified = progress.lower_bound > -float("inf")
-                bound = f"gap {progress.gap:.1e}" if certified else "no lower bound"
-                where = f"iteration {progress.iteration}, {progress.seconds:.0f} s"
-                self.say(f"{where}: objective {progress.objective:.6g}, {bound}")
-            return callback is not None and callback(progress)
-
-        return watch

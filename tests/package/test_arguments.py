@@ -102,8 +102,8 @@ def calls(folder):
     (folder / "a.qrels").write_text("q 0 x 1\n")
     runs = rankers.compare(LISTS, ["ts"], 2, 1.0, etas=())
     limits = {"alpha": 1.0, "tol": 1e-2, "max_iter": 5}
-    fit = {"k": 2, "max_iter": 20, "n_threads": 1, "relevance_threshold": None, "verbose": 0}
-    fit |= dict.fromkeys(("solver_options", "callback", "checkpoint"))
+    fit = {"k": 2, "relevance_threshold": None, "verbose": 0}
+    fit |= dict.fromkeys(("callback", "checkpoint"))
     drawn, fitting = {"n_resamples": 20}, lambda ranker: ranker.fit(X, Y, USERS)
     return {
         sp.RankingData: {"X": X, "y": Y, "indptr": [0, 6, 12, 18, 24], "users": list("abcd"),
@@ -127,6 +127,7 @@ def calls(folder):
         sp.alpha_path: {"oracle": RISK, "alphas": [1.0, 0.5],
                         "solver": sp.CuttingPlane(1.0, 1e-3)},
         made(sp.PAPKRanker, fitting): fit | {
+            "max_iter": 20, "n_threads": 1,
             "surrogate": "ts", "alpha": 0.1, "tol": 1e-2, "user_scaling": "rank"},
         sp.PAPKRanker(k=2).fit: {"X": X, "y": Y, "groups": USERS},
         fitted.predict: {"X": X},
@@ -139,7 +140,7 @@ def calls(folder):
         fitted.save: {"path": folder / "other"},
         made(sp.PAPKRankerCV, fitting): fit | {
             "surrogates": ("ts",), "depths": (None,), "user_weights": ("equal",), "alphas": [0.1],
-            "cv": 2, "cv_tol": 1e-2, "policy": "cap", "random_state": 0,
+            "cv": 2, "cv_tol": 1e-2, "policy": "cap",
             "user_scaling": "standardize"},
         files.read_ranking_data: {"path": folder / "f.csv", "format": None, "label": "label",
                                  "group": None, "ignore": (), "query": None, "first_index": None},

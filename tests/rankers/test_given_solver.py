@@ -15,7 +15,6 @@ from structsvm_papk import (
     EmpiricalRisk,
     PAPKRanker,
     RankingData,
-    SubgradientDescent,
     make_surrogate,
 )
 from structsvm_papk.datasets import linear_lists
@@ -129,8 +128,6 @@ REFUSED = {
     "steps": ({"solver": averaged_subgradient, "max_iter": 5}, "has no max_iter"),
     "sign": ({"solver": CuttingPlane(0.1, positive=True)}, "give it to the ranker, too"),
     "no sign": ({"solver": averaged_subgradient, "positive": True}, "has no positive"),
-    "options": ({"solver": CuttingPlane(0.1), "solver_options": {}}, "solver_options is for"),
-    "seed": ({"solver": SubgradientDescent(0.1), "random_state": 0}, "random_state is for"),
     "callback": ({"solver": negative, "callback": print}, "callback"),
     "not convex": ({"solver": CuttingPlane(0.1), "surrogate": "ramp"}, "not convex"),
     "no majorants": ({"solver": CCCP(0.1)}, "CCCP solves"),

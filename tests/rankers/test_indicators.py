@@ -14,7 +14,7 @@ from structsvm_papk.files.model import load_model
 from structsvm_papk.files.partitions import open_source
 from structsvm_papk.oracles import StreamedRisk
 from structsvm_papk.rankers import PAPKRanker
-from structsvm_papk.rankers.choice import column_choices
+from structsvm_papk.rankers.grid import column_choices
 
 N_NUMBERS = 2
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn import config_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import get_scorer, make_scorer, roc_auc_score
@@ -16,7 +17,8 @@ from sklearn.model_selection import GroupKFold, StratifiedKFold, check_cv
 from helpers.marks import slow
 from structsvm_papk import PAPKRanker, PAPKRankerCV, metrics
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
-from structsvm_papk.rankers.choice import HeldOut, choose
+from structsvm_papk.rankers.choice import Lead, Table, choose, nearest
+from structsvm_papk.rankers.grid import Candidate
 from structsvm_papk.rankers.settings import DEFAULT, Setting
 
 RNG = np.random.default_rng(0)
@@ -53,11 +55,8 @@ def test_settings_of_several_kinds_share_a_search():
     parts = {"surrogate", "depth", "user_weight", "alpha", "user_scaling", "standardize"}
     assert set(ranker.best_params_) == parts
     assert results["rank_test_score"].min() == 1
-    seen = results["n_splits"]
-    assert seen.max() == 3 and (seen >= 1).all()
-    for i in range(3):
-        assert (np.isnan(results[f"split{i}_test_score"]) == (seen <= i)).all()
-    assert len(trials) == seen.sum() == trials[-1].n_done
+    assert (results["n_splits"] == 3).all()
+    assert len(trials) == 3 * 36 == trials[-1].n_done
     assert ranker.score(X, Y, GROUPS) > 0.8
 
 
@@ -115,81 +114,57 @@ def test_a_splitter_decides_who_trains_and_every_split_of_a_user_counts():
     assert results["se_test_score"][0] == pytest.approx(error)
 
 
-def raced(rng, gaps, n_users, n_folds=5):
-    """Settings that are alive after a race; user effects, and settings that are so far behind."""
-    folds = np.split(rng.permutation(n_users), n_folds)
-    scores, alive = HeldOut(len(gaps), folds), np.ones(len(gaps), dtype=bool)
-    for fold, users in enumerate(folds):
-        values = rng.normal(size=users.size) + rng.normal(size=(len(gaps), users.size))
-        for i in np.flatnonzero(alive):
-            scores.note(i, fold, values[i] - gaps[i])
-        if fold < n_folds - 1:
-            alive &= ~scores.beaten(alive, n_folds - 1)
-    return alive
-
-
-def test_the_race_keeps_settings_that_are_as_good_and_drops_those_that_are_not():
-    rng = np.random.default_rng(0)
-    kept = [raced(rng, np.zeros(48), n_users=100).mean() for _ in range(80)]
-    assert np.mean(kept) >= 0.999
-    assert not raced(rng, [0.0, 1.5], n_users=250)[1]
-    assert raced(rng, [0.0, 1.5], n_users=45).all()  # too few users to say
-
-
-def test_a_losing_setting_is_dropped():
-    """Noise: w = 0 at depth k loses as soon as fifty users have been seen."""
-    rng = np.random.default_rng(1)
-    x, users = rng.normal(size=(1600, 3)), np.repeat(np.arange(80), 20)
-    y = x[:, 0] + 2.0 * rng.normal(size=1600) > 1.5
-    ranker = PAPKRankerCV(
-        k=2, surrogates=("avg",), depths=(None, 15), user_weights=("equal",), alphas=(0.01,),
-        cv=GroupKFold(5),  # the same folds in every version
-        user_scaling=[None],
-    ).fit(x, y, users)  # fmt: skip
-    assert ranker.best_params_["depth"] == 15
-    assert ranker.cv_results_["n_splits"].tolist() == [4, 5]
-    assert ranker.cv_results_["mean_test_score"][0] == 0.0
-
-
-def scored(behind, errors):
-    """Scores of settings that are so far behind the first, with these errors of the difference."""
+def scored(ahead, errors):
+    """Settings that are so far ahead of the first, with these errors of the difference."""
     noise = np.tile([1.0, -1.0], 50) * np.sqrt(99) / np.sqrt(100) * 10
-    scores = HeldOut(len(behind), [np.arange(100)])
-    for i, (mean, error) in enumerate(zip(behind, errors, strict=True)):
-        scores.note(i, 0, -mean + error * noise)
-    return scores
+    settings = [replace(DEFAULT, alpha=float(i + 1)) for i in range(len(ahead))]
+    table = Table(settings, [np.arange(100)])
+    for setting, mean, error in zip(settings, ahead, errors, strict=True):
+        table.note(setting, 0, mean + error * noise, 1.0, np.zeros(1))
+    return table
 
 
-def test_of_settings_that_are_tied_the_certified_one_nearest_the_default_is_chosen():
-    """1se: at most one standard error of the paired difference behind the best."""
+def test_the_default_is_left_only_for_a_gain_that_chance_does_not_explain():
+    """Bonferroni: 2.55 standard errors of a hundred users for four others, 1.98 for one."""
     default = DEFAULT.as_dict() | {"alpha": 0.3}
-    usual = {DEFAULT.of_lists: 0.3}
-    settings = [
-        Setting(**(default | changed))
-        for changed in (
-            {"surrogate": "clipped_ramp"},
-            {"surrogate": "ts", "alpha": 1.0},
-            {"alpha": 1.0},
-            {"surrogate": "ts"},
-            {},
-        )
+    candidates = [
+        Candidate(Setting(**(default | changed)), usual_alpha=0.3)
+        for changed in ({}, {"surrogate": "ts"}, {"alpha": 1.0}, {"surrogate": "clipped_ramp"})
     ]
-    everyone = list(range(5))
-    for behind, errors, best, rule in (
-        ([0.0, 0.1, 0.2, 0.3, 0.4], [0, 0.2, 0.3, 0.4, 0.5], 0, 4),  # all are tied
-        ([0.0, 0.1, 0.2, 0.3, 0.4], [0, 0.2, 0.3, 0.4, 0.3], 0, 2),  # one part differs; the better
-        ([0.0, 0.1, 0.2, 0.3, 0.4], [0, 0.2, 0.1, 0.1, 0.1], 0, 1),  # certified before near
-        ([0.0, 0.1, 0.2, 0.3, 0.4], [0, 0.0, 0.1, 0.1, 0.1], 0, 0),  # none is tied
-        ([0.1, 0.0, 0.1, 0.1, 0.1], [0, 0.0, 0.0, 0.0, 0.0], 1, 1),
+    candidates.append(Candidate(Setting(**(default | {"depth": None})), usual_alpha=0.3))
+    for ahead, errors, best, significant in (
+        ([0, 0.1, 0.2, 0.3, 0.4], [0, 0.1, 0.1, 0.2, 0.2], 4, 0),  # each could be chance
+        ([0, 0.1, 0.3, 0.3, 0.4], [0, 0.1, 0.1, 0.2, 0.2], 4, 2),
+        ([0, 0.1, 0.3, 0.4, 0.2], [0, 0.1, 0.1, 0.1, 0.1], 3, 2),  # the better one uncertified
+        ([0, 0.1, 0.1, 0.4, 0.2], [0, 0.1, 0.1, 0.1, 0.1], 3, 3),
+        ([0, -0.5, -0.5, -0.5, -0.5], [0, 0, 0, 0, 0], 0, 0),
+        ([0, 0.0, 0.0, 0.1, 0.0], [0, 0, 0, 0, 0], 3, 3),
     ):
-        scores = scored(behind, errors)
-        assert choose("best", settings, scores, everyone, usual) == best
-        assert choose("1se", settings, scores, everyone, usual) == rule
-    assert choose("1se", settings, scored([0] * 5, [0] * 5), [0, 1], usual) == 1
-    assert choose("1se", settings, scored([0] * 5, [0] * 5), [0], usual) == 0
+        table = scored(ahead, errors)
+        assert choose("best", candidates, table, 0, list(range(5))) == best
+        assert choose("significant", candidates, table, 0, list(range(5))) == significant
+    table = scored([0, 0.22], [0, 0.1])
+    assert choose("significant", candidates, table, 0, [0, 1]) == 1  # one other alone
+    assert nearest(DEFAULT, candidates, [0, 1, 2, 3, 4]) == 0
+    assert nearest(DEFAULT, candidates, [1, 3, 4]) in (1, 3)
 
 
-@pytest.mark.parametrize("selection", ["best", "1se"])
+def test_of_settings_that_are_all_as_good_the_default_is_seldom_left():
+    rng = np.random.default_rng(0)
+    settings = [replace(DEFAULT, alpha=float(i + 1)) for i in range(8)]
+    candidates = [Candidate(setting, 1.0) for setting in settings]
+    left = 0
+    for _ in range(400):
+        table = Table(settings, [np.arange(30)])
+        user = rng.normal(size=30)
+        for setting in settings:
+            table.note(setting, 0, user + rng.normal(size=30), 1.0, np.zeros(1))
+        left += choose("significant", candidates, table, 0, list(range(8))) != 0
+    assert left / 400 <= 0.05
+    assert Lead(1.0, np.nan, 1).by_chance(3) == np.inf  # one user says nothing
+
+
+@pytest.mark.parametrize("selection", ["best", "significant"])
 def test_the_choice_says_by_how_much_it_is_ahead_of_the_default(selection):
     x, groups = X[:240], GROUPS[:240]
     y = x[:, 0] + np.random.default_rng(3).normal(size=240) > 0.8
@@ -199,16 +174,19 @@ def test_the_choice_says_by_how_much_it_is_ahead_of_the_default(selection):
     ).fit(x, y, groups)  # fmt: skip
     choice, results = search.choice_, search.cv_results_
     users = np.stack([results[f"split{i}_test_score"] for i in range(12)])  # one user a fold
-    places = [results["params"].index(s.as_dict()) for s in (choice.setting, choice.default)]
+    places = [results["params"].index(s.as_dict()) for s in (choice.rival, choice.default)]
     lead = users[:, places[0]] - users[:, places[1]]
     default = replace(DEFAULT, alpha=0.1)  # the nearer one to the rule
     assert choice.default == default and choice.setting.as_dict() == search.best_params_
     assert choice.lead == pytest.approx(np.nanmean(lead))
     n = np.isfinite(lead).sum()
     assert choice.error == pytest.approx(np.nanstd(lead, ddof=1) / np.sqrt(n))
+    assert choice.by_chance == pytest.approx(stats.t.ppf(1 - 0.025 / 7, n - 1) * choice.error)
+    assert (selection == "best") == (choice.setting == choice.rival)
     text = str(choice)
     assert text.startswith(f"chosen: {choice.setting}: pap@2 {search.best_score_:.4f}")
-    assert choice.setting == default or f"{abs(choice.lead):.4f} ± {choice.error:.4f}" in text
+    assert f"{abs(choice.lead):.4f} ± {choice.error:.4f}" in text
+    assert f"chance explains up to {choice.by_chance:.4f}" in text
 
 
 @pytest.mark.parametrize("cv", [slow(4), StratifiedKFold(4)])
@@ -302,7 +280,7 @@ def test_scorers_see_the_rows_as_they_came_and_zero_weights_without_a_warning():
 
 def test_verbose_and_the_log_say_how_far_a_fit_is(capsys, caplog, monkeypatch):
     seconds = SimpleNamespace(monotonic=itertools.count().__next__)  # one at each look
-    monkeypatch.setattr("structsvm_papk.rankers.settings.time", seconds)
+    monkeypatch.setattr("structsvm_papk.rankers.linear.time", seconds)
     settings = {"k": 2, "alphas": ALPHAS, "cv": 3, **SMALL}
     search = PAPKRankerCV(verbose=1, **settings).fit(X, Y, GROUPS)
     lines = capsys.readouterr().out.splitlines()
@@ -339,7 +317,6 @@ def test_searches_that_cannot_be():
         ({"scoring": 3}, "scoring must be the name of a metric"),
         ({"k": 0}, "k must be a whole number of at least 1, got 0"),
         ({"k": 1000, "policy": "exclude"}, "k=1000 is larger than the number of negatives of "),
-        ({"n_threads": -1}, "n_threads must be a whole number of at least 1, got -1"),
         ({"n_jobs": 0}, "n_jobs"),
         ({"cv_tol": 0.0}, "cv_tol must be a number above 0"),
         ({"time_limit": -1.0}, "time_limit"),

@@ -128,7 +128,7 @@ def test_the_strength_of_one_list_is_that_of_the_best_folds():
     ranker = PAPKRanker(5, one_list=True).fit(X, y)
     data = RankingData.from_groups(X, y).standardized()
     scores = dict.fromkeys(one_list.STRENGTHS, 0.0)
-    for fold in make_folds(5, data, data.exclusions(1), 0):
+    for fold in make_folds(5, data, data.exclusions(1)):
         train, test = data.rows[fold.train], data.rows[fold.test]
         for alpha in scores:
             fit = PAPKRanker(5, alpha=alpha, tol=1e-6, one_list=True, standardize=False)

@@ -56,7 +56,7 @@ def assert_same_problem(own, by_hand, scale, rtol=1e-5):
         ("columns", {"surrogate": "ts", "user_weight": "positives", "n_threads": 2}),
         ("float32", {"surrogate": "max", "depth": 5, "alpha": 0.1}),
         ("sparse", {"solver": "dual_ascent"}),
-        ("sparse", {"surrogate": "pauc", "solver_options": {"method": "one_slack"}}),
+        ("sparse", {"surrogate": "pauc", "alpha": 0.1}),
     ],
 )
 def test_it_is_the_fit_on_divided_columns(form, settings):

@@ -262,8 +262,6 @@ def test_what_cannot_do_it_refuses_and_auto_takes_what_can():
     assert isinstance(CuttingPlane(0.1, positive=True).suited_to(risk), CuttingPlane)
     with pytest.raises(InputError, match=r"DualAscent cannot keep weights .* cutting_plane, cccp"):
         PAPKRanker(3, solver="dual_ascent", positive=True).check_settings()
-    with pytest.raises(InputError, match="'alpha' and 'positive'"):
-        PAPKRanker(3, solver_options={"positive": True}).check_settings()
     for wrong in (1, "yes", None):
         for make in (CuttingPlane, SubgradientDescent, CCCP):
             with pytest.raises(TypeError, match="positive must be True or False"):

@@ -96,9 +96,7 @@ METHODS = {
     "trees, lambdarank": _trees("lambdarank"),
     "trees, xendcg": _trees("rank_xendcg"),
     "PAPKRanker": Ranker(lambda k, folds, seed: PAPKRanker(k=k)),
-    OURS: Ranker(
-        lambda k, folds, seed: PAPKRankerCV(k=k, cv=folds, scoring=f"ndcg@{k}", random_state=seed)
-    ),
+    OURS: Ranker(lambda k, folds, seed: PAPKRankerCV(k=k, cv=folds, scoring=f"ndcg@{k}")),
 }
 
 
