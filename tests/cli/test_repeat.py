@@ -122,11 +122,11 @@ def assert_same_model(one, two):
 def test_the_printed_ranker_has_what_the_search_was_told(folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
     usual = [word for item in USUAL.items() for word in item]
-    given = ["--one-list", "--relevance-threshold", "2", "--max-iter", "50", "--standardize", "no"]
+    given = ["--one-list", "--relevance-threshold", "2", "--standardize", "no"]
     _, told = run_json(capsys, "tune", "graded.csv", *usual, *given)
     ranker = eval(told["python"], {"PAPKRanker": PAPKRanker})
     expected = {
-        "k": 2, "surrogate": "ts", "depth": 0.9, "alpha": 0.1, "tol": 1e-7, "max_iter": 50,
+        "k": 2, "surrogate": "ts", "depth": 0.9, "alpha": 0.1, "tol": 1e-7,
         "standardize": False, "one_list": True, "relevance_threshold": 2.0, "policy": "cap",
     }  # fmt: skip
     assert {name: getattr(ranker, name) for name in expected} == expected
