@@ -1,11 +1,15 @@
-"""Whether 0 lies in the subdifferential at w = 0: the test for convex risks, see `zero_test`."""
+"""Whether 0 lies in the subdifferential K at w = 0: the test for convex risks, see `zero_test`.
+
+The steepest descent from 0 solves ``min_v ||v||^2 / 2 + D(v) = -dist(0, K)^2 / 2`` with D the
+support function of K, so the package's own bundle is the test: it meets a v with ``D(v) < 0``, or
+its cuts hold the point of K that is nearest to 0.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -14,14 +18,14 @@ from scipy.optimize import nnls
 from structsvm_papk._types import Array
 from structsvm_papk.data.column_scale import scale_of
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.oracles.list_risk import ListRisk
+from structsvm_papk.oracles.list_risk import ListRisk, runs_of_users
+from structsvm_papk.solvers.cut_model import default_blocks
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.oracle import BlockOracle, Cuts
 from structsvm_papk.solvers.result import Progress
 from structsvm_papk.solvers.rounding import EPS
 
 _SUM_ROUNDING = 64 * EPS  # of a slope, relative to the entries that it is made of
-_ROUNDING = 1e-12
 _FEW_FEATURES = 500  # up to which directions are scaled, not features only
 _SAMPLE_ENTRIES = 1 << 21
 _LEAST_SPREAD = 1e-14  # of a direction, squared and relative to the largest
@@ -29,6 +33,7 @@ _TOL = 1e-9  # of the bundle; the least squares give the digits that are missing
 _CLOSE = 1e-5  # of the squared distance, where it is the distance that counts
 _LEAST = 1e-12
 _MAX_ITER = 60
+_MORE_SLOPES = 500  # after the bundle, one at a time
 _SUMS = 1e3  # weight of the sums of a block's weights in the least squares, beside slopes of 1
 
 
@@ -64,7 +69,7 @@ class ZeroTest:
 
 
 class Slopes:
-    """The support points of the subdifferential at 0: gradients at tiny w.
+    """The support points of K, as sums over blocks of users: gradients at tiny w.
 
     How tiny: let all scores be within s of 0. For TS, beta thresholds ``p - 1`` come first, then
     the others, ``p``. A pooled block of a of the former and b of the latter has its mean within s
@@ -76,15 +81,12 @@ class Slopes:
     """
 
     def __init__(self, risk: ListRisk) -> None:
-        self.risk = risk
-        self.n_features = risk.n_features
+        n_blocks = min(default_blocks(risk), 2 * risk.n_features + 32)  # few, for least squares
+        bounds = runs_of_users(risk.data.indptr, n_blocks)
+        self.risk = ListRisk(risk.surrogate, risk.data, bounds, risk.n_threads)
         self.small = 0.05 / risk.data.n_pos.max()
 
     def __call__(self, w: Array) -> Array:
-        """A support point, shape (n_features,)."""
-        return self.of_blocks(w).sum(axis=0)
-
-    def of_blocks(self, w: Array) -> Array:
         """What each block adds to a support point, shape (n_blocks, n_features)."""
         scores = self.risk.scores(w)
         largest = np.abs(scores).max()
@@ -92,34 +94,30 @@ class Slopes:
             scores *= self.small / largest
         return self.risk.slopes(self.risk.user_values(scores)[1])
 
+    def fall(self, w: Array) -> float:
+        """``-D(w)``."""
+        return float(-self(w).sum(axis=0) @ w)
+
 
 def convex_test(
-    slopes: Slopes,
-    tol: float,
-    coordinates: Coordinates | None = None,
-    max_iter: int | None = None,
-    any_direction: bool = False,
+    risk: ListRisk, tol: float, coordinates: Coordinates | None = None, with_distance: bool = False
 ) -> ZeroTest:
-    """Whether 0 is in the subdifferential; a second look in other coordinates where it seems so."""
-    noise = rounding_of(slopes.risk)
-    how: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "any_direction": any_direction}
-    nearest = min_norm_point(slopes, slopes.n_features, noise=noise, **how)
+    """Whether 0 is in K; `with_distance`, also how far it is where it is not."""
+    coordinates = coordinates or Coordinates(risk.data)
+    slopes = Slopes(risk)
+    noise = rounding_of(risk)
+    nearest = _nearest(coordinates.of(slopes), risk.n_features, coordinates.noise(noise))
     if nearest.direction is not None:
-        fall = nearest.lower_bound
-        w = nearest.direction
-        return ZeroTest(Verdict.INFORMATIVE, nearest.distance, fall, w)
-    there = coordinates or Coordinates(slopes.risk.data)
-    scaled_noise = there.noise(noise)
-    again = min_norm_point(there.of(slopes), slopes.n_features, noise=scaled_noise, **how)
-    if again.direction is not None:
-        w = there.T @ again.direction
-        norm = float(np.linalg.norm(w))
-        fall = again.lower_bound / norm
-        return ZeroTest(Verdict.INFORMATIVE, nearest.distance, fall, w / norm)
-    inside = all(one.distance <= 10 * tol * one.scale for one in (nearest, again))
-    inside &= bool((noise <= 10 * tol * there.scale).all())  # otherwise X has too few digits
-    verdict = Verdict.DEGENERATE if inside else Verdict.UNDECIDED
-    return ZeroTest(verdict, nearest.distance, 0.0)
+        w = coordinates.T @ nearest.direction
+        w /= np.linalg.norm(w)
+        test = ZeroTest(Verdict.INFORMATIVE, np.nan, slopes.fall(w), w)
+        return _with_distance(slopes, test, w) if with_distance else test
+    distance = float(np.linalg.norm(coordinates.back(nearest.point)))
+    scale = float(np.linalg.norm(coordinates.back(nearest.first)))
+    inside = np.linalg.norm(nearest.point) <= 10 * tol * np.linalg.norm(nearest.first)
+    inside &= distance <= 10 * tol * scale
+    inside &= (noise <= 10 * tol * coordinates.scale).all()  # otherwise X has too few digits
+    return ZeroTest(Verdict.DEGENERATE if inside else Verdict.UNDECIDED, distance, 0.0)
 
 
 def rounding_of(risk: ListRisk) -> Array:
@@ -127,66 +125,6 @@ def rounding_of(risk: ListRisk) -> Array:
     data = risk.data
     heaviest = (data.n_pos / np.minimum(data.n_pos, risk.surrogate.k)).max()
     return _SUM_ROUNDING * 2 * heaviest * data.divided(data.spread().largest)
-
-
-class NearestPoint(NamedTuple):
-    """Bounds of the distance of 0 from K.
-
-    `direction` is a unit vector w with ``max_{v in K} v . w = -lower_bound < 0``, or None; `scale`
-    the largest norm of a support point.
-    """
-
-    distance: float
-    lower_bound: float
-    direction: Array | None
-    scale: float
-
-
-def min_norm_point(
-    lmo: Callable[[Array], Array],
-    n_features: int,
-    tol: float = 1e-9,
-    max_iter: int | None = None,
-    noise: float | Array = 0.0,
-    any_direction: bool = False,
-) -> NearestPoint:
-    """The point of smallest norm in K = conv(V), which is known by ``lmo(w) in argmax_V v . w``.
-
-    After Wolfe (Mathematical Programming 11, 1976): x is the point of smallest norm in the hull of
-    the support points that are kept. With ``v = lmo(-x)``, ``v . x / ||x|| <= dist(0, K) <= ||x||``
-    and -x separates 0 from K as soon as ``v . x > 0``. It goes on to a difference of bounds of
-    ``tol * scale``; with `any_direction` to the first that separates. The entries of support points
-    are in error by up to `noise`; by default 2000 are asked for, and 20 more for each feature.
-    """
-    points = lmo(np.zeros(n_features))[None]
-    x = points[0]
-    lower = 0.0
-    direction = None
-    scale = np.linalg.norm(x)
-    for _ in range((max_iter or 2000 + 20 * n_features) - 1):
-        norm = np.linalg.norm(x)
-        if norm - lower <= tol * scale:
-            break
-        vertex = lmo(-x)
-        scale = max(scale, np.linalg.norm(vertex))
-        height = vertex @ x / norm
-        unsure = _ROUNDING * scale + np.sum(noise * np.abs(x)) / norm
-        if height > max(lower, unsure):
-            lower = height
-            direction = -x / norm
-            if any_direction:
-                break
-        if norm - height <= tol * scale:
-            break
-        points = np.vstack([points, vertex])
-        weights = _smallest(points / scale, np.zeros(len(points)))
-        points = points[weights > 0.0]
-        weights = weights[weights > 0.0]
-        nearer = weights @ points
-        if nearer @ nearer >= x @ x:
-            break
-        x = nearer
-    return NearestPoint(float(np.linalg.norm(x)), float(lower), direction, float(scale))
 
 
 class Coordinates:
@@ -242,14 +180,15 @@ def _sample(data: RankingData) -> Array:
     return np.vstack(parts)
 
 
-class _Slope(BlockOracle):
+class _SlopeOracle(BlockOracle):
     """``1 + D``, D in units of its first slope."""
 
     def __init__(self, slopes: Callable[[Array], Array], n_features: int) -> None:
         self.slopes = slopes
         self.n_features = n_features
         self.at_zero = slopes(np.zeros(n_features))
-        self.n_blocks, self.first = self.at_zero.shape[0], self.at_zero.sum(axis=0)
+        self.n_blocks = self.at_zero.shape[0]
+        self.first = self.at_zero.sum(axis=0)
         self.scale = float(np.linalg.norm(self.first)) or 1.0
         self.offsets = np.full(self.n_blocks, 1.0 / self.n_blocks)
 
@@ -262,44 +201,66 @@ class _Slope(BlockOracle):
         return Cuts(float(values.sum()), slopes, self.offsets, w, np.zeros(values.size))
 
 
-def bundle_test(
-    slopes: Callable[[Array], Array], n_features: int, noise: Array
-) -> tuple[Any, Any, Array]:
-    """A direction in which D falls beyond rounding, or a point of K near 0; the first slope.
+@dataclass(frozen=True)
+class _Nearest:
+    """A point of K near 0, the first slope, and a w with ``D(w) < 0`` where one was met."""
 
-    The steepest descent from 0 solves ``min_v ||v||^2 / 2 + D(v) = -dist(0, K)^2 / 2``, with a cut
-    for each block of users and evaluation. Where no point has ``D(v) < 0``, the cuts that are left
-    hold K's point of smallest norm, and non-negative least squares finds it. That takes some ten
-    evaluations instead of the hundreds of `min_norm_point`, which decides what this leaves open.
-    `slopes` gives those of the blocks, (n_blocks, n_features), with a support point of K for a sum.
+    point: Array
+    first: Array
+    direction: Array | None = None
+
+
+def _nearest(slopes: Callable[[Array], Array], n_features: int, noise: Array) -> _Nearest:
+    """By the bundle; then slopes at the nearest point of the cuts, as after Wolfe (Mathematical
+    Programming 11, 1976), until it separates 0 from K or comes no nearer.
     """
-    oracle = _Slope(slopes, n_features)
+    oracle = _SlopeOracle(slopes, n_features)
+
+    def falls(w: Array, slope: Array) -> bool:
+        return bool(oracle.scale * slope @ w < -noise @ np.abs(w))
 
     def descends(progress: Progress) -> bool:
         return progress.objective < 1.0 - _TOL
 
     result = CuttingPlane(1.0, tol=_TOL, max_iter=_MAX_ITER).solve(oracle, callback=descends)
-    w = result.w
-    if slopes(w).sum(axis=0) @ w < -noise @ np.abs(w):
-        return w / np.linalg.norm(w), None, oracle.first
+    if falls(result.w, oracle.blocks(result.w)[1].sum(axis=0)):
+        return _Nearest(oracle.first, oracle.first, result.w)
     assert result.cuts is not None
-    slopes_of_cuts, _, block = result.cuts
-    weights = _smallest(slopes_of_cuts, block)
-    return None, oracle.scale * (weights @ slopes_of_cuts), oracle.first
+    rows, _, block = result.cuts
+    distance = np.inf
+    for _ in range(_MORE_SLOPES):
+        weights = _smallest(rows, block)
+        point = weights @ rows
+        nearer = float(np.linalg.norm(point))
+        if not nearer < distance * (1 - 1e-9):
+            break
+        distance = nearer
+        if distance <= _LEAST:
+            break
+        new = oracle.blocks(-point)[1]
+        if falls(-point, new.sum(axis=0)):
+            return _Nearest(oracle.scale * point, oracle.first, -point)
+        rows = np.vstack([rows[weights > 0.0], new])
+        block = np.concatenate([block[weights > 0.0], np.arange(oracle.n_blocks)])
+    return _Nearest(oracle.scale * point, oracle.first)
 
 
-def distance_from_zero(slopes: Callable[[Array], Array], start: Array) -> tuple[float, Array]:
-    """The distance of 0 from K, from above, and the steepest direction of descent that was met.
+def _with_distance(slopes: Slopes, test: ZeroTest, start: Array) -> ZeroTest:
+    """An informative test with the distance, and with a steeper direction where one was met.
 
     The optimum is ``1 - dist(0, K)^2 / 2`` in units of the first slope, so that the bundle's bound
-    of it is one of the distance. `start` is a unit vector along which D is negative.
+    of it is one of the distance.
     """
-    oracle = _Slope(slopes, start.size)
-    fall = max(-slopes(start).sum(axis=0) @ start, 0.0) / oracle.scale  # at most the distance
+    oracle = _SlopeOracle(slopes, start.size)
+    fall = test.lower_bound / oracle.scale  # at most the distance
     solver = CuttingPlane(1.0, tol=max(_CLOSE * fall**2 / 2, _LEAST), max_iter=2 * _MAX_ITER)
     result = solver.solve(oracle, fall * start)
-    distance = oracle.scale * np.sqrt(max(2.0 * (1.0 - result.lower_bound), 0.0))
-    return float(distance), result.w
+    distance = float(oracle.scale * np.sqrt(max(2.0 * (1.0 - result.lower_bound), 0.0)))
+    if result.w.any():
+        w = result.w / np.linalg.norm(result.w)
+        if (steeper := slopes.fall(w)) > test.lower_bound:
+            test = ZeroTest(Verdict.INFORMATIVE, distance, steeper, w)
+    return replace(test, distance=max(distance, test.lower_bound))
 
 
 def _smallest(slopes: Array, block: Array) -> Array:

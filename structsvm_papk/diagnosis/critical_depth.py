@@ -7,8 +7,6 @@ critical depth is found by bisection with the test at zero, without training.
 
 from __future__ import annotations
 
-import math
-import time
 from dataclasses import dataclass, field, replace
 
 from structsvm_papk._types import Array
@@ -18,7 +16,6 @@ from structsvm_papk.errors import check_number, check_type
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 
 _TOL = 1e-6  # of the distance of zero from the subdifferential
-_SLOPES = 400  # that one test may ask for
 
 
 @dataclass(frozen=True)
@@ -38,8 +35,6 @@ class CriticalDepth:
         Largest number of negatives of a user: all negatives count from there on.
     direction : ndarray or None
         Along which the surrogate falls from zero at depth `informative_from`.
-    out_of_time : bool
-        Whether depths between the two were left untried.
     """
 
     surrogate: str
@@ -48,7 +43,6 @@ class CriticalDepth:
     informative_from: int | None
     deepest: int
     direction: Array | None = field(default=None, repr=False)
-    out_of_time: bool = False
 
     @property
     def is_exact(self) -> bool:
@@ -62,10 +56,6 @@ class CriticalDepth:
         return {name: getattr(self, name) for name in names} | {"exact": self.is_exact}
 
     def __str__(self) -> str:
-        if self.informative_from is None and self.out_of_time:
-            return (
-                f"{self.surrogate}: critical depth above {self.degenerate_to} (of {self.deepest})"
-            )
         if self.informative_from is None:
             proved = f"up to {self.degenerate_to}" if self.degenerate_to else "nowhere proved"
             return (
@@ -78,9 +68,7 @@ class CriticalDepth:
         return f"{self.surrogate}: {kind} {self.informative_from} (of {self.deepest})"
 
 
-def critical_depth(
-    risk: EmpiricalRisk, tol: float = _TOL, max_seconds: float | None = None
-) -> CriticalDepth:
+def critical_depth(risk: EmpiricalRisk, tol: float = _TOL) -> CriticalDepth:
     """Find the smallest depth m >= k at which w = 0 does not minimise a risk.
 
     Every user counts ``min(m, n_neg)`` negatives; the depth of the risk's own surrogate does not
@@ -92,9 +80,6 @@ def critical_depth(
         Of any surrogate but 'ts_alg2'.
     tol : float
         As for `diagnose`.
-    max_seconds : float, optional
-        Of this thread's processor time, whatever else the machine does; no further depth is tried
-        after them.
 
     References
     ----------
@@ -102,8 +87,6 @@ def critical_depth(
     """
     check_type("risk", risk, EmpiricalRisk, "an EmpiricalRisk, which has all data in one place")
     check_number("tol", tol, above=0)
-    check_number("max_seconds", max_seconds, least=0.0, optional=True)
-    stop = time.thread_time() + (math.inf if max_seconds is None else max_seconds)
     k = risk.surrogate.k
     deepest = int(risk.data.n_neg.max())
     degenerate_to = 0
@@ -113,13 +96,13 @@ def critical_depth(
     # the answer is in low, .., high; high: none
     low = min(k, deepest)
     high = deepest + 1
-    while low < high and time.thread_time() < stop:
+    while low < high:
         m = k if low == k and direction is None and degenerate_to == 0 else (low + high) // 2
         surrogate = replace(risk.surrogate, depth=max(m, k))
         at_m = EmpiricalRisk(surrogate, risk.data, "cap", n_threads=risk.n_threads)
         verdict = Verdict.INFORMATIVE
         if direction is None or not at_m.convex or not falls_along(at_m, direction):
-            test = test_at_zero(at_m, tol, (), coordinates, _SLOPES, any_direction=True)
+            test = test_at_zero(at_m, tol, coordinates=coordinates)
             verdict = test.verdict
             direction = direction if test.direction is None else test.direction
         if verdict is Verdict.INFORMATIVE:
@@ -128,5 +111,4 @@ def critical_depth(
             degenerate_to = m if verdict is Verdict.DEGENERATE else degenerate_to
             low = m + 1
     name = risk.surrogate.name
-    interval = degenerate_to, informative_from, deepest
-    return CriticalDepth(name, k, *interval, direction, out_of_time=low < high)
+    return CriticalDepth(name, k, degenerate_to, informative_from, deepest, direction)

@@ -28,8 +28,8 @@ the items of a user spread about equally in all directions (`Coordinates`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -41,15 +41,11 @@ from structsvm_papk.diagnosis.convex_test import (
     Slopes,
     Verdict,
     ZeroTest,
-    bundle_test,
     convex_test,
-    distance_from_zero,
     rounding_of,
 )
 from structsvm_papk.errors import InputError, check_number, check_type
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk, logistic_regression
-from structsvm_papk.oracles.list_risk import ListRisk, runs_of_users
-from structsvm_papk.solvers.cut_model import default_blocks
 from structsvm_papk.surrogates import SURROGATES as ALL_SURROGATES
 from structsvm_papk.surrogates import Surrogate
 from structsvm_papk.surrogates.losses import Avg
@@ -172,7 +168,8 @@ def diagnose(risk: EmpiricalRisk, per_user: bool | int = True, tol: float = _TOL
     n = risk.n_users if per_user is True else min(per_user, risk.n_users)
     alone = np.linspace(0, risk.n_users - 1, n).astype(np.int64)
     users = tuple(test_at_zero(_one_user(risk, u), tol) for u in alone)
-    joint = test_at_zero(risk, tol, users if n == risk.n_users else ())
+    alone_too = users if n == risk.n_users else ()
+    joint = test_at_zero(risk, tol, alone_too, with_distance=True)
     name = risk.surrogate.name
     k = risk.surrogate.k
     return Diagnosis(name, k, risk.n_users, joint, users, risk.data.users[alone], risk.convex)
@@ -200,72 +197,27 @@ def test_at_zero(
     tol: float = _TOL,
     users: Sequence[ZeroTest] = (),
     coordinates: Coordinates | None = None,
-    max_iter: int | None = None,
-    any_direction: bool = False,
+    with_distance: bool = False,
 ) -> ZeroTest:
-    """The test of all users jointly; with `any_direction` the first that is met ends the search."""
-    if not risk.convex:
-        return clipped_test(risk) if risk.surrogate.clipped else ramp_test(risk, tol, users)
-    coordinates = coordinates or Coordinates(risk.data)
-    test = _joint_test(risk, tol, coordinates)
-    if test.verdict is Verdict.UNDECIDED:
-        return convex_test(Slopes(risk), tol, coordinates, max_iter, any_direction)
-    if any_direction or test.direction is None:
-        return test
-    return _with_distance(risk, test, test.direction)
-
-
-def _joint_test(risk: EmpiricalRisk, tol: float, coordinates: Coordinates) -> ZeroTest:
-    """By cuts of blocks of users; undecided for a single user, who has one block."""
-    if risk.n_users == 1:
-        return ZeroTest(Verdict.UNDECIDED, np.nan, 0.0)
-    slopes = _slopes_of_blocks(risk)
-    noise = rounding_of(risk)
-    scaled_noise = coordinates.noise(noise)
-    direction, point, first = bundle_test(coordinates.of(slopes), risk.n_features, scaled_noise)
-    if direction is not None:
-        w = coordinates.T @ direction
-        w /= np.linalg.norm(w)
-        return ZeroTest(Verdict.INFORMATIVE, np.nan, float(-slopes(w).sum(axis=0) @ w), w)
-    distance, scale = (float(np.linalg.norm(coordinates.back(x))) for x in (point, first))
-    inside = bool(np.linalg.norm(point) <= tol * np.linalg.norm(first))
-    inside &= distance <= 10 * tol * scale
-    inside &= bool((noise <= 10 * tol * coordinates.scale).all())
-    return ZeroTest(Verdict.DEGENERATE if inside else Verdict.UNDECIDED, distance, 0.0)
-
-
-def _with_distance(risk: EmpiricalRisk, test: ZeroTest, direction: Array) -> ZeroTest:
-    """An informative test with the distance, and with a steeper direction where one was met."""
-    slopes = _slopes_of_blocks(risk)
-    distance, w = distance_from_zero(slopes, direction)
-    if w.any():
-        w /= np.linalg.norm(w)
-        if (fall := float(-slopes(w).sum(axis=0) @ w)) > test.lower_bound:
-            test = ZeroTest(Verdict.INFORMATIVE, distance, fall, w)
-    return replace(test, distance=max(distance, test.lower_bound))
-
-
-def _slopes_of_blocks(risk: EmpiricalRisk) -> Callable[[Array], Array]:
-    """Support points as sums over blocks of users: few, for the least squares of `bundle_test`."""
-    n_blocks = min(default_blocks(risk), 2 * risk.n_features + 32)
-    bounds = runs_of_users(risk.data.indptr, n_blocks)
-    return Slopes(ListRisk(risk.surrogate, risk.data, bounds, risk.n_threads)).of_blocks
+    """The test of all users jointly; those of `users` alone help with Ramp."""
+    if risk.convex:
+        return convex_test(risk, tol, coordinates, with_distance)
+    return clipped_test(risk) if risk.surrogate.clipped else ramp_test(risk, tol, users)
 
 
 def falls_along(risk: EmpiricalRisk, w: Array) -> bool:
     """Whether a convex risk falls from w = 0 along w, beyond what rounding may have done."""
-    slopes = Slopes(risk)
-    return bool(slopes(w) @ w < -rounding_of(risk) @ np.abs(w))
+    return bool(Slopes(risk).fall(w) > rounding_of(risk) @ np.abs(w))
 
 
 def ramp_test(risk: EmpiricalRisk, tol: float, users: Sequence[ZeroTest]) -> ZeroTest:
     """Every positive inside K_N proves degeneracy; a direction, from freezing, disproves it."""
     if risk.surrogate.is_convex_on(risk.data.n_pos):  # convex on these lists
-        return convex_test(Slopes(risk), tol)
+        return convex_test(risk, tol)
     if users and all(test.verdict == Verdict.DEGENERATE for test in users):
         largest = max(test.distance for test in users)
         return ZeroTest(Verdict.DEGENERATE, largest, 0.0)
-    start = convex_test(Slopes(_as_avg(risk)), tol)
+    start = convex_test(_as_avg(risk), tol)
     if start.verdict == Verdict.INFORMATIVE:  # Ramp falls at least as fast as Avg
         return start
     directions = [logistic_regression(risk.data, centred=True)]
@@ -288,7 +240,7 @@ def _freeze_and_test(risk: EmpiricalRisk, w: Array, tol: float) -> ZeroTest:
     """
     best = ZeroTest(Verdict.UNDECIDED, np.nan, 0.0)
     for _ in range(_ROUNDS):
-        test = convex_test(Slopes(risk.majorant(w)), tol)
+        test = convex_test(risk.majorant(w), tol)
         if test.direction is None or test.lower_bound <= best.lower_bound * (1 + 1e-9):
             return best
         best = test
@@ -304,7 +256,7 @@ def _positives_outside(risk: EmpiricalRisk, tol: float) -> list[Array]:
     directions = []
     for i in range(n_pos):
         rows = np.concatenate([data.rows[i : i + 1], data.rows[n_pos:]])
-        test = convex_test(Slopes(EmpiricalRisk(avg, _one_list(data, rows, 0, 1), "cap")), tol)
+        test = convex_test(EmpiricalRisk(avg, _one_list(data, rows, 0, 1), "cap"), tol)
         if test.verdict != Verdict.DEGENERATE:
             directions.append(test.direction)
     return [w for w in directions if w is not None]

@@ -28,11 +28,11 @@ from structsvm_papk.data.rows import (
     required_groups,
 )
 from structsvm_papk.data.user_scaling import OneListColumns, completed_rows
-from structsvm_papk.diagnosis.advice import warning_of_zero
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError, check_callback, warn
 from structsvm_papk.files.model import Model, certificate_of, save_model, weights_of, write_onnx
-from structsvm_papk.rankers.settings import Setting, solver_name
+from structsvm_papk.rankers.settings import AUTO_DEPTH, Setting, solver_name
 from structsvm_papk.solvers.result import Progress, SolverResult, Status
+from structsvm_papk.surrogates import Surrogate
 
 _LOGGER = logging.getLogger("structsvm_papk")
 _LOGGER.addHandler(logging.NullHandler())
@@ -124,6 +124,26 @@ def _nothing_varies(lists: RankingData) -> DegenerateOptimumWarning:
     )
 
 
+def _zero_is_optimal(surrogate: Surrogate, positive: bool) -> DegenerateOptimumWarning:
+    """The warning that a surrogate's optimum is zero, with what to try first."""
+    signs = " among weights >= 0" if positive else ""
+    settings: dict[str, Any] = {}
+    if surrogate.depth != AUTO_DEPTH:
+        settings = {"depth": AUTO_DEPTH}
+        if surrogate.is_custom:
+            settings = {"surrogate": replace(surrogate, depth=None)} | settings
+    elif positive:
+        settings = {"positive": False}
+    elif surrogate.name != "clipped_ramp":
+        settings = {"surrogate": "clipped_ramp"}
+    return DegenerateOptimumWarning(
+        f"w = 0 is the optimum of {surrogate.label} at depth {surrogate.depth or surrogate.k}"
+        f"{signs}, to within the tolerance, and ranks nothing: count more negatives in training, "
+        "or take another surrogate.",
+        settings,
+    )
+
+
 class LinearRanker(BaseEstimator):
     """Scores ``X @ coef_``, for lists of users. A subclass finds `coef_`: `fit`, `_fit_lists`."""
 
@@ -207,21 +227,13 @@ class LinearRanker(BaseEstimator):
         self.n_iter_ = result.n_iter
         self.exclusions_ = exclusions
 
-    def _warn_of_result(self, risk: Any = None, lists: RankingData | None = None) -> None:
-        """Warn of weights that are zero, and of a gap that is left.
-
-        With the risk, and the lists in memory that it was made of, other settings are tried.
-        """
+    def _warn_of_result(self, lists: RankingData | None = None) -> None:
+        """Warn of weights that are zero, and of a gap that is left; `lists`: those in memory."""
         result = self.result_
         if lists is not None and not result.w.any() and not lists.deviation().any():
             warn(_nothing_varies(lists))
         elif result.status == Status.DEGENERATE or (result.converged and not result.w.any()):
-            surrogate = self._setting.make(self.n_shown)
-            limit = max(1.0, result.seconds)
-            warning: Any = warning_of_zero(
-                surrogate, result.alpha, risk, lists, limit, self.positive
-            )
-            warn(warning)
+            warn(_zero_is_optimal(self._setting.make(self.n_shown), self.positive))
         elif not (result.converged or result.status in (Status.FINISHED, Status.INCONSISTENT)):
             warn(result.message, ConvergenceWarning)
 

@@ -407,7 +407,7 @@ class PAPKRanker(LinearRanker):
             warn(strength.note, ConvergenceWarning)
             result = replace(result, notes=(*result.notes, strength.note))
         self._take(result, risk.exclusions)
-        self._warn_of_result(risk, lists)
+        self._warn_of_result(lists)
         return self
 
     def _last_weights(self, n_columns: int) -> Array | None:

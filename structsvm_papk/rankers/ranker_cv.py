@@ -250,7 +250,7 @@ class PAPKRankerCV(LinearRanker):
         self.best_score_ = float(table.means()[chosen])
         self.choice_ = self._choice(table, chosen, default, among, plan.scoring.name)
         log.say(str(self.choice_))
-        self._warn_of_result(lists=data)
+        self._warn_of_result(data)
         return self
 
     def score(
