@@ -31,4 +31,7 @@ def _sentences(group):
     """Names of all commands, and the first sentence of what each does."""
     context = Context(group)
     for name in group.list_commands(context):
-        yield name, group.get_command(context, name).get_short_help_str(limit=1000)
+        command = group.get_command(context, name)
+        yield name, command.get_short_help_str(limit=1000)
+        if hasattr(command, "list_commands"):
+            yield from _sentences(command)

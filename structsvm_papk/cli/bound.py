@@ -1,25 +1,27 @@
 """``bound``: how far the risk on a sample can be from the population's.
 
-Four questions: for all scorers of a class (from sizes), for one scorer (from held-out data), for a
-model on new users (from its training data), and how many items or users a given width needs.
+Four questions, a command each: for all scorers of a class (from sizes), for one scorer (from
+held-out data), for a model on new users (from its training data), and how many items or users a
+given width needs.
 """
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+import typer
 
 from structsvm_papk import bounds
 from structsvm_papk.bounds.class_bound import FORMS, theorem2_counterexamples
 from structsvm_papk.bounds.intervals import MANY_USERS
-from structsvm_papk.bounds.planning import plot_uniform, sampled_target
+from structsvm_papk.bounds.planning import plot_uniform
 from structsvm_papk.cli._shared import console, options
-from structsvm_papk.cli._shared.options import option
-from structsvm_papk.cli._shared.scores import Scorer, scores_of
+from structsvm_papk.cli._shared.outputs import check_outputs, save_plot
+from structsvm_papk.cli._shared.reading import Reading, say_columns
+from structsvm_papk.cli._shared.scores import given_scores, load_scorer, scores_of
 from structsvm_papk.data.column_scale import ScaleRule
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.user_scaling import scaled_lists
@@ -30,179 +32,72 @@ from structsvm_papk.propositions.optimising import list_risks
 from structsvm_papk.solvers.result import SolverResult, Status
 from structsvm_papk.surrogates import SURROGATES, make_surrogate
 
-_BOUND = partial(option, "Which bound")
-_SIZES = partial(option, "Sizes")
+_BOUND = "Which bound"
+_SIZES = "Sizes"
+
+bound = typer.Typer(
+    name="bound",
+    help="How far can the risk on a sample be from the population's?",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Rho = Annotated[float, typer.Option(help="Error probability, at most 1/2.", rich_help_panel=_BOUND)]
+Features = Annotated[
+    int | None,
+    typer.Option("--n-features", help="Linear scorers on R^p.", rich_help_panel=_SIZES),
+]
+VCDim = Annotated[
+    int | None,
+    typer.Option("--vc-dim", help="VC dimension of another class.", rich_help_panel=_SIZES),
+]
 
 
-@dataclass(frozen=True)
-class Sizes:
-    """Of one list, and of the class of scorers."""
-
-    k: int | None = _SIZES(None, "Recommended items.", flags="--k")
-    n_pos: int | None = _SIZES(None, "Positives.")
-    n_neg: int | None = _SIZES(None, "Negatives.")
-    n_features: int | None = _SIZES(None, "Linear scorers on R^p.")
-    vc_dim: int | None = _SIZES(None, "VC dimension of another class.")
-    sampled: int | None = _SIZES(
-        None, "With --n-neg and --k: what pAp@k on so many sampled negatives estimates."
-    )
-    target: float | None = _SIZES(None, "How many items and users for this half-width?", "WIDTH")
-    top_share: float = _SIZES(0.05, "With --target: k/n_neg.")
-    pos_per_neg: float = _SIZES(0.25, "With --target: n_pos/n_neg.")
-
-    def __post_init__(self) -> None:
-        check_number("--target", self.target, above=0, below=1, optional=True)
-
-
-@dataclass(frozen=True)
-class Form:
-    """Which bound."""
-
-    rho: float = _BOUND(0.05, "Error probability, at most 1/2.")
-    form: str = _BOUND("auto", "auto, c2 or k3.")
-    one_sided: bool = _BOUND(False, "Upper bounds only.", flags="--one-sided")
-    gamma: str = _BOUND("empirical", "empirical, or paper (not valid in general).")
-    constant: float | None = _BOUND(None, "Another constant in c2 or k3.")
-    method: str | None = _BOUND(
-        None,
-        "With data, one list: shift, dkw or asymptotic; several users: kl, hoeffding, bernstein or "
-        "bootstrap.",
-    )
-
-
-@dataclass(frozen=True)
-class _Answer:
-    """The object that `--json` prints, and the table and remarks for people."""
-
-    content: dict[str, Any]
-    title: str
-    rows: Sequence[Sequence[str]]
-    columns: Sequence[str] = ("quantity", ">value")
-    warnings: Sequence[str] = ()
-    note: str = ""
-
-    def show(self) -> None:
-        console.print_table(self.title, self.columns, self.rows)
-        for warning in self.warnings:
-            console.warn(warning)
-        if self.note:
-            console.note(self.note)
-
-
-def bound(
+@bound.command("uniform")
+def uniform(
     *,
-    sizes: Sizes,
-    form: Form,
-    scorer: Scorer,
-    reading: options.Reading,
-    files: list[Path] | None = options.argument(
-        None,
-        "Held-out data with --model or --scores: an interval for that scorer. A model file and the "
-        "data that it was trained on: a bound for new users.",
-        "[DATA | MODEL DATA]",
-    ),
-    held_out: Path | None = _BOUND(
-        None, "With MODEL DATA: an interval from these users beside it."
-    ),
-    policy: str | None = options.policy(None),
-    plot: Path | None = options.PLOT,
-    as_json: bool = options.JSON,
+    n_pos: Annotated[int, typer.Option(help="Positives.", rich_help_panel=_SIZES)],
+    n_neg: Annotated[int, typer.Option(help="Negatives.", rich_help_panel=_SIZES)],
+    k: Annotated[int, typer.Option("--k", help="Recommended items.", rich_help_panel=_SIZES)],
+    n_features: Features = None,
+    vc_dim: VCDim = None,
+    rho: Rho = 0.05,
+    form: Annotated[str, typer.Option(help="auto, c2 or k3.", rich_help_panel=_BOUND)] = "auto",
+    one_sided: Annotated[
+        bool, typer.Option("--one-sided", help="Upper bounds only.", rich_help_panel=_BOUND)
+    ] = False,
+    gamma: Annotated[
+        str,
+        typer.Option(help="empirical, or paper (not valid in general).", rich_help_panel=_BOUND),
+    ] = "empirical",
+    constant: Annotated[
+        float | None, typer.Option(help="Another constant in c2 or k3.", rich_help_panel=_BOUND)
+    ] = None,
+    plot: options.Plot = None,
+    as_json: options.Json = False,
 ) -> None:
-    """How far can the risk on a sample be from the population's?
-
-    For all scorers of a class at once (from sizes; --plot draws it against k and n), for one scorer
-    (from held-out data), on new users (from a model and its training data), or which sizes a width
-    needs (--target).
-    """
-    given = files or []
-    if len(given) > 2:
-        raise InputError(
-            f"{len(given)} files: give held-out data, or a model and its training data"
-        )
-    if len(given) < 2 and held_out is not None:
-        raise InputError("--held-out goes with a model and its training data")
-    if len(given) == 2:
-        answer = _of_new_users(
-            model_file=given[0],
-            data=given[1],
-            held_out=held_out,
-            target=sizes.target,
-            rho=form.rho,
-            policy=policy or "cap",
-            reading=reading,
-        )
-    elif sizes.sampled is not None:
-        answer = _sampled(sizes)
-    elif sizes.target is not None:
-        answer = _how_many(sizes, form.rho)
-    elif given:
-        answer = _held_out(
-            data=given[0],
-            k=sizes.k,
-            form=form,
-            scorer=scorer,
-            policy=policy or "exclude",
-            reading=reading,
-        )
-    else:
-        answer = _uniform(sizes, form, plot)
-    console.answer(as_json, answer.content, answer.show)
-
-
-def _sampled(sizes: Sizes) -> _Answer:
-    if sizes.n_neg is None or sizes.k is None:
-        raise InputError("give --n-neg, the negatives of the full list, and --k with --sampled")
-    numbers = sampled_target(sizes.n_neg, sizes.sampled or 0, sizes.k).as_dict()
-    k = numbers["k"]
-    full = numbers["effective_k"]
-    rows = [
-        ("estimates, softly, on the full list", f"pAp@{full}"),
-        (f"  off from pAp@{full} by at most", f"{numbers['off']:.3f}"),
-        (f"  off from pAp@{k} by at most", f"{numbers['off_from_k']:.3f}"),
-        ("half of its weight is on the first", f"{numbers['place_50%']:,} negatives"),
-        ("95% are on the first", f"{numbers['place_95%']:,} negatives"),
-    ]
-    title = f"Mean of pAp@{k} over {numbers['n_sampled']:,} of {numbers['n_neg']:,} negatives"
-    return _Answer({"kind": "sampled negatives", **numbers}, title, rows)
-
-
-def _uniform(sizes: Sizes, form: Form, plot: Path | None) -> _Answer:
-    if sizes.n_pos is None or sizes.n_neg is None or sizes.k is None:
-        raise InputError("give --n-pos, --n-neg and --k; or a data file; or --target")
-    options.check_plot(plot)
+    """For all scorers of a class at once, from sizes of one list; --plot draws it over k and n."""
+    check_outputs([], plot=plot)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", bounds.NotGuaranteedWarning)  # the note says it
         result = bounds.uniform(
-            sizes.n_pos,
-            sizes.n_neg,
-            sizes.k,
-            n_features=sizes.n_features,
-            vc_dim=sizes.vc_dim,
-            rho=form.rho,
-            form=form.form,
-            two_sided=not form.one_sided,
-            gamma=form.gamma,
-            constant=form.constant,
+            n_pos,
+            n_neg,
+            k,
+            n_features=n_features,
+            vc_dim=vc_dim,
+            rho=rho,
+            form=form,
+            two_sided=not one_sided,
+            gamma=gamma,
+            constant=constant,
         )
     content = {"kind": "uniform", **result.as_dict()}
-    remarks = []
-    if form.gamma == "paper":
+    if gamma == "paper":
         content["counterexamples"] = theorem2_counterexamples()
-        remarks = [
-            f"counterexample to “{example['claim']}”: {example['setting']}: population value "
-            f"{example['population']:.4g}, empirical {example['empirical']:.4g} ({example['why']})"
-            for example in content["counterexamples"]
-        ]
-    draw = partial(
-        plot_uniform,
-        sizes.n_pos,
-        sizes.n_neg,
-        sizes.k,
-        n_features=sizes.n_features,
-        vc_dim=sizes.vc_dim,
-        rho=form.rho,
-    )
-    options.save_plot(plot, draw)
+    draw = partial(plot_uniform, n_pos, n_neg, k, n_features=n_features, vc_dim=vc_dim, rho=rho)
+    save_plot(plot, draw)
     rows = [
         ("half-width", _unless_vacuous(result, f"{result.half_width:.6g}")),
         ("form", result.form),
@@ -213,35 +108,69 @@ def _uniform(sizes: Sizes, form: Form, plot: Path | None) -> _Answer:
         ("guaranteed", _guaranteed(result)),
     ]
     title = "|R - R^| for all scorers at once" if result.two_sided else "R - R^, one-sided"
-    return _Answer(content, title, rows, warnings=remarks)
+    console.answer(as_json, content, _show, title, rows)
+    for example in content.get("counterexamples", ()):
+        console.warn(
+            f"counterexample to “{example['claim']}”: {example['setting']}: population value "
+            f"{example['population']:.4g}, empirical {example['empirical']:.4g} ({example['why']})"
+        )
 
 
-def _held_out(
+@bound.command("held-out")
+def held_out(
     *,
-    data: Path,
-    k: int | None,
-    form: Form,
-    scorer: Scorer,
-    policy: str,
-    reading: options.Reading,
-) -> _Answer:
-    if k is None:
-        raise InputError("give --k, the number of recommended items")
-    if not scorer.given:
+    data: options.Data,
+    k: options.K,
+    model: options.ModelFile = None,
+    scores: options.ScoreFile = None,
+    label: options.Label = "label",
+    group: options.Group = None,
+    ignore: options.Ignore = None,
+    format: options.Format = None,
+    first_index: options.FirstIndex = None,
+    relevance_threshold: options.RelevanceThreshold = None,
+    query: options.Query = None,
+    one_list: options.OneList = False,
+    policy: options.Policy = "exclude",
+    rho: Rho = 0.05,
+    method: Annotated[
+        str | None,
+        typer.Option(
+            help="One list: shift, dkw or asymptotic; several users: kl, hoeffding, bernstein or "
+            "bootstrap.",
+            rich_help_panel=_BOUND,
+        ),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """For one scorer that was fixed before, --model or --scores: an interval from held-out DATA."""
+    scorer = load_scorer(model, scores)
+    if scorer is None and scores is None:
         raise InputError("an interval is for one scorer: give --model or --scores")
-    model = scorer.load()
-    table = reading.table(data, model)
+    reading = Reading(
+        label=label,
+        group=group,
+        ignore=ignore,
+        format=format,
+        first_index=first_index,
+        relevance_threshold=relevance_threshold,
+        query=query,
+        one_list=one_list,
+    )
+    table = reading.table(data, scorer)
     lists = reading.lists(table).usable(k, policy)
-    all_scores: Any = scorer.of(table, model, reading.one_list)
-    scores = all_scores[lists.rows]
-    options.say_columns(table)
+    all_scores: Any = given_scores(table, scorer, scores, one_list)
+    scores_of_rows = all_scores[lists.rows]
+    say_columns(table)
     if lists.n_users == 1:
+        kind = "one list"
         labels = lists.labels.astype(int)
-        interval = bounds.held_out(scores, labels, k, form.rho, form.method or "shift")
+        interval = bounds.held_out(scores_of_rows, labels, k, rho, method or "shift")
     else:
-        interval = bounds.many_users(list_risks(lists, scores, k), form.rho, form.method or "kl")
+        kind = "mean over users"
+        risks = list_risks(lists, scores_of_rows, k)
+        interval = bounds.many_users(risks, rho, method or "kl")
     numbers = interval.as_dict()
-    kind = "one list" if lists.n_users == 1 else "mean over users"
     content = {
         "kind": kind,
         "n_users": numbers.pop("n_users"),
@@ -256,33 +185,37 @@ def _held_out(
         ("method", interval.method),
         ("guaranteed", _guaranteed(interval)),
     ]
-    return _Answer(content, f"Population risk, {kind}", rows)
+    console.answer(as_json, content, _show, f"Population risk, {kind}", rows)
 
 
-def _unless_vacuous(result: Any, text: str) -> str:
-    return "vacuous: says nothing" if result.vacuous else text
-
-
-def _guaranteed(result: Any) -> str:
-    return "yes" if result.guaranteed else f"no: {result.note}"
-
-
-def _how_many(sizes: Sizes, rho: float) -> _Answer:
-    """Items of one list for the bounds of lists, users for the bounds of means over users."""
-    target: Any = sizes.target
+@bound.command("sizes")
+def sizes(
+    *,
+    target: Annotated[
+        float, typer.Argument(help="The half-width that is wanted.", metavar="WIDTH")
+    ],
+    top_share: Annotated[float, typer.Option(help="k/n_neg.", rich_help_panel=_SIZES)] = 0.05,
+    pos_per_neg: Annotated[float, typer.Option(help="n_pos/n_neg.", rich_help_panel=_SIZES)] = 0.25,
+    n_features: Features = None,
+    vc_dim: VCDim = None,
+    rho: Rho = 0.05,
+    as_json: options.Json = False,
+) -> None:
+    """How many items, and how many users, a half-width needs."""
+    check_number("WIDTH", target, above=0, below=1)
     forms = ["dkw"]  # of one scorer; the others need the class
-    if sizes.n_features is not None or sizes.vc_dim is not None:
+    if n_features is not None or vc_dim is not None:
         forms = [*FORMS, "dkw"]
     items = {}
     for form in forms:
         items[form] = bounds.required_items(
             target,
-            sizes.top_share,
-            sizes.pos_per_neg,
+            top_share,
+            pos_per_neg,
             rho=rho,
             form=form,
-            n_features=sizes.n_features,
-            vc_dim=sizes.vc_dim,
+            n_features=n_features,
+            vc_dim=vc_dim,
         )
     users = {method: bounds.required_users(target, rho, method) for method in MANY_USERS[:3]}
     rows = []
@@ -292,31 +225,65 @@ def _how_many(sizes: Sizes, rho: float) -> _Answer:
         rows.append((kind + form, *counts, ""))
     for method, n_users in users.items():
         rows.append((f"mean over users, {method}", "", "", "", f"{n_users:,}"))
-    title = f"Sizes for a half-width of {target:g} at level {1 - rho:g}"
     content = {"kind": "how many", "target": target, "rho": rho, "items": items, "users": users}
-    return _Answer(content, title, rows, ("bound", ">n_pos", ">n_neg", ">k", ">users"))
+    title = f"Sizes for a half-width of {target:g} at level {1 - rho:g}"
+    columns = ("bound", ">n_pos", ">n_neg", ">k", ">users")
+    console.answer(as_json, content, _show, title, rows, columns)
 
 
-def _of_new_users(
+@bound.command("new-users")
+def new_users(
     *,
-    model_file: Path,
-    data: Path,
-    held_out: Path | None,
-    target: float | None,
-    rho: float,
-    policy: str,
-    reading: options.Reading,
-) -> _Answer:
-    """The bound by stability, beside an interval of held-out users and the uniform bound."""
+    model_file: Annotated[Path, typer.Argument(help="Model file written by fit.", metavar="MODEL")],
+    data: Annotated[Path, typer.Argument(help="The data that it was trained on.")],
+    label: options.Label = "label",
+    group: options.Group = None,
+    ignore: options.Ignore = None,
+    format: options.Format = None,
+    first_index: options.FirstIndex = None,
+    relevance_threshold: options.RelevanceThreshold = None,
+    query: options.Query = None,
+    one_list: options.OneList = False,
+    policy: options.Policy = "cap",
+    held_out: Annotated[
+        Path | None,
+        typer.Option(
+            help="An interval from these users beside it.", metavar="FILE", rich_help_panel=_BOUND
+        ),
+    ] = None,
+    target: Annotated[
+        float | None,
+        typer.Option(
+            help="How many users for this bound?", metavar="WIDTH", rich_help_panel=_BOUND
+        ),
+    ] = None,
+    rho: Rho = 0.05,
+    as_json: options.Json = False,
+) -> None:
+    """For a model on new users, from the data that it was trained on: a bound by stability.
+
+    Beside it the uniform bound, and with --held-out an interval of users that it has not seen.
+    """
+    check_number("--target", target, above=0, below=1, optional=True)
     model = _model_of_the_package(model_file)
+    reading = Reading(
+        label=label,
+        group=group,
+        ignore=ignore,
+        format=format,
+        first_index=first_index,
+        relevance_threshold=relevance_threshold,
+        query=query,
+        one_list=one_list,
+    )
     table = reading.table(data, model)
-    options.say_columns(table)
+    say_columns(table)
     lists = _as_in_training(reading.lists(table), model)
     surrogate = make_surrogate(model.surrogate, model.k, model.depth)
     risk = EmpiricalRisk(surrogate, lists, policy)
     answer = bounds.stability(risk, _result_of(model, risk.column_scale))
     users = risk.data
-    uniform = bounds.uniform(
+    of_the_class = bounds.uniform(
         n_pos=int(users.n_pos.sum()),
         n_neg=int(users.n_neg.sum()),
         k=model.k * users.n_users,
@@ -329,10 +296,14 @@ def _of_new_users(
         "surrogate": model.surrogate,
         "depth": model.depth,
         "uniform": {
-            "half_width": uniform.half_width, "vacuous": uniform.vacuous, "level": 1 - rho
+            "half_width": of_the_class.half_width,
+            "vacuous": of_the_class.vacuous,
+            "level": 1 - rho,
         },
-    }  # fmt: skip
-    half_width = "says nothing" if uniform.vacuous else f"half-width {uniform.half_width:.3g}"
+    }
+    half_width = "says nothing"
+    if not of_the_class.vacuous:
+        half_width = f"half-width {of_the_class.half_width:.3g}"
     rows = [
         ("users that it was trained on", f"{answer.n_users:,}"),
         ("their risk", f"{answer.risk:.4f}"),
@@ -362,7 +333,22 @@ def _of_new_users(
         "assumed: users are drawn independently; alpha, surrogate and depth were not chosen by "
         f"these users{fixed}; weights of a new fit on one user less"
     )
-    return _Answer(content, "Risk of new users", rows, note=note)
+    console.answer(as_json, content, _show, "Risk of new users", rows)
+    console.note(note)
+
+
+def _show(
+    title: str, rows: Sequence[Sequence[str]], columns: Sequence[str] = ("quantity", ">value")
+) -> None:
+    console.print_table(title, columns, rows)
+
+
+def _unless_vacuous(result: Any, text: str) -> str:
+    return "vacuous: says nothing" if result.vacuous else text
+
+
+def _guaranteed(result: Any) -> str:
+    return "yes" if result.guaranteed else f"no: {result.note}"
 
 
 def _model_of_the_package(file: Path) -> Model:

@@ -1,53 +1,88 @@
 """``compare``: solvers side by side on one file, cutting plane and subgradient descent."""
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 
 from structsvm_papk.cli._shared import console, options
-from structsvm_papk.cli._shared.options import PROBLEM, READING, SOLVER
+from structsvm_papk.cli._shared.options import PROBLEM, READING
+from structsvm_papk.cli._shared.outputs import check_outputs, save_plot
+from structsvm_papk.cli._shared.reading import Reading, Weighting, say_columns
 from structsvm_papk.data.user_scaling import scaled_lists
 from structsvm_papk.plots import figures as plots
-from structsvm_papk.rankers.settings import ALPHA, solver_name
+from structsvm_papk.rankers.settings import ALPHA, DEPTH, as_depth, solver_name
 from structsvm_papk.rankers.solver_race import ETAS
 from structsvm_papk.rankers.solver_race import compare as run_all
 from structsvm_papk.solvers.result import Status
 from structsvm_papk.surrogates import CONVEX
 
-ETA = SOLVER(
-    None,
-    "Step size eta/sqrt(t+1) of subgradient descent; repeat for more runs. By default 0.01, 0.1 "
-    "and 1.",
-)
-
 
 def compare(
     *,
-    data: Path = options.DATA,
-    k: int = options.K,
-    surrogate: list[str] | None = PROBLEM(
-        None, f"{', '.join(CONVEX)}; repeat for more, or all. By default all."
-    ),
-    alpha: str = PROBLEM(ALPHA, options.ALPHA, "NUMBER|auto"),
-    weighting: options.Weighting,
-    reading: options.TrainingRows,
-    stopping: options.Stopping,
-    test: Path | None = READING(None, "Report pAp@k on this file as well.", "FILE"),
-    eta: list[float] | None = ETA,
-    plot: Path | None = options.PLOT,
-    positive: bool = options.POSITIVE,
-    as_json: bool = options.JSON,
+    data: options.Data,
+    k: options.K,
+    surrogate: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=f"{', '.join(CONVEX)}; repeat for more, or all. By default all.",
+            rich_help_panel=PROBLEM,
+        ),
+    ] = None,
+    alpha: options.Alpha = ALPHA,
+    depth: options.Depth = DEPTH,
+    user_weight: options.UserWeight = "equal",
+    standardize: options.Standardize = "auto",
+    user_scaling: options.UserScaling = "none",
+    positive: options.Positive = False,
+    label: options.Label = "label",
+    group: options.Group = None,
+    ignore: options.Ignore = None,
+    format: options.Format = None,
+    first_index: options.FirstIndex = None,
+    relevance_threshold: options.RelevanceThreshold = None,
+    query: options.Query = None,
+    one_list: options.OneList = False,
+    missing: options.Missing = None,
+    test: Annotated[
+        Path | None,
+        typer.Option(
+            help="Report pAp@k on this file as well.", metavar="FILE", rich_help_panel=READING
+        ),
+    ] = None,
+    eta: options.Etas = None,
+    tol: options.Tol = 1e-6,
+    max_iter: options.MaxIter = None,
+    time_limit: options.TimeLimit = None,
+    threads: options.Threads = 1,
+    plot: options.Plot = None,
+    as_json: options.Json = False,
 ) -> None:
     """Solvers side by side: cutting plane and subgradient descent, same data passes.
 
     Prints objective, certified lower bound, gap, data passes, seconds and pAp@k of every run. Two
     rankers are compared by evaluate --compare.
     """
-    weighting = weighting.suited_to(reading.missing)
+    check_outputs([data, query, test], plot=plot)
+    reading = Reading(
+        label=label,
+        group=group,
+        ignore=ignore,
+        format=format,
+        first_index=first_index,
+        relevance_threshold=relevance_threshold,
+        query=query,
+        one_list=one_list,
+        missing=missing,
+    )
+    weighting = Weighting(
+        depth=as_depth(depth, missing),
+        user_weight=user_weight,
+        standardize=standardize,
+        user_scaling=user_scaling,
+    )
     names: list[str] = []
     for name in surrogate or ["all"]:
         names += CONVEX if name == "all" else [name]
@@ -55,32 +90,41 @@ def compare(
     for name in names:
         any_surrogate = weighting.surrogate(name, k)
         solver_name("cutting_plane", any_surrogate)  # refuses what is not convex
-    strength = options.parse_alpha(alpha)
-    options.check_plot(plot)
     table = reading.table(data)
     second = None if test is None else reading.second_table(test, table)
     lists = reading.lists(table)
     with_holes = np.flatnonzero(lists.with_holes)
-    train = weighting.lists(lists, any_surrogate, reading.missing)
+    train = weighting.lists(lists, any_surrogate, missing)
     held_out = None
     if second is not None:
         others = reading.lists(second)
-        held_out = scaled_lists(others, weighting.scaling, reading.missing, with_holes)
+        held_out = scaled_lists(others, user_scaling, missing, with_holes)
     with console.live() as watch:
         runs = run_all(
-            train, names, k, strength, depth=weighting.negatives, etas=eta or ETAS, test=held_out,
-            standardize=weighting.units, positive=positive,
-            watch=watch, n_threads=stopping.threads, **stopping.limits(),
-        )  # fmt: skip
-    options.say_columns(table)
+            train,
+            names,
+            k,
+            alpha,
+            depth=weighting.depth,
+            etas=eta or ETAS,
+            test=held_out,
+            standardize=standardize,
+            positive=positive,
+            watch=watch,
+            tol=tol,
+            max_iter=max_iter,
+            time_limit=time_limit,
+            n_threads=threads,
+        )
+    say_columns(table)
     if second is not None:
-        options.say_columns(second)
+        say_columns(second)
     if held_out is not None:
         console.note(f"test: {held_out.exclusions(k)}")
     title = weighting.title(k=k, alpha=runs[0].alpha)
     title += ", weights >= 0" if positive else ""
-    title += ", missing lowest" if reading.missing else ""
-    content = weighting.content | {"positive": positive, "missing": reading.missing}
+    title += ", missing lowest" if missing else ""
+    content = weighting.content | {"positive": positive, "missing": missing}
     finish(runs, f"{data.name}: {title}", content, plot, as_json)
 
 
@@ -91,7 +135,7 @@ def finish(
     console.note(f"training: {runs[0].exclusions}")
     for run in runs:
         explain(run)
-    options.save_plot(plot, lambda: plots.convergence_figure(runs, title))
+    save_plot(plot, lambda: plots.convergence_figure(runs, title))
     content = {**content, "runs": [run.as_dict() for run in runs]}
     console.answer(as_json, content, print_runs, runs, title)
     if not all(run.result.converged or run.result.status == Status.FINISHED for run in runs):
@@ -114,11 +158,11 @@ def print_runs(runs: Sequence[Any], title: str) -> None:
             run.surrogate,
             run.label,
             f"{run.result.objective:.7f}",
-            _known(run.result.lower_bound, ".7f"),
-            _known(run.result.gap, ".0e"),
+            console.known(run.result.lower_bound, ".7f"),
+            console.known(run.result.gap, ".0e"),
             f"{run.result.data_passes:g}",
             f"{run.result.seconds:.2f}",
-            *(_known(run.pap_at_k[place], ".3f") for place in places),
+            *(console.known(run.pap_at_k[place], ".3f") for place in places),
         )
         for run in runs
     ]
@@ -127,7 +171,3 @@ def print_runs(runs: Sequence[Any], title: str) -> None:
     console.print_table(
         title, ["surrogate", "solver", *numbers], rows, box=None, padding=(0, 1, 0, 0)
     )
-
-
-def _known(value: float, form: str) -> str:
-    return f"{value:{form}}" if math.isfinite(value) else "-"

@@ -1,12 +1,15 @@
 """``demo``: the main job on data that comes with scikit-learn; no network."""
 
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from sklearn.datasets import load_breast_cancer
 
 from structsvm_papk.cli import compare
 from structsvm_papk.cli._shared import console, options
-from structsvm_papk.cli._shared.declared import Use
+from structsvm_papk.cli._shared.outputs import check_outputs
+from structsvm_papk.cli._shared.reading import Weighting
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.plots import figures as plots
 from structsvm_papk.rankers.solver_race import ETAS
@@ -19,36 +22,39 @@ _DEFAULT_PLOT = Path("structsvm-papk-demo.png")
 
 def demo(
     *,
-    alpha: float = options.PROBLEM(0.1, options.ALPHA),
-    tol: float = options.SOLVER(1e-6, options.TOL),
-    eta: list[float] | None = compare.ETA,
-    plot: Path = options.OUTPUT(
-        _DEFAULT_PLOT,
-        "Where to save the convergence plot; the default only where the extra 'plot' is installed.",
-        "FILE",
-        use=Use.DRAWS,
-    ),
-    as_json: bool = options.JSON,
+    alpha: options.Alpha = 0.1,
+    tol: options.Tol = 1e-6,
+    eta: options.Etas = None,
+    plot: Annotated[
+        Path,
+        typer.Option(
+            help="Where to save the convergence plot; the default only where the extra 'plot' is "
+            "installed.",
+            metavar="FILE",
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = _DEFAULT_PLOT,
+    as_json: options.Json = False,
 ) -> None:
     """Rank the breast-cancer data of scikit-learn as one list, malignant first.
 
     k = 20. Every convex surrogate is solved to a certified gap; subgradient descent gets the same
     number of data passes.
     """
+    wanted = plot.name != _DEFAULT_PLOT.name or plots.has_matplotlib()
+    picture = plot if wanted else None
+    check_outputs([], plot=picture)
     console.note(
         f"Breast-cancer data of scikit-learn as one list, malignant first: the surrogates of "
         f"pAp@{K} are solved to a certified gap, beside subgradient descent with as many passes. "
         "To fuse search runs: structsvm-papk example-data --runs sample, then fuse"
     )
-    wanted = plot.name != _DEFAULT_PLOT.name or plots.has_matplotlib()
-    picture = plot if wanted else None
-    options.check_plot(picture)
     X, benign = load_breast_cancer(return_X_y=True)
     data = RankingData.from_groups(X, benign == 0).standardized()
     with console.live() as watch:
         runs = run_all(data, CONVEX, K, alpha, etas=eta or ETAS, watch=watch, tol=tol)
     if picture is None:
         console.note("no plot: matplotlib is missing; pip install matplotlib (the extra 'plot')")
-    weighting = options.Weighting(depth="k")
-    title = weighting.title(k=K, alpha=alpha)
+    weighting = Weighting(depth=None, user_weight="equal", standardize="auto", user_scaling=None)
+    title = weighting.title(k=K, alpha=runs[0].alpha)
     compare.finish(runs, f"breast cancer: {title}", weighting.content, picture, as_json)

@@ -2,11 +2,15 @@
 
 from collections.abc import Sequence
 from itertools import product
-from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from structsvm_papk import diagnosis
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.options import PROBLEM
+from structsvm_papk.cli._shared.outputs import check_outputs, save_plot
+from structsvm_papk.cli._shared.reading import Reading, Weighting, say_columns
 from structsvm_papk.diagnosis.convex_test import Verdict
 from structsvm_papk.diagnosis.critical_depth import CriticalDepth
 from structsvm_papk.diagnosis.zero_test import SURROGATES, Diagnosis
@@ -14,6 +18,7 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.oracles import EmpiricalRisk
 from structsvm_papk.oracles.list_risk import refuse_deeper_than_all
 from structsvm_papk.plots.figures import degeneracy_figure
+from structsvm_papk.rankers.settings import DEPTH, as_depth
 
 _WORDS = {
     Verdict.DEGENERATE: "optimal",
@@ -24,40 +29,77 @@ _WORDS = {
 
 def diagnose(
     *,
-    data: Path = options.DATA,
-    k: list[int] | None = PROBLEM(
-        None,
-        "Items of a list (user or query) that are shown; repeat for more.",
-        flags="--k",
-    ),
-    surrogate: list[str] | None = PROBLEM(None, "Only this one; repeat for more."),
-    users: int = PROBLEM(
-        200, "Also test so many users alone, evenly spread; 0 for none.", min=0, metavar="N"
-    ),
-    weighting: options.Weighting,
-    reading: options.TrainingRows,
-    plot: Path | None = options.PLOT,
-    as_json: bool = options.JSON,
+    data: options.Data,
+    k: Annotated[
+        list[int],
+        typer.Option(
+            "--k",
+            help="Items of a list (user or query) that are shown; repeat for more.",
+            rich_help_panel=PROBLEM,
+        ),
+    ],
+    surrogate: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this one; repeat for more.", rich_help_panel=PROBLEM),
+    ] = None,
+    users: Annotated[
+        int,
+        typer.Option(
+            help="Also test so many users alone, evenly spread; 0 for none.",
+            metavar="N",
+            min=0,
+            rich_help_panel=PROBLEM,
+        ),
+    ] = 200,
+    depth: options.Depth = DEPTH,
+    user_weight: options.UserWeight = "equal",
+    standardize: options.Standardize = "auto",
+    user_scaling: options.UserScaling = "none",
+    label: options.Label = "label",
+    group: options.Group = None,
+    ignore: options.Ignore = None,
+    format: options.Format = None,
+    first_index: options.FirstIndex = None,
+    relevance_threshold: options.RelevanceThreshold = None,
+    query: options.Query = None,
+    one_list: options.OneList = False,
+    missing: options.Missing = None,
+    plot: options.Plot = None,
+    as_json: options.Json = False,
 ) -> None:
     """Is w = 0 optimal, so that a surrogate says nothing?
 
     For all users jointly, and for some alone; and from which training depth on it is not.
     """
-    if not k:
-        raise InputError("give --k, the number of items that a user is shown; repeat for more")
-    weighting = weighting.suited_to(reading.missing)
+    check_outputs([data, query], plot=plot)
+    reading = Reading(
+        label=label,
+        group=group,
+        ignore=ignore,
+        format=format,
+        first_index=first_index,
+        relevance_threshold=relevance_threshold,
+        query=query,
+        one_list=one_list,
+        missing=missing,
+    )
+    weighting = Weighting(
+        depth=as_depth(depth, missing),
+        user_weight=user_weight,
+        standardize=standardize,
+        user_scaling=user_scaling,
+    )
     names = surrogate or SURROGATES
     for name in names:
         if name not in SURROGATES:
             raise InputError(f"no diagnosis of {name!r}: choose from {', '.join(SURROGATES)}")
-    options.check_plot(plot)
     if plot is not None and not users:
         raise InputError("--plot shows the users' verdicts: --users has to be above 0")
     table = reading.table(data)
     lists = reading.lists(table)
     for shown in k:
         refuse_deeper_than_all(weighting.surrogate(names[0], shown), lists.most_negatives)
-    lists = weighting.lists(lists, weighting.surrogate(names[0], k[0]), reading.missing)
+    lists = weighting.lists(lists, weighting.surrogate(names[0], k[0]), missing)
     with console.bar("diagnosing", total=2 * len(k) * len(names)) as update:
         answers = []
         depths = []
@@ -67,8 +109,8 @@ def diagnose(
             update(advance=1)
             depths.append(diagnosis.critical_depth(risk))
             update(advance=1)
-    options.say_columns(table)
-    options.save_plot(plot, lambda: degeneracy_figure(answers))
+    say_columns(table)
+    save_plot(plot, lambda: degeneracy_figure(answers))
     parts = [
         answer.as_dict() | {"critical_depth": depth.as_dict()}
         for answer, depth in zip(answers, depths, strict=True)

@@ -3,10 +3,8 @@
 import csv
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -14,8 +12,9 @@ from rich.markup import escape
 
 from structsvm_papk import metrics
 from structsvm_papk.cli._shared import console, options
-from structsvm_papk.cli._shared.options import OUTPUT, WRITTEN, option
-from structsvm_papk.cli._shared.scores import Columns, Rows, Scorer, load
+from structsvm_papk.cli._shared.options import OUTPUT, READING
+from structsvm_papk.cli._shared.outputs import check_outputs
+from structsvm_papk.cli._shared.scores import Rows, Scoring, load
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.metrics.conventions import PRESETS, resolve
@@ -27,141 +26,228 @@ from structsvm_papk.metrics.significance import Comparison
 from structsvm_papk.metrics.table import MetricTable
 from structsvm_papk.plots.evaluation import evaluation_page
 
-_RULES = partial(option, "Metrics and rules")
-_SURE = partial(option, "Comparison and uncertainty")
-_GAINS = ("linear", "exponential")
+_RULES = "Metrics and rules"
+_SURE = "Comparison and uncertainty"
 _USUAL = "pap@10,auc,ap,ndcg@10,precision@10"
 _BESIDE_PAIRS = "ndcg@10,ap,rr,precision@10,recall@10"
 
 
-@dataclass(frozen=True)
-class Rules:
-    """Which metrics, and what they do in doubtful cases."""
-
-    names: list[str] | None = _RULES(
-        None,
-        f"Comma-separated, or repeated: {known_names()}. By default {_USUAL}; with --qrels "
-        f"{_BESIDE_PAIRS}.",
-        "NAMES",
-        flags="--metrics -m",
-    )
-    preset: str | None = _RULES(
-        None,
-        f"{', '.join(PRESETS)}. By default icml2020, the paper's rules (ties are errors); "
-        "with --qrels catalogue, and trec_eval for a run.",
-        "NAME",
-    )
-    ties: str | None = _RULES(None, "loss, half, win, threshold or trec_eval.", "RULE")
-    few_negatives: str | None = _RULES(
-        None,
-        "What a list with fewer than k negatives counts in pap@k and pauc@k: exclude (left out), "
-        "raise, normalise (by the pairs that exist) or as_wins (missing ones as ranked below).",
-        "RULE",
-    )
-    no_positives: str | None = _RULES(None, "exclude, zero, one, nan or raise.", "RULE")
-    mean: str | None = _RULES(None, "user, positives, pairs or pooled.", "RULE")
-    gains: str = _RULES(
-        "linear",
-        "What a graded label is worth in NDCG: linear, or exponential (2^label - 1).",
-        "NAME",
-    )
-    discount: str = _RULES("log", "Discount of NDCG: log, zipf, exp or r^-0.5.", "NAME")
-    ideal: str | None = _RULES(None, "What NDCG@k divides by: achievable or all_places.", "RULE")
-    population: str | None = _RULES(
-        None,
-        "Whose lists count with --qrels: listed; judged (as trec_eval -c); both (as trec_eval); "
-        "either; or raise, where a user with relevant items and no list is an error.",
-        "RULE",
-    )
-
-    def __post_init__(self) -> None:
-        """What is wrong here has nothing to do with a file, and is said before one is read."""
-        if self.gains not in _GAINS:
-            raise InputError(f"--gains {self.gains!r} must be {' or '.join(_GAINS)}")
-        for name in self.metrics(beside_pairs=False):
-            parse(name)
-        resolve_discount(self.discount)
-        resolve(
-            self.preset, ties=self.ties, few_negatives=self.few_negatives,
-            no_positives=self.no_positives, ideal=self.ideal, mean=self.mean,
-            population=self.population,
-        )  # fmt: skip
-
-    def metrics(self, beside_pairs: bool) -> list[str]:
-        """Names of the metrics."""
-        names = _BESIDE_PAIRS if beside_pairs else _USUAL
-        if self.names:
-            names = ",".join(self.names)
-        return [name for name in names.replace(" ", "").split(",") if name]
-
-    def choices(self, rows: Rows) -> dict[str, Any]:
-        """The rules as `metrics.evaluate` takes them."""
-        chosen = {field.name: getattr(self, field.name) for field in fields(self)}
-        chosen.pop("names")
-        if rows.is_run and self.preset is None:
-            chosen["preset"] = "trec_eval"
-        return chosen
-
-
-@dataclass(frozen=True)
-class Uncertainty:
-    """A second scorer, intervals and tests."""
-
-    compare: Path | None = _SURE(
-        None,
-        "Paired comparison with a second ranker on the same users: another score column of the "
-        "table, or a table, a model file, a file of scores or a run, as the first.",
-        "OTHER",
-    )
-    require_better: bool = _SURE(
-        False,
-        "With --compare: exit status 1 unless the interval of the difference is above 0 for the "
-        "first of --metrics.",
-    )
-    interval: str = _SURE(
-        "bootstrap",
-        "bootstrap, kl, exact (of values 0 and 1), hoeffding, bernstein or none.",
-        "METHOD",
-    )
-    level: float = _SURE(0.95, "Coverage of the intervals.")
-    resamples: int = _SURE(2000, "Resamples of intervals and tests.")
-    correction: str = _SURE(
-        "bh", "For several metrics: none, bh, by, or a method of statsmodels.", "NAME"
-    )
-    seed: int = _SURE(0, "Seed of the resampling.")
-
-    def __post_init__(self) -> None:
-        if self.require_better and self.compare is None:
-            raise InputError("--require-better needs --compare: better than what?")
-        if not 0 < self.level < 1:
-            meant = f"; did you mean {self.level / 100:g}?" if 1 < self.level < 100 else ""
-            raise InputError(f"--level {self.level:g} must lie between 0 and 1{meant}")
-        if self.resamples < 10:
-            raise InputError(f"--resamples {self.resamples} is too small; use at least 10")
-
-    def draws(self) -> dict[str, Any]:
-        """How resampling is done."""
-        return {"level": self.level, "n_resamples": self.resamples, "seed": self.seed}
-
-
 def evaluate(
     *,
-    file: Path = options.argument(
-        ...,
-        "CSV, TSV or Parquet with a user, a label and a score column; a run of TREC, with --qrels; "
-        "or a model file followed by DATA.",
-    ),
-    rules: Rules,
-    columns: Columns,
-    scorer: Scorer,
-    sure: Uncertainty,
-    csv_file: Path | None = WRITTEN(None, "Write the table here.", "FILE", flags="--csv"),
-    per_user: Path | None = WRITTEN(None, "Write the value of every user here, as CSV.", "FILE"),
-    html: Path | None = WRITTEN(None, "Write a page here; needs the extra 'report'.", "FILE"),
-    pooled: bool = OUTPUT(False, "Print AUROC and AUPRC of all rows as one list, too."),
-    print_rules: bool = OUTPUT(False, "Print the rules, too.", flags="--rules"),
-    data: Path | None = options.argument(None, "Data to score, when FILE is a model file."),
-    as_json: bool = options.JSON,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="CSV, TSV or Parquet with a user, a label and a score column; a run of TREC, with "
+            "--qrels; or a model file followed by DATA."
+        ),
+    ],
+    data: Annotated[
+        Path | None, typer.Argument(help="Data to score, when FILE is a model file.")
+    ] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metrics",
+            "-m",
+            help=f"Comma-separated, or repeated: {known_names()}. By default {_USUAL}; with "
+            f"--qrels {_BESIDE_PAIRS}.",
+            metavar="NAMES",
+            rich_help_panel=_RULES,
+        ),
+    ] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            help=f"{', '.join(PRESETS)}. By default icml2020, the paper's rules (ties are "
+            "errors); with --qrels catalogue, and trec_eval for a run.",
+            metavar="NAME",
+            rich_help_panel=_RULES,
+        ),
+    ] = None,
+    ties: Annotated[
+        str | None,
+        typer.Option(
+            help="loss, half, win, threshold or trec_eval.", metavar="RULE", rich_help_panel=_RULES
+        ),
+    ] = None,
+    few_negatives: Annotated[
+        str | None,
+        typer.Option(
+            help="What a list with fewer than k negatives counts in pap@k and pauc@k: exclude "
+            "(left out), raise, normalise (by the pairs that exist) or as_wins (missing ones as "
+            "ranked below).",
+            metavar="RULE",
+            rich_help_panel=_RULES,
+        ),
+    ] = None,
+    no_positives: Annotated[
+        str | None,
+        typer.Option(
+            help="exclude, zero, one, nan or raise.", metavar="RULE", rich_help_panel=_RULES
+        ),
+    ] = None,
+    mean: Annotated[
+        str | None,
+        typer.Option(
+            help="user, positives, pairs or pooled.", metavar="RULE", rich_help_panel=_RULES
+        ),
+    ] = None,
+    gains: Annotated[
+        str,
+        typer.Option(
+            parser=options.one_of("linear", "exponential"),
+            help="What a graded label is worth in NDCG: linear, or exponential (2^label - 1).",
+            metavar="NAME",
+            rich_help_panel=_RULES,
+        ),
+    ] = "linear",
+    discount: Annotated[
+        str,
+        typer.Option(
+            help="Discount of NDCG: log, zipf, exp or r^-0.5.",
+            metavar="NAME",
+            rich_help_panel=_RULES,
+        ),
+    ] = "log",
+    ideal: Annotated[
+        str | None,
+        typer.Option(
+            help="What NDCG@k divides by: achievable or all_places.",
+            metavar="RULE",
+            rich_help_panel=_RULES,
+        ),
+    ] = None,
+    population: Annotated[
+        str | None,
+        typer.Option(
+            help="Whose lists count with --qrels: listed; judged (as trec_eval -c); both (as "
+            "trec_eval); either; or raise, where a user with relevant items and no list is an "
+            "error.",
+            metavar="RULE",
+            rich_help_panel=_RULES,
+        ),
+    ] = None,
+    label: options.Label = "label",
+    group: options.Group = None,
+    item: Annotated[
+        str | None,
+        typer.Option(
+            help=f"{options.ITEM_HELP} A pair may occur once.",
+            metavar="COLUMN",
+            rich_help_panel=READING,
+        ),
+    ] = None,
+    score: Annotated[
+        str, typer.Option(help="Score column.", metavar="COLUMN", rich_help_panel=READING)
+    ] = "score",
+    rank: Annotated[
+        str | None,
+        typer.Option(
+            help="Rank column (1, 2, .. per user) in place of scores.",
+            metavar="COLUMN",
+            rich_help_panel=READING,
+        ),
+    ] = None,
+    model: options.ModelFile = None,
+    scores: options.ScoreFile = None,
+    qrels: Annotated[
+        Path | None,
+        typer.Option(
+            help="All relevant pairs: TREC judgments, or a table of users, items and grades. What "
+            "no list holds then counts in ideals and recalls; labels come from here.",
+            metavar="FILE",
+            rich_help_panel=READING,
+        ),
+    ] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Split by this user or item column; repeat for more.",
+            metavar="COLUMN",
+            rich_help_panel=READING,
+        ),
+    ] = None,
+    ignore: options.Ignore = None,
+    format: options.Format = None,
+    first_index: options.FirstIndex = None,
+    relevance_threshold: options.RelevanceThreshold = None,
+    query: options.Query = None,
+    one_list: options.OneList = False,
+    compare: Annotated[
+        Path | None,
+        typer.Option(
+            help="Paired comparison with a second ranker on the same users: another score column "
+            "of the table, or a table, a model file, a file of scores or a run, as the first.",
+            metavar="OTHER",
+            rich_help_panel=_SURE,
+        ),
+    ] = None,
+    require_better: Annotated[
+        bool,
+        typer.Option(
+            "--require-better",
+            help="With --compare: exit status 1 unless the interval of the difference is above 0 "
+            "for the first of --metrics.",
+            rich_help_panel=_SURE,
+        ),
+    ] = False,
+    interval: Annotated[
+        str,
+        typer.Option(
+            help="bootstrap, kl, exact (of values 0 and 1), hoeffding, bernstein or none.",
+            metavar="METHOD",
+            rich_help_panel=_SURE,
+        ),
+    ] = "bootstrap",
+    level: Annotated[
+        float,
+        typer.Option(help="Coverage of the intervals.", min=0, max=1, rich_help_panel=_SURE),
+    ] = 0.95,
+    resamples: Annotated[
+        int,
+        typer.Option(help="Resamples of intervals and tests.", min=10, rich_help_panel=_SURE),
+    ] = 2000,
+    correction: Annotated[
+        str,
+        typer.Option(
+            help="For several metrics: none, bh, by, or a method of statsmodels.",
+            metavar="NAME",
+            rich_help_panel=_SURE,
+        ),
+    ] = "bh",
+    seed: Annotated[int, typer.Option(help="Seed of the resampling.", rich_help_panel=_SURE)] = 0,
+    csv_file: Annotated[
+        Path | None,
+        typer.Option("--csv", help="Write the table here.", metavar="FILE", rich_help_panel=OUTPUT),
+    ] = None,
+    per_user: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write the value of every user here, as CSV.",
+            metavar="FILE",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write a page here; needs the extra 'report'.",
+            metavar="FILE",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    pooled: Annotated[
+        bool,
+        typer.Option(
+            "--pooled",
+            help="Print AUROC and AUPRC of all rows as one list, too.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = False,
+    print_rules: Annotated[
+        bool, typer.Option("--rules", help="Print the rules, too.", rich_help_panel=OUTPUT)
+    ] = False,
+    as_json: options.Json = False,
 ) -> None:
     """Ranking metrics per list (user or query), means with intervals, comparisons.
 
@@ -169,42 +255,66 @@ def evaluate(
     1 where no user can be used for any of the metrics, and with --require-better where the scores
     are not shown to be better.
     """
+    check_outputs([file, data, query, model, scores, qrels, compare], [csv_file, per_user, html])
+    rules: dict[str, Any] = {
+        "preset": preset,
+        "ties": ties,
+        "few_negatives": few_negatives,
+        "no_positives": no_positives,
+        "mean": mean,
+        "ideal": ideal,
+        "population": population,
+    }
+    wanted = _metric_names(names)
+    resolve_discount(discount)
+    resolve(**rules)
+    if require_better and compare is None:
+        raise InputError("--require-better needs --compare: better than what?")
+    if data is not None and model is not None:
+        raise InputError("give the model once: `evaluate MODEL DATA`, or `evaluate DATA --model`")
+    columns = Scoring(
+        label=label,
+        group=group,
+        ignore=ignore,
+        format=format,
+        first_index=first_index,
+        relevance_threshold=relevance_threshold,
+        query=query,
+        one_list=one_list,
+        model=model if data is None else file,
+        scores=scores,
+        score=score,
+        rank=rank,
+        item=item,
+        by=by,
+        qrels=qrels,
+    )
     if data is not None:  # `evaluate MODEL DATA` means `evaluate DATA --model MODEL`
-        if scorer.model is not None:
-            raise InputError(
-                "give the model once: `evaluate MODEL DATA`, or `evaluate DATA --model`"
-            )
         if columns.is_run(file):
             raise InputError(f"{file} is a run, not a model; two runs: {file} --compare {data}")
-        scorer = replace(scorer, model=file)
         file = data
-    rows, other = load(file, scorer, sure.compare, columns)
-    threshold = columns.relevance_threshold
-    if threshold is None:
-        threshold = rows.threshold
-    choices = rules.choices(rows) | {"relevance_threshold": threshold}
-    names = rules.metrics(beside_pairs=rows.relevant is not None)
-    table = rows.evaluated(names, choices)
+    rows, other = load(file, compare, columns)
+    if rows.is_run and preset is None:
+        rules["preset"] = "trec_eval"
+    if relevance_threshold is None:
+        relevance_threshold = rows.threshold
+    rules |= {"gains": gains, "discount": discount, "relevance_threshold": relevance_threshold}
+    if not wanted:
+        wanted = _metric_names([_USUAL if rows.relevant is None else _BESIDE_PAIRS])
+    table = rows.evaluated(wanted, rules)
+    draws: dict[str, Any] = {"level": level, "n_resamples": resamples, "seed": seed}
     compared: list[Comparison] = []
     second = None
     if other is not None:
-        second = other.evaluated(names, choices)
-        if rows.relevant is None:
-            _same_positives(table, second, file, sure.compare)
-        elif not np.array_equal(table.users, second.users):
-            raise InputError(
-                f"{file} and {sure.compare} do not have lists of the same users, or of the same "
-                "queries: --population judged counts all that were judged in both"
-            )
-        compared = metrics.compare(table, second, correction=sure.correction, **sure.draws())
+        second = other.evaluated(wanted, rules)
+        _check_same_lists(rows, table, second, file, compare)
+        compared = metrics.compare(table, second, correction=correction, **draws)
     for note in [*rows.notes, *_left_out(table)]:
         console.note(note)
     whole = None
     if pooled or html is not None or as_json:
         whole = _as_one_list(rows, table, required=pooled)
-    evaluation = Evaluation(
-        table=table, pooled=whole, compared=compared, method=sure.interval, **sure.draws()
-    )
+    evaluation = Evaluation(table=table, pooled=whole, compared=compared, method=interval, **draws)
     if csv_file is not None:
         write_atomically(csv_file, _csv(evaluation).encode())
         console.note(f"table written to {csv_file}")
@@ -216,10 +326,10 @@ def evaluate(
         nouns = (rows.nouns, "documents" if rows.is_run else "items")
         write_atomically(html, evaluation_page(evaluation, str(file), nouns, second).encode())
         console.note(f"page written to {html}")
-    scorers = _names(file, columns, scorer, sure.compare)
+    scorers = _names(file, columns, compare)
     content = {"file": str(file), **evaluation.as_dict()}
     better = None
-    if sure.require_better:
+    if require_better:
         better = bool(compared[0].lower > 0)
         content["better"] = better
     console.answer(as_json, content, _show, evaluation, scorers, rows)
@@ -234,6 +344,15 @@ def evaluate(
         console.note(_verdict(compared[0], scorers, better), style="green" if better else "yellow")
     if better is False:
         raise typer.Exit(1)
+
+
+def _metric_names(given: Sequence[str] | None) -> list[str]:
+    """Names of metrics as they were given, apart or with commas; all of them known."""
+    words = ",".join(given or ()).replace(" ", "").split(",")
+    names = [word for word in words if word]
+    for name in names:
+        parse(name)
+    return names
 
 
 def _verdict(pair: Comparison, scorers: tuple[str, str], better: bool) -> str:
@@ -278,20 +397,30 @@ def _left_out(table: MetricTable) -> list[str]:
     return notes
 
 
-def _names(file: Path, columns: Columns, scorer: Scorer, second: Path | None) -> tuple[str, str]:
+def _names(file: Path, columns: Scoring, second: Path | None) -> tuple[str, str]:
     """What the two scorers are called in the table of a comparison."""
     if second is None:
         return "", ""
     column = Path(columns.rank or columns.score)
-    first = scorer.model or scorer.scores or (file if second.exists() else column)
+    first = columns.model or columns.scores or (file if second.exists() else column)
     if first.name == second.name:  # in different folders
         return str(first), str(second)
     return first.name, second.name
 
 
-def _same_positives(table: MetricTable, other: MetricTable, file: Path, compare: Any) -> None:
-    """A comparison on different labels would compare the labels."""
-    if not np.array_equal(table.users, other.users):
+def _check_same_lists(
+    rows: Rows, table: MetricTable, other: MetricTable, file: Path, compare: Path | None
+) -> None:
+    """A comparison of other users, or on different labels, would compare these."""
+    same_users = np.array_equal(table.users, other.users)
+    if rows.relevant is not None:
+        if not same_users:
+            raise InputError(
+                f"{file} and {compare} do not have lists of the same users, or of the same "
+                "queries: --population judged counts all that were judged in both"
+            )
+        return
+    if not same_users:  # which `metrics.compare` refuses
         return
     differ = (table.n_pos != other.n_pos) | (table.n_neg != other.n_neg)
     if differ.any():

@@ -1,8 +1,11 @@
 """``example-data``: files to try the other commands on."""
 
 from pathlib import Path
+from typing import Annotated
 
-from structsvm_papk.cli._shared import console, options
+import typer
+
+from structsvm_papk.cli._shared import console
 from structsvm_papk.datasets import recommender_lists, retrieval_runs
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import write_atomically
@@ -11,15 +14,17 @@ from structsvm_papk.files.trec import write_run
 
 def example_data(
     *,
-    folder: Path = options.argument(Path("."), "Where to write.", "FOLDER"),
-    n_users: int = options.PLAIN(400, "Users."),
-    seed: int = options.PLAIN(0, "Other data for another seed."),
-    runs: bool = options.PLAIN(
-        False,
-        "Write runs and judgments to try fuse on instead: six retrievers, TREC Deep Learning 2019 "
-        "(dl19) and 2020 (dl20).",
-        flags="--runs",
-    ),
+    folder: Annotated[Path, typer.Argument(help="Where to write.")] = Path("."),
+    n_users: Annotated[int, typer.Option(help="Users.")] = 400,
+    seed: Annotated[int, typer.Option(help="Other data for another seed.")] = 0,
+    runs: Annotated[
+        bool,
+        typer.Option(
+            "--runs",
+            help="Write runs and judgments to try fuse on instead: six retrievers, TREC Deep "
+            "Learning 2019 (dl19) and 2020 (dl20).",
+        ),
+    ] = False,
 ) -> None:
     """Write train.csv and new.csv: candidates with four scores each; and liked.csv.
 

@@ -3,7 +3,7 @@
 import warnings
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -11,15 +11,17 @@ from rich.markup import escape
 from sklearn.exceptions import ConvergenceWarning
 
 from structsvm_papk._types import Array
-from structsvm_papk.cli import compare, scale
+from structsvm_papk.cli import scale
 from structsvm_papk.cli._shared import console, options
-from structsvm_papk.cli._shared.options import PROBLEM, SOLVER, WRITTEN
+from structsvm_papk.cli._shared.options import OUTPUT, PROBLEM, SOLVER
+from structsvm_papk.cli._shared.outputs import check_outputs
+from structsvm_papk.cli._shared.reading import Reading, Weighting, say_columns
 from structsvm_papk.errors import DegenerateOptimumWarning
-from structsvm_papk.files.model import Model, save_model
+from structsvm_papk.files.checkpoint import Checkpoint
+from structsvm_papk.files.model import Model, certificate_of, save_model
 from structsvm_papk.rankers import PAPKRanker
-from structsvm_papk.rankers.settings import ALPHA, SOLVERS, SURROGATE
-from structsvm_papk.rankers.solver_race import Run
-from structsvm_papk.solvers.result import Status
+from structsvm_papk.rankers.settings import ALPHA, DEPTH, SOLVERS, SURROGATE, as_depth
+from structsvm_papk.solvers.result import SolverResult, Status
 from structsvm_papk.surrogates import SURROGATES
 
 _MOST_WEIGHTS = 12  # that are shown
@@ -27,92 +29,188 @@ _MOST_WEIGHTS = 12  # that are shown
 
 def fit(
     *,
-    data: Path = options.DATA,
-    k: int = options.K,
-    surrogate: str = PROBLEM(SURROGATE, f"{', '.join(SURROGATES)}."),
-    alpha: str = PROBLEM(ALPHA, options.ALPHA, "NUMBER|auto"),
-    weighting: options.Weighting,
-    reading: options.TrainingRows,
-    solver: str = SOLVER("auto", f"{', '.join(SOLVERS)}."),
-    stopping: options.Stopping,
-    model_file: Path = WRITTEN(..., "Write the model here.", "FILE", flags=options.MODEL_FLAGS),
-    saving: options.Saving,
-    where: scale.Scale,
-    policy: str = options.policy("cap"),
-    positive: bool = options.POSITIVE,
-    as_json: bool = options.JSON,
+    data: options.Data,
+    k: options.K,
+    surrogate: Annotated[
+        str, typer.Option(help=f"{', '.join(SURROGATES)}.", rich_help_panel=PROBLEM)
+    ] = SURROGATE,
+    alpha: options.Alpha = ALPHA,
+    depth: options.Depth = DEPTH,
+    user_weight: options.UserWeight = "equal",
+    standardize: options.Standardize = "auto",
+    user_scaling: options.UserScaling = "none",
+    positive: options.Positive = False,
+    label: options.Label = "label",
+    group: options.Group = None,
+    ignore: options.Ignore = None,
+    format: options.Format = None,
+    first_index: options.FirstIndex = None,
+    relevance_threshold: options.RelevanceThreshold = None,
+    query: options.Query = None,
+    one_list: options.OneList = False,
+    missing: options.Missing = None,
+    policy: options.Policy = "cap",
+    solver: Annotated[
+        str, typer.Option(help=f"{', '.join(SOLVERS)}.", rich_help_panel=SOLVER)
+    ] = "auto",
+    tol: options.Tol = 1e-6,
+    max_iter: options.MaxIter = None,
+    time_limit: options.TimeLimit = None,
+    threads: options.Threads = 1,
+    memory_budget: scale.MemoryBudget = None,
+    scratch: scale.Scratch = None,
+    dask: scale.Dask = None,
+    partitions: scale.Partitions = None,
+    model_file: Annotated[
+        Path,
+        typer.Option(
+            *options.MODEL_FLAGS,
+            help="Write the model here.",
+            metavar="FILE",
+            rich_help_panel=OUTPUT,
+        ),
+    ],
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            help="Keep what is done so far in this file; the same command goes on from there.",
+            metavar="FILE",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    checkpoint_interval: Annotated[
+        float,
+        typer.Option(
+            help="How often the result so far is written.",
+            metavar="SECONDS",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = 60.0,
+    as_json: options.Json = False,
 ) -> None:
     """Train a ranker and write a model file.
 
     Ctrl-C keeps the best model so far.
     """
-    weighting = weighting.suited_to(reading.missing)
+    check_outputs([data, query], [model_file, checkpoint])
+    kept = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_interval)
+    reading = Reading(
+        label=label,
+        group=group,
+        ignore=ignore,
+        format=format,
+        first_index=first_index,
+        relevance_threshold=relevance_threshold,
+        query=query,
+        one_list=one_list,
+        missing=missing,
+    )
+    weighting = Weighting(
+        depth=as_depth(depth, missing),
+        user_weight=user_weight,
+        standardize=standardize,
+        user_scaling=user_scaling,
+    )
+    where = scale.Place(
+        memory_budget=memory_budget, scratch=scratch, dask=dask, partitions=partitions
+    )
     ranker = PAPKRanker(
         k=k,
         surrogate=surrogate,
-        depth=weighting.negatives,
-        user_weight=weighting.user_weight,
-        alpha=options.parse_alpha(alpha),
+        depth=weighting.depth,
+        user_weight=user_weight,
+        alpha=alpha,
         solver=solver,
-        **stopping.limits(),
+        tol=tol,
+        max_iter=max_iter,
+        time_limit=time_limit,
         policy=policy,
-        n_threads=stopping.threads,
-        relevance_threshold=reading.relevance_threshold,
-        checkpoint=saving.checkpoint,
-        standardize=weighting.units,
-        user_scaling=weighting.scaling,
+        n_threads=threads,
+        relevance_threshold=relevance_threshold,
+        checkpoint=kept,
+        standardize=standardize,
+        user_scaling=user_scaling,
         positive=positive,
-        missing=reading.missing,
+        missing=missing,
     )
     ranker.check_settings()
     with where.loaded(data, reading, ranker) as loaded:
-        ranker.checkpoint = saving.place()
         with console.live() as watch, warnings.catch_warnings(record=True) as raised:
             warnings.simplefilter("always")
             ranker.callback = watch(solver, surrogate)
             loaded.train(ranker)
         model = replace(
-            ranker.to_model(), feature_names=loaded.table.feature_names,
+            ranker.to_model(),
+            feature_names=loaded.table.feature_names,
             first_index=loaded.table.first_index,
-        )  # fmt: skip
+        )
         save_model(model_file, model)
-        options.say_columns(loaded.table)
+        say_columns(loaded.table)
         console.note(str(ranker.exclusions_))
-        gains = {"train": loaded.gain(ranker)}
-    run = Run(
-        solver=model.solver,
-        surrogate=model.surrogate,
-        k=model.k,
-        alpha=model.alpha,
-        result=ranker.result_,
-        exclusions=ranker.exclusions_,
-        settings={},
-        pap_at_k=gains,
-    )
+        gain = loaded.gain(ranker)
+    result = ranker.result_
     for warning in raised:
         if not issubclass(warning.category, ConvergenceWarning):
             console.warn(_said(warning.message))
-    if run.result.status is not Status.DEGENERATE:
-        compare.explain(run)
-    content = run.as_dict() | weighting.content
-    content |= {"positive": positive, "missing": reading.missing, "model": str(model_file)}
-    title = weighting.title(k=model.k, alpha=model.alpha)
+    if result.status in (Status.CONVERGED, Status.FINISHED):
+        for remark in result.notes:
+            console.note(remark)
+    elif result.status is not Status.DEGENERATE:  # of that a warning has said what to do
+        console.warn(result.message)
+    content = {
+        "solver": model.solver,
+        "surrogate": model.surrogate,
+        "k": model.k,
+        "alpha": model.alpha,
+        **certificate_of(result),
+        "message": result.message,
+        "data_passes": result.data_passes,
+        "seconds": result.seconds,
+        "pap_at_k": {"train": gain},
+        "settings": {},
+        "n_users": int(ranker.exclusions_.n_used),
+        "n_users_left_out": int(ranker.exclusions_.n_excluded),
+        **weighting.content,
+        "positive": positive,
+        "missing": missing,
+        "model": str(model_file),
+    }
+    title = f"{data.name}: {weighting.title(k=model.k, alpha=model.alpha)}"
     title += ", weights >= 0" if positive else ""
-    title += ", missing lowest" if reading.missing else ""
-    console.answer(as_json, content, compare.print_runs, [run], f"{data.name}: {title}")
-    if not as_json and model.coef.any():
-        _print_weights(model, ranker.scale_)
+    title += ", missing lowest" if missing else ""
+    console.answer(as_json, content, _show, title, model, result, gain, ranker.scale_)
     console.note(f"model written to {model_file}")
-    if run.result.status == Status.FAILED:
+    if result.status == Status.FAILED:
         advice = "with --checkpoint FILE, the same command could go on from here"
-        if saving.checkpoint is not None:
+        if checkpoint is not None:
             advice = (
-                f"the same command goes on from {saving.checkpoint} once the data can be reached "
-                "again"
+                f"the same command goes on from {checkpoint} once the data can be reached again"
             )
         console.warn(advice)
-    if not run.result.converged:
+    if not result.converged:
         raise typer.Exit(1)
+
+
+def _show(title: str, model: Model, result: SolverResult, gain: float, scale: Array | None) -> None:
+    """What was solved, how far, and by which weights."""
+    numbers = {
+        ">objective": f"{result.objective:.7f}",
+        ">bound": console.known(result.lower_bound, ".7f"),
+        ">gap": console.known(result.gap, ".0e"),
+        ">passes": f"{result.data_passes:g}",
+        ">s": f"{result.seconds:.2f}",
+        ">train": console.known(gain, ".3f"),
+    }
+    row = [model.surrogate, model.solver.replace("_", " "), *numbers.values()]
+    console.print_table(
+        f"{title}; pAp@{model.k} on train",
+        ["surrogate", "solver", *numbers],
+        [row],
+        box=None,
+        padding=(0, 1, 0, 0),
+    )
+    if model.coef.any():
+        _print_weights(model, scale)
 
 
 def _print_weights(model: Model, scale: Array | None) -> None:

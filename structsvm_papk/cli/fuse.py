@@ -4,19 +4,18 @@ import json
 import math
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 from rich.markup import escape
 
 from structsvm_papk.cli._shared import console, options
-from structsvm_papk.cli._shared.options import OUTPUT, WRITTEN, option
+from structsvm_papk.cli._shared.options import OUTPUT
+from structsvm_papk.cli._shared.outputs import check_outputs, save_plot
 from structsvm_papk.errors import InputError
-from structsvm_papk.files.atomic import check_apart, check_writable, write_atomically
+from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.files.model import Model, load_model, save_model
 from structsvm_papk.fusion import storing
 from structsvm_papk.fusion.comparing import validated
@@ -25,81 +24,105 @@ from structsvm_papk.fusion.joining import join
 from structsvm_papk.fusion.page import fusion_page
 from structsvm_papk.fusion.report import CHOSEN, FUSED, FusionReport
 
-_LEARNING = partial(option, "Learning")
+_LEARNING = "Learning"
 _BAR = 18  # characters of the largest weight
-
-
-@dataclass(frozen=True)
-class Learning:
-    """What is learned, and how it is judged."""
-
-    qrels: Path | None = _LEARNING(
-        None, "Judgments: query 0 document grade, or a table with a column grade.", "FILE"
-    )
-    k: int = _LEARNING(10, "Places that count.", flags="--k")
-    relevance_threshold: float = _LEARNING(
-        1.0, "Documents with at least this grade are relevant in training.", "GRADE"
-    )
-    for_engine: bool = _LEARNING(
-        False,
-        "Weights for a search engine: of min-max scores, at least 0, with the sum 1.",
-        flags="--for-engine",
-    )
-    ablate: bool = _LEARNING(
-        False,
-        "Say of each run what it adds, and between which ends its weight lies.",
-        flags="--ablate",
-    )
-    cv: int = _LEARNING(5, "Folds of queries.")
-    level: float = _LEARNING(0.95, "Coverage of the intervals.")
-    random_state: int = _LEARNING(0, "Seed of folds and resampling.", flags="--seed")
-
-    def settings(self) -> Settings:
-        """As `cross_validate` takes them."""
-        return Settings(
-            k=self.k,
-            threshold=self.relevance_threshold,
-            for_engine=self.for_engine,
-            n_folds=self.cv,
-            level=self.level,
-            n_resamples=2000,
-            n_refits=200,
-            seed=self.random_state,
-        )
-
-
-@dataclass(frozen=True)
-class Applying:
-    """What is ranked with the weights, and where that goes."""
-
-    apply: list[str] | None = OUTPUT(
-        None, "Fuse these runs of other queries, as RUN; by default the RUNs.", "RUN .."
-    )
-    output: Path | None = WRITTEN(
-        None,
-        "Write the fused lists: a run, or by its ending CSV, TSV, Parquet.",
-        "FILE",
-        flags="--output -o",
-    )
-    top: int = OUTPUT(1000, "Documents of each query that are written.", "N", min=1)
 
 
 def fuse(
     *,
-    runs: list[str] = options.argument(
-        ...,
-        "Runs, or tables of query (user), document (item) and score: FILE, or name=FILE.",
-        "RUN",
-    ),
-    learning: Learning,
-    applying: Applying,
-    model: Path | None = option(
-        "Model", None, "Written with --qrels, read without.", "FILE", flags="--model"
-    ),
-    weights: Path | None = WRITTEN(None, "Write the weights here, as JSON.", "FILE"),
-    plot: Path | None = options.PLOT,
-    html: Path | None = WRITTEN(None, "Write a page here; needs the extra 'report'.", "FILE"),
-    as_json: bool = options.JSON,
+    runs: Annotated[
+        list[str],
+        typer.Argument(
+            help="Runs, or tables of query (user), document (item) and score: FILE, or name=FILE.",
+            metavar="RUN",
+        ),
+    ],
+    qrels: Annotated[
+        Path | None,
+        typer.Option(
+            help="Judgments: query 0 document grade, or a table with a column grade.",
+            metavar="FILE",
+            rich_help_panel=_LEARNING,
+        ),
+    ] = None,
+    k: Annotated[
+        int, typer.Option("--k", help="Places that count.", rich_help_panel=_LEARNING)
+    ] = 10,
+    relevance_threshold: Annotated[
+        float,
+        typer.Option(
+            help="Documents with at least this grade are relevant in training.",
+            metavar="GRADE",
+            rich_help_panel=_LEARNING,
+        ),
+    ] = 1.0,
+    for_engine: Annotated[
+        bool,
+        typer.Option(
+            "--for-engine",
+            help="Weights for a search engine: of min-max scores, at least 0, with the sum 1.",
+            rich_help_panel=_LEARNING,
+        ),
+    ] = False,
+    ablate: Annotated[
+        bool,
+        typer.Option(
+            "--ablate",
+            help="Say of each run what it adds, and between which ends its weight lies.",
+            rich_help_panel=_LEARNING,
+        ),
+    ] = False,
+    cv: Annotated[int, typer.Option(help="Folds of queries.", rich_help_panel=_LEARNING)] = 5,
+    level: Annotated[
+        float, typer.Option(help="Coverage of the intervals.", rich_help_panel=_LEARNING)
+    ] = 0.95,
+    seed: Annotated[
+        int, typer.Option(help="Seed of folds and resampling.", rich_help_panel=_LEARNING)
+    ] = 0,
+    model: Annotated[
+        Path | None,
+        typer.Option(
+            "--model",
+            help="Written with --qrels, read without.",
+            metavar="FILE",
+            rich_help_panel="Model",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Write the fused lists: a run, or by its ending CSV, TSV, Parquet.",
+            metavar="FILE",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    top: Annotated[
+        int,
+        typer.Option(
+            help="Documents of each query that are written.",
+            metavar="N",
+            min=1,
+            rich_help_panel=OUTPUT,
+        ),
+    ] = 1000,
+    weights: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write the weights here, as JSON.", metavar="FILE", rich_help_panel=OUTPUT
+        ),
+    ] = None,
+    plot: options.Plot = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write a page here; needs the extra 'report'.",
+            metavar="FILE",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    as_json: options.Json = False,
 ) -> None:
     """The lists of several retrievers or recommenders, put into one by learned weights.
 
@@ -107,24 +130,37 @@ def fuse(
     Without, a --model fuses the RUNs into --output.
     """
     given = storing.named_runs(runs)
-    to_apply = storing.named_runs(applying.apply) if applying.apply else given
-    inputs = [*given.values(), *to_apply.values()]
-    _check_paths(learning, applying, model, inputs, [weights, html])
-    if learning.qrels is None:
-        trained = _loaded(model, applying, {"weights": weights, "plot": plot, "html": html})
-        n_rows = _apply(trained, given, applying)
-        content = {"model": str(model), "output": str(applying.output), "n_rows": n_rows}
+    if qrels is None:
+        if model is None:
+            raise InputError("give --qrels FILE to learn weights, or --model FILE to use some")
+        if output is None:
+            raise InputError("with --model give --output FILE, where the fused lists go")
+        for name, path in {"weights": weights, "plot": plot, "html": html}.items():
+            if path is not None:
+                raise InputError(f"--{name} says something of learned weights: give --qrels, too")
+        check_outputs([model, *given.values()], [output])
+        n_rows = _write_fused(output, top, load_model(model), given)
+        content = {"model": str(model), "output": str(output), "n_rows": n_rows}
         console.answer(as_json, content, _say_written, content)
         return
-    options.check_plot(plot)
+    check_outputs([qrels, *given.values()], [model, output, weights, html], plot=plot)
+    settings = Settings(
+        k=k,
+        threshold=relevance_threshold,
+        for_engine=for_engine,
+        n_folds=cv,
+        level=level,
+        n_resamples=2000,
+        n_refits=200,
+        seed=seed,
+    )
     on = storing.list_columns(next(iter(given.values())))
     with console.bar("reading") as update:
 
         def say(text: str) -> None:
             update(description=text)
 
-        joined = join(given, learning.qrels, on)
-        report = validated(joined, learning.settings(), learning.ablate, say)
+        report = validated(join(given, qrels, on), settings, ablate, say)
     for remark in report.remarks:
         console.warn(remark)
     trained = report.ranker.to_model()
@@ -135,10 +171,10 @@ def fuse(
         values = storing.weights_file(trained, report.weights, report.for_engine)
         write_atomically(weights, (json.dumps(values, indent=2) + "\n").encode())
         console.note(f"weights written to {weights}")
-    if applying.output is not None:
-        n_rows = _apply(trained, to_apply, applying, said=report.remarks)
-        console.note(f"{n_rows} rows written to {applying.output}")
-    options.save_plot(plot, report.plot)
+    if output is not None:
+        n_rows = _write_fused(output, top, trained, given, said=report.remarks)
+        console.note(f"{n_rows} rows written to {output}")
+    save_plot(plot, report.plot)
     if html is not None:
         write_atomically(html, fusion_page(report).encode())
         console.note(f"page written to {html}")
@@ -148,36 +184,8 @@ def fuse(
         raise typer.Exit(1)
 
 
-def _check_paths(
-    learning: Learning, applying: Applying, model: Path | None, inputs: list[Path],
-    written: Sequence[Path | None],
-) -> None:  # fmt: skip
-    """Refuse options that contradict each other, and files that would be overwritten."""
-    if applying.apply and applying.output is None:
-        raise InputError("--apply needs --output FILE, where the fused lists go")
-    if applying.apply and learning.qrels is None:
-        raise InputError("--apply is for --qrels; with --model alone give the runs as RUN")
-    outputs = [path for path in (*written, applying.output) if path is not None]
-    read = [path for path in (*inputs, learning.qrels) if path is not None]
-    if learning.qrels is not None and model is not None:
-        outputs.append(model)
-        check_writable(model)
-    check_apart(outputs, [path for path in read if path.exists()])
-
-
-def _loaded(model: Path | None, applying: Applying, others: dict[str, Path | None]) -> Model:
-    if model is None:
-        raise InputError("give --qrels FILE to learn weights, or --model FILE to use some")
-    if applying.output is None:
-        raise InputError("with --model give --output FILE, where the fused lists go")
-    for name, path in others.items():
-        if path is not None:
-            raise InputError(f"--{name} says something of learned weights: give --qrels, too")
-    return load_model(model)
-
-
-def _apply(
-    model: Model, runs: dict[str, Path], applying: Applying, said: Sequence[str] = ()
+def _write_fused(
+    output: Path, top: int, model: Model, runs: dict[str, Path], said: Sequence[str] = ()
 ) -> int:
     """Fuse runs with a model and write the result; returns its number of rows.
 
@@ -188,8 +196,7 @@ def _apply(
     for remark in joined.remarks:
         if remark not in said:
             console.warn(remark)
-    assert applying.output is not None
-    return storing.write_fused(applying.output, storing.fused(model, joined), applying.top)
+    return storing.write_fused(output, storing.fused(model, joined), top)
 
 
 def _say_written(content: dict[str, Any]) -> None:

@@ -1,16 +1,17 @@
 """``margins``: which margin conditions hold, and which can hold."""
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+import typer
 
 from structsvm_papk import margins as theory
 from structsvm_papk._types import Array
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.options import PROBLEM
-from structsvm_papk.cli._shared.scores import Scorer
+from structsvm_papk.cli._shared.reading import Reading, say_columns
+from structsvm_papk.cli._shared.scores import given_scores, load_scorer
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.margins.conditions import CONDITIONS, find_each
@@ -18,34 +19,75 @@ from structsvm_papk.margins.conditions import CONDITIONS, find_each
 
 def margins(
     *,
-    data: Path = options.DATA,
-    k: int = options.K,
-    scorer: Scorer,
-    reading: options.Reading,
-    delta: float = PROBLEM(1.0, "Margin to check the scores for."),
-    condition: list[str] | None = PROBLEM(
-        None, "weak, beta, moderate or strong; repeat for more. By default all."
-    ),
-    search: bool = PROBLEM(True, "Look for linear scorers that realise the conditions."),
-    per_user: bool = PROBLEM(False, "Also look for each user's own scorer.", flags="--per-user"),
-    time_limit: float = PROBLEM(60.0, "For each question; then 'undecided'.", "SECONDS"),
-    policy: str = options.policy("raise"),
-    as_json: bool = options.JSON,
+    data: options.Data,
+    k: options.K,
+    model: options.ModelFile = None,
+    scores: options.ScoreFile = None,
+    label: options.Label = "label",
+    group: options.Group = None,
+    ignore: options.Ignore = None,
+    format: options.Format = None,
+    first_index: options.FirstIndex = None,
+    relevance_threshold: options.RelevanceThreshold = None,
+    query: options.Query = None,
+    one_list: options.OneList = False,
+    delta: Annotated[
+        float, typer.Option(help="Margin to check the scores for.", rich_help_panel=PROBLEM)
+    ] = 1.0,
+    condition: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="weak, beta, moderate or strong; repeat for more. By default all.",
+            rich_help_panel=PROBLEM,
+        ),
+    ] = None,
+    search: Annotated[
+        bool,
+        typer.Option(
+            help="Look for linear scorers that realise the conditions.", rich_help_panel=PROBLEM
+        ),
+    ] = True,
+    per_user: Annotated[
+        bool,
+        typer.Option(
+            "--per-user", help="Also look for each user's own scorer.", rich_help_panel=PROBLEM
+        ),
+    ] = False,
+    time_limit: Annotated[
+        float,
+        typer.Option(
+            help="For each question; then 'undecided'.",
+            metavar="SECONDS",
+            rich_help_panel=PROBLEM,
+        ),
+    ] = 60.0,
+    policy: options.Policy = "raise",
+    as_json: options.Json = False,
 ) -> None:
     """Which margin conditions hold for scores, and for any linear scorer?"""
     conditions = condition or list(CONDITIONS)
     for name in conditions:
         if name not in CONDITIONS:
             raise InputError(f"condition {name!r} is not one of {', '.join(CONDITIONS)}")
-    model = scorer.load()
-    table = reading.table(data, model)
+    reading = Reading(
+        label=label,
+        group=group,
+        ignore=ignore,
+        format=format,
+        first_index=first_index,
+        relevance_threshold=relevance_threshold,
+        query=query,
+        one_list=one_list,
+    )
+    scorer = load_scorer(model, scores)
+    table = reading.table(data, scorer)
     lists = reading.lists(table)
-    scores = scorer.of(table, model, reading.one_list)
+    all_scores = given_scores(table, scorer, scores, one_list)
     lists = lists.usable(k, policy)
-    options.say_columns(table)
+    say_columns(table)
     answers: dict[str, Any] = {"k": k, "delta": delta, "n_users": lists.n_users}
-    if scores is not None:
-        answers["scores"] = _check(lists, scores[lists.rows], k, delta)
+    if all_scores is not None:
+        answers["scores"] = _check(lists, all_scores[lists.rows], k, delta)
     if search:
         shared = find_each(lists, k, conditions, time_limit)
         answers["shared"] = {name: shared[name].as_dict() for name in conditions}

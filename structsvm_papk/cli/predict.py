@@ -1,11 +1,14 @@
 """``predict``: score the rows of a file with a model file, or list the best of each user."""
 
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from structsvm_papk.cli._shared import console, options
-from structsvm_papk.cli._shared.options import OUTPUT, READING, WRITTEN
+from structsvm_papk.cli._shared.options import OUTPUT
+from structsvm_papk.cli._shared.outputs import check_outputs
+from structsvm_papk.cli._shared.reading import Reading, say_columns
 from structsvm_papk.cli._shared.scores import item_column, refuse_unknown_users, scores_of
 from structsvm_papk.data.columns import Kind
 from structsvm_papk.data.top import scored_rows, top_rows
@@ -17,21 +20,35 @@ from structsvm_papk.files.tables import FORMATS, format_of, read_columns
 
 def predict(
     *,
-    model: Path = options.argument(..., "Model file written by fit."),
-    data: Path = options.DATA,
-    columns: options.Columns,
-    item: str | None = READING(None, options.ITEM, "COLUMN"),
-    one_list: bool = options.ONE_LIST,
-    top: int | None = OUTPUT(
-        None, "Only the N best rows of each user, best first, with their rank.", "N", min=1
-    ),
-    output: Path | None = WRITTEN(
-        None,
-        "Where to write CSV (.tsv: TSV); by default standard output.",
-        "FILE",
-        flags="--output -o",
-    ),
-    as_json: bool = options.JSON,
+    model: Annotated[Path, typer.Argument(help="Model file written by fit.")],
+    data: options.Data,
+    label: options.Label = "label",
+    group: options.Group = None,
+    item: options.Item = None,
+    ignore: options.Ignore = None,
+    format: options.Format = None,
+    first_index: options.FirstIndex = None,
+    one_list: options.OneList = False,
+    top: Annotated[
+        int | None,
+        typer.Option(
+            help="Only the N best rows of each user, best first, with their rank.",
+            metavar="N",
+            min=1,
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Where to write CSV (.tsv: TSV); by default standard output.",
+            metavar="FILE",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    as_json: options.Json = False,
 ) -> None:
     """Score rows with a model, or print the top of each list (user or query).
 
@@ -41,18 +58,22 @@ def predict(
     """
     import pandas as pd
 
+    check_outputs([model, data], [output])
     if output is not None and format_of(output) == "parquet":
         raise InputError(f"--output {output}: CSV or TSV is written, not Parquet")
     trained = load_model(model)
-    format = columns.format or format_of(data)
-    name = item_column(data, format, item) if format in FORMATS else None
+    as_format = format or format_of(data)
+    name = item_column(data, as_format, item) if as_format in FORMATS else None
     items = None
     if name is not None:
-        items = pd.Series(read_columns(data, str(format), {name: Kind.ID})[name], name=name)
-    no_features = list(columns.ignore or ())
+        items = pd.Series(read_columns(data, str(as_format), {name: Kind.ID})[name], name=name)
+    no_features = list(ignore or ())
     if item:
         no_features.append(item)
-    table = replace(columns, ignore=no_features).table(data, like=trained, require_labels=False)
+    reading = Reading(
+        label=label, group=group, ignore=no_features, format=format, first_index=first_index
+    )
+    table = reading.table(data, like=trained, require_labels=False)
     scores = scores_of(trained, table, one_list)
     users = None if one_list else table.groups
     if top is not None and not one_list:
@@ -61,7 +82,7 @@ def predict(
         frame = scored_rows(scores, users, items)
     else:
         frame = top_rows(scores, users, items, top)
-    options.say_columns(table)
+    say_columns(table)
     separator = "\t" if output is not None and format_of(output) == "tsv" else ","
     text = frame.to_csv(None, sep=separator, index=False, lineterminator="\n")
     if output is not None:

@@ -1,26 +1,21 @@
 """All commands in the order of use, how each is called, and what is said where one fails."""
 
 import errno
-import functools
-import inspect
 import io
 import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import MISSING, fields, is_dataclass
 from importlib import import_module
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
 from structsvm_papk._version import __version__
 from structsvm_papk.cli._shared import console
-from structsvm_papk.cli._shared.declared import Declared, Use, declared
 from structsvm_papk.errors import InputError, plain_interrupts
 
 WRONG_INPUT = 2
@@ -54,27 +49,19 @@ _PANELS = {
 
 
 class Commands(TyperGroup):
-    """A group that imports a command when it is asked for, and keeps the command line."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Keep the arguments for the record."""
-        ctx.meta.setdefault("arguments", list(args))
-        return super().parse_args(ctx, args)
+    """A group that imports a command when it is asked for."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of a name, or None."""
         if cmd_name not in self.commands:
             return None
-        alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        alone.command(cmd_name, cls=RecordedCommand)(grouped(self.function(cmd_name)))
-        return typer.main.get_command(alone)
-
-    @staticmethod
-    def function(cmd_name: str) -> Callable[..., Any]:
-        """What a command does: a function of the same name in a file of the same name."""
         name = cmd_name.replace("-", "_")
-        function: Callable[..., Any] = getattr(import_module(f"structsvm_papk.cli.{name}"), name)
-        return function
+        command = getattr(import_module(f"structsvm_papk.cli.{name}"), name)
+        if not isinstance(command, typer.Typer):  # a function, and not commands of its own
+            alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+            alone.command(cmd_name)(command)
+            command = alone
+        return typer.main.get_command(command)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """List the commands without importing them."""
@@ -82,92 +69,6 @@ class Commands(TyperGroup):
             name=self.name, commands=dict(self.commands), help=self.help, params=self.params,
             rich_markup_mode=self.rich_markup_mode,
         ).format_help(ctx, formatter)  # fmt: skip
-
-
-class RecordedCommand(TyperCommand):
-    """A command that notes how it was called."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Let an option that is described as ``NAME ..`` take all words up to the next option."""
-        flags: set[str] = set()
-        for parameter in self.params:
-            if str(parameter.metavar or "").endswith(" .."):
-                flags |= {flag for flag in parameter.opts if flag.startswith("-")}
-        spread: list[str] = []  # with the flag before each of its words, as typer wants it
-        flag = None
-        for word in args:
-            if word.startswith("-"):
-                flag = word if word in flags else None
-            elif flag is not None and spread[-1] != flag:
-                spread.append(flag)
-            spread.append(word)
-        return super().parse_args(ctx, spread)
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command with its record at hand."""
-        as_json = ctx.params.get("as_json")
-        arguments = ctx.meta.get("arguments", [])
-        token = console.run.set(console.run_of(arguments) if as_json else None)
-        try:
-            return super().invoke(ctx)
-        finally:
-            console.run.reset(token)
-
-
-def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The command as the command line shows it: each group's fields are options in its place.
-
-    Outputs that cannot be written, or would destroy an input, are refused before any work starts.
-    """
-    options = declared(command)
-    signature = inspect.signature(command, eval_str=True)
-    kinds = {name: parameter.annotation for name, parameter in signature.parameters.items()}
-    groups: dict[str, Any] = {name: kind for name, kind in kinds.items() if is_dataclass(kind)}
-
-    def run(**given: Any) -> Any:
-        for name, option in options.items():
-            if option.takes_path and isinstance(given[name], str):  # in older releases of typer
-                given[name] = Path(given[name])
-        _check_paths(options, given)
-        for name, group in groups.items():
-            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
-        return command(**given)
-
-    shown = [_shown(option) for option in options.values()]
-    functools.update_wrapper(run, command)
-    run.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
-    return run
-
-
-def _shown(option: Declared) -> inspect.Parameter:
-    default = inspect.Parameter.empty if option.default is MISSING else option.default
-    annotation: Any = Annotated[option.kind, option.info]
-    return inspect.Parameter(
-        option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
-    )
-
-
-def _check_paths(options: Mapping[str, Declared], given: Mapping[str, Any]) -> None:
-    """Refuse outputs that cannot be written, and those that are read as well."""
-    from structsvm_papk.files.atomic import check_apart, check_writable
-
-    paths: dict[Use, list[Path]] = {use: [] for use in Use}
-    for name, option in options.items():
-        values = given[name] if isinstance(given[name], list | tuple) else [given[name]]
-        paths[option.use] += [value for value in values if isinstance(value, Path)]
-    outputs = [*paths[Use.WRITES], *paths[Use.DRAWS], *paths[Use.KEEPS]]
-    check_apart(outputs, _with_counts(paths[Use.READS]))
-    for path in paths[Use.WRITES]:
-        check_writable(path)
-
-
-def _with_counts(paths: Sequence[Path]) -> list[Path]:
-    """The files and folders that are there, and the files of counts beside them."""
-    from structsvm_papk.files.readers import sidecar
-
-    beside = [counts for path in paths if (counts := sidecar(path)) is not None]
-    return [path for path in dict.fromkeys([*paths, *beside]) if path.exists()]
 
 
 app = typer.Typer(
@@ -187,9 +88,12 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def _root(
-    version: bool = typer.Option(
-        False, "--version", help="Print the version.", callback=_print_version, is_eager=True
-    ),
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
 ) -> None:
     pass
 
@@ -197,6 +101,7 @@ def _root(
 def run(arguments: list[str]) -> int:
     """Exit status of a command line; what went wrong is one line on standard error."""
     console.answered.set(False)
+    console.run.set(console.run_of(arguments) if "--json" in arguments else None)
     try:
         return _run(arguments)
     except KeyboardInterrupt:  # while another end was being reported
@@ -270,8 +175,10 @@ def _give_up_stdout() -> None:
 
 
 def _failed(arguments: list[str], message: str, status: int) -> int:
-    console.note(f"Error: {message}", style="red")
+    if message:  # nothing is wrong with a command line that asks for nothing but help
+        console.note(f"Error: {message}", style="red")
     if "--json" in arguments and not console.answered.get():
+        console.run.set(None)
         try:
             console.print_json({"error": message})
             sys.stdout.flush()

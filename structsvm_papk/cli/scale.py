@@ -5,15 +5,14 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+import typer
 
 from structsvm_papk.cli._shared import console
-from structsvm_papk.cli._shared.declared import Use
-from structsvm_papk.cli._shared.options import Reading, option
+from structsvm_papk.cli._shared.reading import Reading
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.user_scaling import scaled_lists
 from structsvm_papk.errors import InputError, OracleFailure
@@ -29,7 +28,7 @@ from structsvm_papk.oracles.streamed import StreamedRisk
 from structsvm_papk.rankers import PAPKRanker
 from structsvm_papk.rankers.solver_race import mean_pap_at_k, train_gain
 
-_SCALE = partial(option, "Data larger than memory")
+_SCALE = "Data larger than memory"
 _PATIENCE = 60  # seconds
 _BYTES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _BYTES |= {f"{letter}I": 1024**power for power, letter in enumerate("KMGT", start=1)}
@@ -59,34 +58,62 @@ class Loaded:
         return mean_pap_at_k(ranker.list_weights(), lists, ranker.n_shown)
 
 
-@dataclass(frozen=True)
-class Scale:
-    """Where the data lie."""
+def _size_in_bytes(text: str) -> int:
+    """Bytes that a text such as 500MB, 1.5G or 2GiB means."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?I?)B?\s*", text.upper())
+    number, unit = match.groups() if match else ("0", "")
+    if float(number) == 0 or unit not in _BYTES:
+        raise typer.BadParameter(f"{text!r} must be a size such as 500MB or 2GiB")
+    return int(float(number) * _BYTES[unit])
 
-    memory_budget: str | None = _SCALE(
-        None,
-        "Read the features from their file in every pass, within so much memory (500MB, 2GiB); "
-        f"{IN_PIECES}, every user's rows together.",
-        "SIZE",
-    )
-    scratch: Path | None = _SCALE(
-        None,
-        "Where Parquet is unpacked for --memory-budget; by default the system's directory.",
-        "DIR",
-        use=Use.UNPACKS,
-    )
-    dask: str | None = _SCALE(
-        None,
-        "Compute on the workers of this Dask scheduler (tcp://host:8786); they read Parquet and "
-        ".npy files themselves, other files are sent to them.",
-        "ADDRESS",
-    )
-    partitions: int | None = _SCALE(
-        None,
-        "About how many partitions on the cluster; by default two for each thread of the workers.",
-        "N",
+
+MemoryBudget = Annotated[
+    Any,
+    typer.Option(
+        parser=_size_in_bytes,
+        help="Read the features from their file in every pass, within so much memory (500MB, "
+        f"2GiB); {IN_PIECES}, every user's rows together.",
+        metavar="SIZE",
+        rich_help_panel=_SCALE,
+    ),
+]
+Scratch = Annotated[
+    Path | None,
+    typer.Option(
+        help="Where Parquet is unpacked for --memory-budget; by default the system's directory.",
+        metavar="DIR",
+        rich_help_panel=_SCALE,
+    ),
+]
+Dask = Annotated[
+    str | None,
+    typer.Option(
+        help="Compute on the workers of this Dask scheduler (tcp://host:8786); they read Parquet "
+        "and .npy files themselves, other files are sent to them.",
+        metavar="ADDRESS",
+        rich_help_panel=_SCALE,
+    ),
+]
+Partitions = Annotated[
+    int | None,
+    typer.Option(
+        help="About how many partitions on the cluster; by default two for each thread of the "
+        "workers.",
+        metavar="N",
         min=1,
-    )
+        rich_help_panel=_SCALE,
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where the data lie: in memory by default, in files within a budget of bytes, or on Dask."""
+
+    memory_budget: int | None
+    scratch: Path | None
+    dask: str | None
+    partitions: int | None
 
     @contextmanager
     def loaded(self, data: Path, reading: Reading, ranker: PAPKRanker) -> Iterator[Loaded]:
@@ -129,10 +156,9 @@ class Scale:
         if self.dask is not None and ranker.n_threads != 1:
             raise InputError("--threads is for this machine: workers have threads of their own")
 
-    def _streamed(self, data: Path, reading: Reading, ranker: PAPKRanker, size: str) -> Loaded:
+    def _streamed(self, data: Path, reading: Reading, ranker: PAPKRanker, budget: int) -> Loaded:
         if not _in_pieces(data, reading):
             raise InputError(f"--memory-budget cannot read {data} in pieces: it needs {IN_PIECES}")
-        budget = size_in_bytes(size)
         source = _source(data, reading)
         risk = StreamedRisk(
             ranker.make_surrogate(),
@@ -193,12 +219,3 @@ def _source(data: Path, reading: Reading) -> Any:
         raise InputError("--first-index: it is for svmlight, which cannot be read in pieces")
     ignore = tuple(reading.ignore or ())
     return open_source(data, label=reading.label, group=reading.group, ignore=ignore)
-
-
-def size_in_bytes(text: str) -> int:
-    """Bytes that a text such as 500MB, 1.5G or 2GiB means."""
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?I?)B?\s*", text.upper())
-    number, unit = match.groups() if match else ("0", "")
-    if float(number) == 0 or unit not in _BYTES:
-        raise InputError(f"--memory-budget must be a size such as 500MB or 2GiB, got {text!r}")
-    return int(float(number) * _BYTES[unit])

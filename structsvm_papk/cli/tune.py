@@ -2,128 +2,145 @@
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 
 from structsvm_papk.cli._shared import console, options
-from structsvm_papk.cli._shared.declared import command_line, values_of
-from structsvm_papk.cli._shared.options import OUTPUT, PROBLEM, SOLVER, WRITTEN, option
-from structsvm_papk.cli.fit import fit
-from structsvm_papk.errors import InputError
+from structsvm_papk.cli._shared.options import OUTPUT, PROBLEM, SOLVER
+from structsvm_papk.cli._shared.outputs import check_outputs, save_plot
+from structsvm_papk.cli._shared.reading import Reading, say_columns
 from structsvm_papk.files.model import certificate_of, save_model
 from structsvm_papk.rankers import PAPKRanker, PAPKRankerCV
 from structsvm_papk.rankers.ranker_cv import Trial
+from structsvm_papk.rankers.settings import as_depth
 
-_CHOICE = partial(option, "How to choose")
+_CHOICE = "How to choose"
 _SHOWN = 10  # settings
-
-
-@dataclass(frozen=True)
-class Grid:
-    """What is tried."""
-
-    k: int = options.K
-    surrogate: list[str] | None = PROBLEM(
-        None, "Try this one; repeat for more. By default avg and ts."
-    )
-    depth: list[str] | None = PROBLEM(
-        None,
-        "Try this number of negatives, share of them (0.9), auto or k; repeat for more. By default "
-        "auto.",
-        "DEPTH",
-    )
-    user_weight: list[str] | None = PROBLEM(
-        None, "Try this one: equal or positives; repeat. By default equal."
-    )
-    alpha: list[float] | None = PROBLEM(
-        None, "Try this strength; repeat. By default multiples of what fit takes."
-    )
-    standardize: str = PROBLEM("auto", options.STANDARDIZE, "HOW")
-    user_scaling: list[str] | None = PROBLEM(
-        None,
-        "Scale columns inside each user's list: try this one, none, standardize, rank or minmax; "
-        "repeat for more. By default none, columns in units of their own that may be one, and "
-        "of one list rank.",
-        "NAME",
-        flags=options.SCALING_FLAGS,
-    )
-    positive: bool = options.POSITIVE
-
-    def settings(self, missing: str | None) -> dict[str, Any]:
-        """The parameters of `PAPKRankerCV`."""
-        settings: dict[str, Any] = {
-            "k": self.k,
-            "surrogates": self.surrogate,
-            "depths": [options.parse_depth(text, missing) for text in self.depth or ()],
-            "user_weights": self.user_weight,
-            "alphas": self.alpha,
-            "standardize": options.parse_standardize(self.standardize),
-            "user_scaling": [options.parse_scaling(text) for text in self.user_scaling or ()],
-            "positive": self.positive,
-        }
-        # what is not given is left to PAPKRankerCV
-        return {name: value for name, value in settings.items() if value not in (None, [])}
-
-
-@dataclass(frozen=True)
-class Choice:
-    """How one setting is chosen."""
-
-    cv: int = _CHOICE(5, "Number of folds of users.")
-    scoring: str | None = _CHOICE(
-        None, "Metric on held-out users, as in evaluate; by default pap@k.", "METRIC"
-    )
-    selection: str = _CHOICE(
-        "significant",
-        "significant: the default, unless others are ahead by more than chance explains; best: the "
-        "largest mean.",
-    )
-    n_jobs: int = _CHOICE(1, "Threads; 0: one for each core.", flags="--jobs")
-
-    def settings(self) -> dict[str, Any]:
-        """The parameters of `PAPKRankerCV`."""
-        return values_of([self]) | {"n_jobs": self.n_jobs or -1}
-
-    def __post_init__(self) -> None:
-        if self.n_jobs < 0:
-            raise InputError(f"--jobs {self.n_jobs}: a number of threads, or 0 for one each core")
-
-
-@dataclass(frozen=True)
-class Stopping:
-    """When solvers stop; fits on folds have a tolerance of their own."""
-
-    tol: float = SOLVER(1e-4, "Relative gap of the fit on all users.")
-    cv_tol: float = SOLVER(1e-2, "Relative gap of the fits on folds.")
-    time_limit: float | None = SOLVER(None, "Stop search and fit after this long.", "SECONDS")
-
-    def limits(self) -> dict[str, Any]:
-        """The parameters of `PAPKRankerCV`."""
-        return {"tol": self.tol, "cv_tol": self.cv_tol, "time_limit": self.time_limit}
+_STANDARDIZE = {True: "yes", False: "no", "auto": "auto"}  # as the command line says it
 
 
 def tune(
     *,
-    data: Path = options.DATA,
-    grid: Grid,
-    choice: Choice,
-    reading: options.TrainingRows,
-    stopping: Stopping,
-    saving: options.Saving,
-    model_file: Path | None = WRITTEN(
-        None, "Write the chosen model here.", "FILE", flags=options.MODEL_FLAGS
-    ),
-    plot: Path | None = options.PLOT,
-    policy: str = options.policy("cap"),
-    show_all: bool = OUTPUT(
-        False, f"Print every setting, not the {_SHOWN} best alone.", flags="--all"
-    ),
-    as_json: bool = options.JSON,
+    data: options.Data,
+    k: options.K,
+    surrogate: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Try this one; repeat for more. By default avg and ts.", rich_help_panel=PROBLEM
+        ),
+    ] = None,
+    depth: Annotated[
+        list[Any] | None,
+        typer.Option(
+            parser=options.depth,
+            help="Try this number of negatives, share of them (0.9), auto or k; repeat for more. "
+            "By default auto.",
+            metavar="DEPTH",
+            rich_help_panel=PROBLEM,
+        ),
+    ] = None,
+    user_weight: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Try this one: equal or positives; repeat. By default equal.",
+            rich_help_panel=PROBLEM,
+        ),
+    ] = None,
+    alpha: Annotated[
+        list[float] | None,
+        typer.Option(
+            help="Try this strength; repeat. By default multiples of what fit takes.",
+            rich_help_panel=PROBLEM,
+        ),
+    ] = None,
+    standardize: options.Standardize = "auto",
+    user_scaling: Annotated[
+        list[Any] | None,
+        typer.Option(
+            *options.SCALING_FLAGS,
+            parser=options.user_scaling,
+            help="Scale columns inside each user's list: try this one, none, standardize, rank or "
+            "minmax; repeat for more. By default none, columns in units of their own that may be "
+            "one, and of one list rank.",
+            metavar="NAME",
+            rich_help_panel=PROBLEM,
+        ),
+    ] = None,
+    positive: options.Positive = False,
+    cv: Annotated[int, typer.Option(help="Number of folds of users.", rich_help_panel=_CHOICE)] = 5,
+    scoring: Annotated[
+        str | None,
+        typer.Option(
+            help="Metric on held-out users, as in evaluate; by default pap@k.",
+            metavar="METRIC",
+            rich_help_panel=_CHOICE,
+        ),
+    ] = None,
+    selection: Annotated[
+        str,
+        typer.Option(
+            help="significant: the default, unless others are ahead by more than chance explains; "
+            "best: the largest mean.",
+            rich_help_panel=_CHOICE,
+        ),
+    ] = "significant",
+    jobs: Annotated[
+        int,
+        typer.Option(help="Threads; 0: one for each core.", min=0, rich_help_panel=_CHOICE),
+    ] = 1,
+    label: options.Label = "label",
+    group: options.Group = None,
+    ignore: options.Ignore = None,
+    format: options.Format = None,
+    first_index: options.FirstIndex = None,
+    relevance_threshold: options.RelevanceThreshold = None,
+    query: options.Query = None,
+    one_list: options.OneList = False,
+    missing: options.Missing = None,
+    policy: options.Policy = "cap",
+    tol: Annotated[
+        float, typer.Option(help="Relative gap of the fit on all users.", rich_help_panel=SOLVER)
+    ] = 1e-4,
+    cv_tol: Annotated[
+        float, typer.Option(help="Relative gap of the fits on folds.", rich_help_panel=SOLVER)
+    ] = 1e-2,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(
+            help="Stop search and fit after this long.", metavar="SECONDS", rich_help_panel=SOLVER
+        ),
+    ] = None,
+    model_file: Annotated[
+        Path | None,
+        typer.Option(
+            *options.MODEL_FLAGS,
+            help="Write the chosen model here.",
+            metavar="FILE",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            help="Keep finished fits in this folder; the same command goes on from there.",
+            metavar="DIR",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    plot: options.Plot = None,
+    show_all: Annotated[
+        bool,
+        typer.Option(
+            "--all",
+            help=f"Print every setting, not the {_SHOWN} best alone.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = False,
+    as_json: options.Json = False,
 ) -> None:
     """Choose surrogate, depth and alpha on held-out users, and train with them.
 
@@ -131,37 +148,68 @@ def tune(
     chosen one is then trained on all users. Prints the settings, best first; --plot draws the
     metric against the depth, a line a surrogate.
     """
-    options.check_plot(plot)
+    check_outputs([data, query], [model_file], plot=plot, folder=checkpoint)
+    reading = Reading(
+        label=label,
+        group=group,
+        ignore=ignore,
+        format=format,
+        first_index=first_index,
+        relevance_threshold=relevance_threshold,
+        query=query,
+        one_list=one_list,
+        missing=missing,
+    )
+    tried: dict[str, Any] = {
+        "surrogates": surrogate,
+        "depths": [as_depth(one, missing) for one in depth or ()],
+        "user_weights": user_weight,
+        "alphas": alpha,
+        "user_scaling": user_scaling,
+    }
     table = reading.table(data)
     lists = reading.lists(table)
-    checkpoint = saving.checkpoint
     with console.bar("fits on folds") as update, warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
         ranker = PAPKRankerCV(
-            **grid.settings(reading.missing), **choice.settings(), **stopping.limits(),
-            policy=policy, missing=reading.missing,
-            checkpoint=checkpoint, callback=_watch(update),
-        )  # fmt: skip
+            k=k,
+            **{name: values for name, values in tried.items() if values},
+            standardize=standardize,
+            positive=positive,
+            cv=cv,
+            scoring=scoring,
+            selection=selection,
+            n_jobs=jobs or -1,
+            policy=policy,
+            missing=missing,
+            tol=tol,
+            cv_tol=cv_tol,
+            time_limit=time_limit,
+            checkpoint=checkpoint,
+            callback=_watch(update),
+        )
         try:
             ranker.fit_lists(lists)
         except KeyboardInterrupt:
             if checkpoint is not None:
                 console.note(f"finished fits are kept in {checkpoint}; the same command goes on")
             raise
-    options.say_columns(table)
+    say_columns(table)
     console.note(str(ranker.exclusions_))
     for warning in raised:
         console.warn(str(warning.message))
     if model_file is not None:
         model = replace(
-            ranker.to_model(), feature_names=table.feature_names, first_index=table.first_index,
-            relevance_threshold=reading.relevance_threshold,
-        )  # fmt: skip
+            ranker.to_model(),
+            feature_names=table.feature_names,
+            first_index=table.first_index,
+            relevance_threshold=relevance_threshold,
+        )
         save_model(model_file, model)
         console.note(f"model written to {model_file}")
-    options.save_plot(plot, ranker.plot)
-    asked = values_of([grid, choice, reading, stopping]) | {"data": data, "policy": policy}
-    content = _content(ranker, asked, model_file)
+    save_plot(plot, ranker.plot)
+    content = _content(k, ranker, reading)
+    content["model"] = None if model_file is None else str(model_file)
     console.answer(as_json, content, _show, content, None if show_all else _SHOWN)
     if not ranker.result_.converged:
         raise typer.Exit(1)
@@ -179,10 +227,8 @@ def _watch(update: Callable[..., None]) -> Callable[[Trial], None]:
     return watch
 
 
-def _content(
-    ranker: PAPKRankerCV, asked: dict[str, Any], model_file: Path | None
-) -> dict[str, Any]:
-    """All settings, best first; the chosen one, and the calls that repeat it."""
+def _content(k: int, ranker: PAPKRankerCV, reading: Reading) -> dict[str, Any]:
+    """All settings, best first; the chosen one, and how it is trained by itself."""
     results = ranker.cv_results_
     rows = [
         results["params"][i]
@@ -212,34 +258,38 @@ def _content(
         "choice": str(choice),
         **certificate_of(ranker.result_),
         "message": ranker.result_.message,
-        "command": _command(best, asked),
-        "python": _python(ranker, asked),
+        "command": _command(k, ranker),
+        "python": _python(ranker, reading),
         "standardized": bool(best["standardize"]),
         "positive": ranker.positive,
-        "model": None if model_file is None else str(model_file),
     }
 
 
-def _command(chosen: dict[str, Any], asked: dict[str, Any]) -> str:
-    """The call of fit that gives the chosen model.
+def _command(k: int, ranker: PAPKRankerCV) -> str:
+    """The call of fit that takes the chosen setting; how rows are read it is told as here."""
+    chosen = ranker.best_params_
+    words = [
+        "structsvm-papk fit DATA",
+        f"--k {k}",
+        f"--surrogate {chosen['surrogate']}",
+        f"--depth {chosen['depth'] or 'k'}",
+        f"--user-weight {chosen['user_weight']}",
+        f"--alpha {chosen['alpha']!r}",
+        f"--standardize {_STANDARDIZE[chosen['standardize']]}",
+        f"--user-scaling {chosen['user_scaling'] or 'none'}",
+    ]
+    if ranker.positive:
+        words.append("--positive")
+    if ranker.missing is not None:
+        words.append(f"--missing {ranker.missing}")
+    return " ".join([*words, "--model MODEL"])
 
-    Whatever option fit has too keeps its value; of those that were tried it is the chosen one.
-    """
-    standardize = {True: "yes", False: "no"}.get(chosen["standardize"], "auto")
-    as_options = chosen | {
-        "data": asked["data"],
-        "k": asked["k"],
-        "depth": chosen["depth"] or "k",
-        "standardize": standardize,
-    }
-    return command_line("fit", fit, as_options, asked) + " --model MODEL"
 
-
-def _python(ranker: PAPKRankerCV, asked: dict[str, Any]) -> str:
+def _python(ranker: PAPKRankerCV, reading: Reading) -> str:
     """The ranker of the chosen setting; what the search shares with it and is not its default."""
     settings = ranker.get_params()
-    settings["one_list"] = asked["one_list"]
-    settings["relevance_threshold"] = asked["relevance_threshold"]
+    settings["one_list"] = reading.one_list
+    settings["relevance_threshold"] = reading.relevance_threshold
     arguments = {"k": ranker.k, **ranker.best_params_}
     for name, default in PAPKRanker().get_params().items():
         if name in arguments or name in ("callback", "checkpoint"):

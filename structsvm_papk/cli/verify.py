@@ -4,14 +4,14 @@ import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 from structsvm_papk import propositions
 from structsvm_papk._html import check_templates
 from structsvm_papk.cli._shared import console, options
-from structsvm_papk.errors import InputError
+from structsvm_papk.cli._shared.outputs import check_outputs
 from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.propositions.optimising import regimes
 from structsvm_papk.propositions.running import ALL_IDS, expanded, render
@@ -19,25 +19,32 @@ from structsvm_papk.propositions.running import ALL_IDS, expanded, render
 
 def verify(
     *,
-    check: list[str] | None = options.PLAIN(
-        None, "Only this one, or all of prop5, depth ..; repeat.", "ID"
-    ),
-    seed: int = options.PLAIN(0, "Seed of the search."),
-    effort: str = options.PLAIN("normal", "quick (seconds), normal (a minute or two) or thorough."),
-    jobs: int = options.PLAIN(0, "Processes; 0: one for each core."),
-    report: Path | None = options.WRITTEN(
-        None, "Also write a self-contained HTML page here.", "FILE"
-    ),
-    as_json: bool = options.JSON,
+    check: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this one, or all of prop5, depth ..; repeat.", metavar="ID"),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
+    effort: Annotated[
+        str, typer.Option(help="quick (seconds), normal (a minute or two) or thorough.")
+    ] = "normal",
+    jobs: Annotated[int, typer.Option(help="Processes; 0: one for each core.", min=0)] = 0,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also write a self-contained HTML page here.",
+            metavar="FILE",
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = None,
+    as_json: options.Json = False,
 ) -> None:
     """Search the published claims for counterexamples.
 
     Prints which ones hold, and the smallest counterexample to those that do not.
     """
+    check_outputs([], [report])
     if report is not None:
         check_templates()
-    if jobs < 0:
-        raise InputError(f"jobs = {jobs}: a number of processes, or 0 for one each core")
     ids = expanded(check or ALL_IDS)
     start = time.perf_counter()
     with console.bar("searching", total=len(ids)) as update:

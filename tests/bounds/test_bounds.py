@@ -1,11 +1,9 @@
-import json
 from itertools import combinations
 from math import log, sqrt
 
 import numpy as np
 import pytest
 
-from helpers.commands import invoke
 from helpers.reference_theory import (
     absolute_deviation,
     cover_count,
@@ -202,16 +200,10 @@ def test_the_farthest_list_and_the_closed_bound(n_neg, n_sampled, k):
     assert 0.01 < found.off <= 0.5 * np.sqrt((1 - k / n_sampled) / k)
 
 
-def test_the_command_and_what_is_refused():
-    call = ["bound", "--n-neg", 10_000, "--sampled", 100, "--k", 10]
-    answer = json.loads(invoke(*call, "--json").stdout)
-    assert answer["effective_k"] == 1000
-    assert answer["off"] == sampled_target(10_000, 100, 10).off
-    assert "pAp@1000" in invoke(*call).output
+def test_samples_that_cannot_be_are_refused():
     for n_neg, n_sampled, k in ((10, 20, 2), (10, 5, 6), (10, 0, 1), (10, 2.5, 1)):
         with pytest.raises(InputError):
             sampled_target(n_neg, n_sampled, k)
-    assert "give --n-neg" in str(invoke("bound", "--sampled", 5).exception)
 
 
 @pytest.mark.parametrize(

@@ -84,18 +84,6 @@ def test_fit_shows_the_weights_that_move_scores_most(files, tmp_path, capsys):
     assert "weight" not in run_json(capsys, *by_number)[1]
 
 
-def test_predict_and_evaluate_say_what_they_assume(files, tmp_path, capsys):
-    model, shifted = tmp_path / "m", tmp_path / "rows.txt"
-    assert run("fit", files / "qid.txt", *PROBLEM, "-o", model) == 0
-    capsys.readouterr()
-    shifted.write_text("2 qid:1 1:0.5 2:1.5\n0 qid:1 1:2 2:-1\n")  # the model's indices less 1
-    said = "may be counted from 0 or from 1: they are taken as counted from 1"
-    for command in (["predict", model, shifted], ["evaluate", model, shifted, "-m", "auc"]):
-        for more in ([], ["--first-index", "0"]):
-            assert run(*command, *more) == 0
-            assert (said in capsys.readouterr().err) == (not more)
-
-
 def test_a_result_says_how_it_was_made(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     record = run_json(capsys, *BOUND)[1]["run"]
@@ -177,10 +165,10 @@ def test_wrong_input_is_one_line_before_anything_is_written(files, tmp_path, cap
     for arguments, reason in [
         (["fit", data, "--k", "3", "-o", model], "--relevance-threshold"),
         ([*fit, "--format", "xml"], "format='xml' is not known"),
-        ([*fit, "--depth", "nan"], "--depth nan: a number of at least k, a share below 1, auto"),
+        ([*fit, "--depth", "nan"], "'--depth': nan: a number of at least k, a share below 1"),
         ([*compare, "--depth", "21"], "depth=21 is above every list"),
         ([*diagnose, "--depth", "21"], "depth=21 is above every list"),
-        ([*fit, "--user-weight", "rows"], "--user-weight 'rows' must be equal or positives"),
+        ([*fit, "--user-weight", "rows"], "'rows' must be equal or positives"),
         (["fit", data, *PROBLEM], "Missing option '--model'"),
         (["fit", tmp_path / "absent", *PROBLEM, "-o", model], "No such file"),
         (["fit", tmp_path / "absent", *PROBLEM, "-o", tmp_path], "is a directory"),
@@ -191,12 +179,12 @@ def test_wrong_input_is_one_line_before_anything_is_written(files, tmp_path, cap
         ([*compare, "--plot", tmp_path / "no" / "c.png"], "cannot write"),
         ([*compare, "--test", tmp_path / "absent"], "No such file"),
         ([*compare, "--test", wide], "but 3 are expected"),
-        (["diagnose", data], "give --k"),
+        (["diagnose", data], "Missing option '--k'"),
         ([*diagnose, "--surrogate", "ts_alg2"], "choose from"),
         ([*diagnose, "--plot", "x.png"], "--users"),
         (["predict", tmp_path / "fitted", wide], "4 features"),
         (["predict", data, data], "is not a structsvm-papk model file"),
-        (["tune", data, *PROBLEM, "--jobs", "-2"], "--jobs -2: a number of threads"),
+        (["tune", data, *PROBLEM, "--jobs", "-2"], "'--jobs'"),
         (["tune", files / "rows.csv", *PROBLEM, *CSV[:2], "--group", "who"], "no column 'who' for"),
         (["tune", data, *PROBLEM, "--model", data], "is an input of this command"),
     ]:
@@ -297,7 +285,7 @@ def test_interrupt_reports_what_there_is(files, monkeypatch, capsys):
     assert started == ["cutting_plane", "subgradient"] and status == 1
 
 
-BOUND = ("bound", "--n-pos", "50", "--n-neg", "500", "--k", "20", "--n-features", "3")
+BOUND = ("bound", "uniform", "--n-pos", "50", "--n-neg", "500", "--k", "20", "--n-features", "3")
 
 
 @pytest.mark.slow
@@ -433,6 +421,7 @@ def test_tune_chooses_what_the_estimator_chooses_and_says_how_to_repeat_it(noisy
     assert "on held-out users, " in line and "the default" in line and "; certified, gap" in line
     assert "model written to" in shown.err and "user 'user_id'" in shown.err
     call = re.search(r"^repeat: structsvm-papk (.*) --model MODEL$", shown.out, re.MULTILINE)[1]
+    call = call.replace("DATA", str(noisy))
     assert run(*shlex.split(call), "--model", tmp_path / "again") == 0
     one, two = (load_model(tmp_path / name) for name in ("m", "again"))
     assert (one.surrogate, one.depth, one.alpha) == (two.surrogate, two.depth, two.alpha)
@@ -562,8 +551,8 @@ def test_an_interrupt_after_the_answer_adds_no_second_object(monkeypatch, capsys
 
 def test_a_target_is_refused_under_its_own_name(capsys):
     for target in (2, 0, "nan"):
-        said = refused(capsys, "bound", "--target", target)
-        assert "--target must be a number above 0 and below 1" in said
+        said = refused(capsys, "bound", "sizes", target)
+        assert "WIDTH must be a number above 0 and below 1" in said
 
 
 def test_a_terminal_is_told_once_why_the_first_run_takes_longer(monkeypatch):

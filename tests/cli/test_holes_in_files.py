@@ -51,7 +51,7 @@ def test_fit_predict_evaluate_and_bound(paths, frame, file, capsys):
     assert told["scores"] == model.predict(X, groups).tolist()
     _, told = run_json(capsys, "evaluate", data, "--model", model_file, "--metrics", "pap@3")
     assert told["metrics"][0]["value"] == pytest.approx(ranker.score(X, y, groups), abs=1e-3)
-    assert run("bound", model_file, data) == 0
+    assert run("bound", "new-users", model_file, data) == 0
     frame.drop(columns="user").to_csv(paths / "nobody.csv", index=False)
     assert run("predict", model_file, paths / "nobody.csv") == 2
     assert "which user a row belongs to" in capsys.readouterr().err

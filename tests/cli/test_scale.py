@@ -7,6 +7,7 @@ import signal
 import sys
 
 import pytest
+from typer import BadParameter
 
 from helpers.clusters import other_scheduler
 from helpers.commands import refused, run, run_json
@@ -14,7 +15,6 @@ from helpers.marks import POSIX
 from helpers.sources import lists, npy_source, parquet_source
 from structsvm_papk.cli import scale
 from structsvm_papk.cli._shared import console
-from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import load_model
 
 pytestmark = pytest.mark.portable
@@ -103,10 +103,10 @@ def test_dask_is_not_there(place, tmp_path, capsys, monkeypatch):
 
 def test_sizes():
     for text, size in (("500MB", 500e6), ("2GiB", 2 * 2**30), (" 1.5 g ", 1.5e9), ("7", 7)):
-        assert scale.size_in_bytes(text) == size
+        assert scale._size_in_bytes(text) == size
     for text in ("", "MB", "-1MB", "1e6", "1 XB", "nan", "0MB", "1B B"):
-        with pytest.raises(InputError, match="must be a size"):
-            scale.size_in_bytes(text)
+        with pytest.raises(BadParameter, match="must be a size"):
+            scale._size_in_bytes(text)
 
 
 @pytest.mark.recovery

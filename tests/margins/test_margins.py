@@ -267,18 +267,18 @@ def test_margins_command(files, tmp_path):
 
 def test_bound_command(files, tmp_path):
     data, scores = files
-    told = json.loads(invoke("bound", data, "--k", 2, "--scores", scores, "--json").stdout)
+    held_out = ("bound", "held-out", data, "--k", 2, "--scores", scores, "--json")
+    told = json.loads(invoke(*held_out).stdout)
     assert told["kind"] == "mean over users" and told["guaranteed"]
-    one_list = invoke("bound", data, "--k", 2, "--scores", scores, "--one-list", "--json")
-    assert json.loads(one_list.stdout)["method"] == "shift"
+    assert json.loads(invoke(*held_out, "--one-list").stdout)["method"] == "shift"
     sizes = ("--n-pos", 500, "--n-neg", 2000, "--k", 100, "--n-features", 5)
-    told = json.loads(invoke("bound", *sizes, "--gamma", "paper", "--json").stdout)
+    told = json.loads(invoke("bound", "uniform", *sizes, "--gamma", "paper", "--json").stdout)
     assert not told["guaranteed"] and len(told["counterexamples"]) == 2
-    shown = invoke("bound", *sizes, "--plot", tmp_path / "bound.png")
+    shown = invoke("bound", "uniform", *sizes, "--plot", tmp_path / "bound.png")
     assert (tmp_path / "bound.png").stat().st_size > 1000
     assert "vacuous" in shown.stdout and str(told["raw"])[:5] not in shown.stdout
-    assert json.loads(invoke("bound", "--target", 0.1, "--json").stdout)["users"]["kl"] > 100
-    for wrong in ((*sizes, "--rho", 0.7), (data, "--k", 2), ()):
+    assert json.loads(invoke("bound", "sizes", 0.1, "--json").stdout)["users"]["kl"] > 100
+    for wrong in (("uniform", *sizes, "--rho", 0.7), ("held-out", data, "--k", 2)):
         assert isinstance(invoke("bound", *wrong).exception, InputError)
 
 

@@ -75,7 +75,7 @@ def test_copies_pickles_and_model_files_have_it_or_its_name(tmp_path, capsys):
     assert (model.surrogate, model.k, model.depth) == ("power_pairs(exponent=2.0)", 2, 0.9)
     assert model.solver == "cutting_plane" and model.certificate["gap"] <= 1e-6
     write_csv(tmp_path / "data.csv", *ROWS)
-    command = ["bound", str(tmp_path / "model"), str(tmp_path / "data.csv")]
+    command = ["bound", "new-users", str(tmp_path / "model"), str(tmp_path / "data.csv")]
     assert cli.main(command) == 2
     assert "of which the file holds the name only" in " ".join(capsys.readouterr().err.split())
 

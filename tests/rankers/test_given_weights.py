@@ -45,7 +45,7 @@ def test_a_model_says_that_its_weights_were_given(tmp_path, capsys):
     assert "users as sample_weight says" in str(search.choice_)
     assert search.best_params_["user_weight"] == "equal"  # beside a sample_weight
     (tmp_path / "rows.csv").write_text("user,label,a,b,c\n1,1,1,2,3\n1,0,0,1,2\n")
-    assert run("bound", tmp_path / "0.model", tmp_path / "rows.csv") == 2
+    assert run("bound", "new-users", tmp_path / "0.model", tmp_path / "rows.csv") == 2
     assert "weights of users that the file does not hold" in capsys.readouterr().err
     ranker.fit(X, Y, GROUPS)
     assert ranker.to_model().user_weight == "equal"

@@ -146,7 +146,8 @@ def test_the_bound_of_a_model_divides_as_the_fit_did(tmp_path):
     for how in ("auto", True):
         ranker = PAPKRanker(2, standardize=how).fit(train, y, groups=users)
         ranker.save(tmp_path / "m")
-        answer = json.loads(invoke("bound", tmp_path / "m", tmp_path / "rows.csv", "--json").stdout)
+        call = ("bound", "new-users", tmp_path / "m", tmp_path / "rows.csv", "--json")
+        answer = json.loads(invoke(*call).stdout)
         data = RankingData.from_groups(train.to_numpy(), y, users).standardized(how)
         expected = stability(EmpiricalRisk(ranker.make_surrogate(), data), ranker.result_)
         assert answer["bound"] == pytest.approx(expected.bound, rel=1e-9)

@@ -102,6 +102,11 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def known(value: float, form: str) -> str:
+    """A number in a form of `format`; a dash for one that is not known."""
+    return f"{value:{form}}" if math.isfinite(value) else "-"
+
+
 def print_table(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[str] | None], **style: Any
 ) -> None:

@@ -1,6 +1,7 @@
 """Scores that a command is given: by a model, as `predict` wrote them, one per line, in a table."""
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +11,7 @@ import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.cli._shared import console
-from structsvm_papk.cli._shared.options import ITEM, READING, Reading
+from structsvm_papk.cli._shared.reading import Reading
 from structsvm_papk.data.columns import Kind, column_of, label_column, listed, needed_column
 from structsvm_papk.data.rows import ONE_LIST
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
@@ -26,35 +27,22 @@ _WHOSE = "; name it with --group, or give --one-list when all rows are one list"
 _GIVEN = "scores of another file"  # in place of the name of a column
 
 
-@dataclass(frozen=True)
-class Scorer:
-    """What gives the rows their scores."""
+def load_scorer(model: Path | None, scores: Path | None) -> Model | None:
+    """The model that scores rows, or None; a file of scores beside it is refused."""
+    if model is not None and scores is not None:
+        raise InputError("give --model or --scores, not both")
+    return None if model is None else load_model(model)
 
-    model: Path | None = READING(None, "Score with this model file.", "MODEL")
-    scores: Path | None = READING(
-        None, "Scores of the rows: what predict wrote, or one per line.", "SCORES"
-    )
 
-    def __post_init__(self) -> None:
-        if self.model is not None and self.scores is not None:
-            raise InputError("give --model or --scores, not both")
-
-    @property
-    def given(self) -> bool:
-        """Whether there is one."""
-        return self.model is not None or self.scores is not None
-
-    def load(self) -> Model | None:
-        """The model, or None."""
-        return None if self.model is None else load_model(self.model)
-
-    def of(self, table: Table, model: Model | None, one_list: bool) -> Array | None:
-        """Scores of every row of a table, given the loaded model; None without a scorer."""
-        if model is not None:
-            return scores_of(model, table, one_list)
-        if self.scores is not None:
-            return read_scores(self.scores, table.X.shape[0])
-        return None
+def given_scores(
+    table: Table, model: Model | None, scores: Path | None, one_list: bool
+) -> Array | None:
+    """Scores of every row of a table, by a model or as a file has them; None without either."""
+    if model is not None:
+        return scores_of(model, table, one_list)
+    if scores is not None:
+        return read_scores(scores, table.X.shape[0])
+    return None
 
 
 def scores_of(model: Model, table: Table, one_list: bool = False) -> Array:
@@ -117,24 +105,17 @@ def _number(path: Path, line: int, text: str) -> float:
     return number
 
 
-@dataclass(frozen=True)
-class Columns(Reading):
-    """Which columns hold what."""
+@dataclass(frozen=True, kw_only=True)
+class Scoring(Reading):
+    """How a file becomes scored rows with labels; the fields are the options of these names."""
 
-    score: str = READING("score", "Score column.", "COLUMN")
-    rank: str | None = READING(
-        None, "Rank column (1, 2, .. per user) in place of scores.", "COLUMN"
-    )
-    item: str | None = READING(None, f"{ITEM} A pair may occur once.", "COLUMN")
-    by: list[str] | None = READING(
-        None, "Split by this user or item column; repeat for more.", "COLUMN"
-    )
-    qrels: Path | None = READING(
-        None,
-        "All relevant pairs: TREC judgments, or a table of users, items and grades. What no list "
-        "holds then counts in ideals and recalls; labels come from here.",
-        "FILE",
-    )
+    model: Path | None
+    scores: Path | None
+    score: str
+    rank: str | None
+    item: str | None
+    by: Sequence[str] | None
+    qrels: Path | None
 
     def __post_init__(self) -> None:
         if self.qrels is not None and self.one_list:
@@ -285,76 +266,85 @@ def _as_text(ids: Array) -> Array:
     return ids.astype(str) if _are_whole(ids) else ids
 
 
-def load(
-    file: Path, scorer: Scorer, second: Path | None, columns: Columns
-) -> tuple[Rows, Rows | None]:
+def load(file: Path, second: Path | None, columns: Scoring) -> tuple[Rows, Rows | None]:
     """Rows of the scorer, and of the second one where there is one: a file, or a column."""
+    model = load_scorer(columns.model, columns.scores)
     pairs = columns.pairs()
-    rows, other = _load(file, scorer, second, columns)
+    column = _second_column(file, second, columns)
+    by_file = columns.scores is not None and columns.format_of(file) is None  # of svmlight rows
+    if model is not None or by_file:
+        rows, other = _of_rows_with_features(file, model, second, column, columns)
+    else:
+        rows, other = _of_tables(file, second, column, columns)
     rows = rows.beside(pairs)
     return rows, None if other is None else other.beside(pairs)
 
 
-def _load(
-    file: Path, scorer: Scorer, second: Path | None, columns: Columns
-) -> tuple[Rows, Rows | None]:
-    in_table = second is not None and not second.exists() and columns.format_of(file) is not None
-    if in_table:
-        _check_second_column(file, str(second), scorer, columns)
-    if not scorer.given:
-        rows = _of_table(file, columns)
-        if second is None:
-            return rows, None
-        if in_table:
-            changed: Any = {"score" if columns.rank is None else "rank": str(second)}
-            return rows, _of_table(file, replace(columns, **changed))
-        other = _of_table(second, columns)
-        if rows.users_are_text == other.users_are_text:
-            return rows, other
-        return rows.with_text_ids(), other.with_text_ids()
-    if scorer.scores is not None and columns.format_of(file) is not None:
-        rows = _of_table(file, columns, scorer.scores)
-        if second is None:
-            return rows, None
-        if in_table:
-            return rows, _of_table(file, replace(columns, score=str(second), rank=None))
-        return rows, _of_table(file, columns, second)
-    model = scorer.load()
-    table = columns.features(file, model)
-    threshold = None if model is None else model.relevance_threshold
-    rows = _of_features(file, table, columns, scorer.of(table, model, columns.one_list), threshold)
-    if second is None:
-        return rows, None
-    if in_table:
-        kinds = {str(second): Kind.NUMBER}
-        scores = tables.read_columns(file, str(columns.format_of(file)), kinds)[str(second)]
-    elif model is None:  # svmlight
-        scores = read_scores(second, table.X.shape[0])
-    else:
-        second_model = load_model(second)
-        is_read_alike = (
-            model.feature_names == second_model.feature_names
-            and model.first_index == second_model.first_index
-            and model.n_features == second_model.n_features
-        )
-        features = table if is_read_alike else columns.features(file, second_model)
-        scores = scores_of(second_model, features, columns.one_list)
-    return rows, _of_features(file, table, columns, scores, None)
-
-
-def _check_second_column(file: Path, name: str, scorer: Scorer, columns: Columns) -> None:
-    """Refuse what is neither a file nor another column of scores."""
-    present = tables.column_names(file, str(columns.format_of(file)))
+def _second_column(file: Path, second: Path | None, columns: Scoring) -> str | None:
+    """The column of the same table that `second` names; None where it is a file."""
+    format = columns.format_of(file)
+    if second is None or second.exists() or format is None:
+        return None
+    name = str(second)
+    present = tables.column_names(file, format)
     if name not in present:
         raise InputError(
             f"--compare {name}: there is no such file, and no such column in {file}, which has "
             f"{listed(present)}"
         )
-    if not scorer.given and name == (columns.rank or columns.score):
+    in_table = columns.model is None and columns.scores is None
+    if in_table and name == (columns.rank or columns.score):
         raise InputError(f"--compare {name} is the column that is evaluated: name another one")
+    return name
 
 
-def _of_table(path: Path, columns: Columns, scores: Path | None = None) -> Rows:
+def _of_tables(
+    file: Path, second: Path | None, column: str | None, columns: Scoring
+) -> tuple[Rows, Rows | None]:
+    """Rows of a table, or a run, whose scores stand in it or in a file of scores."""
+    rows = _of_table(file, columns, columns.scores)
+    if second is None:
+        return rows, None
+    if column is not None and columns.scores is None and columns.rank is not None:
+        return rows, _of_table(file, replace(columns, rank=column))
+    if column is not None:
+        return rows, _of_table(file, replace(columns, score=column, rank=None))
+    if columns.scores is not None:
+        return rows, _of_table(file, columns, second)
+    other = _of_table(second, columns)
+    if rows.users_are_text == other.users_are_text:
+        return rows, other
+    return rows.with_text_ids(), other.with_text_ids()
+
+
+def _of_rows_with_features(
+    file: Path, model: Model | None, second: Path | None, column: str | None, columns: Scoring
+) -> tuple[Rows, Rows | None]:
+    """Rows that a model scores, or, of svmlight, a file of scores."""
+    table = columns.features(file, model)
+    threshold = None if model is None else model.relevance_threshold
+    scores = given_scores(table, model, columns.scores, columns.one_list)
+    rows = _of_features(file, table, columns, scores, threshold)
+    if second is None:
+        return rows, None
+    if column is not None:
+        read = tables.read_columns(file, str(columns.format_of(file)), {column: Kind.NUMBER})
+        return rows, _of_features(file, table, columns, read[column], None)
+    if model is None:
+        scores = read_scores(second, table.X.shape[0])
+        return rows, _of_features(file, table, columns, scores, None)
+    second_model = load_model(second)
+    is_read_alike = (
+        model.feature_names == second_model.feature_names
+        and model.first_index == second_model.first_index
+        and model.n_features == second_model.n_features
+    )
+    features = table if is_read_alike else columns.features(file, second_model)
+    scores = scores_of(second_model, features, columns.one_list)
+    return rows, _of_features(file, table, columns, scores, None)
+
+
+def _of_table(path: Path, columns: Scoring, scores: Path | None = None) -> Rows:
     """A table that holds the scores, or whose rows have them in a file of scores; or a run.
 
     Of a table no other columns are read: what its features hold does not matter.
@@ -390,7 +380,7 @@ def _of_table(path: Path, columns: Columns, scores: Path | None = None) -> Rows:
     )
 
 
-def _of_run(path: Path, columns: Columns) -> Rows:
+def _of_run(path: Path, columns: Scoring) -> Rows:
     if columns.qrels is None:
         raise InputError(
             f"{path}: a run says nothing of relevance; give the judgments with --qrels FILE"
@@ -413,7 +403,7 @@ def _of_run(path: Path, columns: Columns) -> Rows:
 
 
 def _of_features(
-    path: Path, table: Table, columns: Columns, scores: Any, threshold: float | None
+    path: Path, table: Table, columns: Scoring, scores: Any, threshold: float | None
 ) -> Rows:
     if not columns.one_list:
         refuse_unknown_users(table)

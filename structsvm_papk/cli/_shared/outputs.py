@@ -1,0 +1,67 @@
+"""Files that a command writes: refused before any work, and the pictures among them written."""
+
+import io
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from structsvm_papk.cli._shared import console
+from structsvm_papk.errors import InputError
+from structsvm_papk.files.atomic import check_apart, check_writable, write_atomically
+from structsvm_papk.files.readers import sidecar
+from structsvm_papk.plots.figures import has_matplotlib
+
+_PLOTS = (".png", ".svg", ".pdf")
+
+
+def check_outputs(
+    inputs: Iterable[Path | None],
+    files: Iterable[Path | None] = (),
+    *,
+    plot: Path | None = None,
+    folder: Path | None = None,
+) -> None:
+    """Refuse, before any work, what cannot be written or would destroy what is read.
+
+    Parameters
+    ----------
+    inputs : iterable of Path or None
+        Files and folders that the command reads; the counts of rows beside them are among them.
+    files : iterable of Path or None
+        Files that it writes.
+    plot : Path, optional
+        A picture that it draws.
+    folder : Path, optional
+        A folder that belongs to the run.
+    """
+    read = [path for path in inputs if path is not None]
+    read += [counts for path in read if (counts := sidecar(path)) is not None]
+    written = [path for path in (*files, plot) if path is not None]
+    kept = [] if folder is None else [folder]
+    check_apart([*written, *kept], [path for path in read if path.exists()])
+    _check_plot(plot)
+    for path in written:
+        check_writable(path)
+
+
+def _check_plot(path: Path | None) -> None:
+    if path is None:
+        return
+    if path.suffix.lower() not in _PLOTS:
+        raise InputError(f"cannot draw {path}: the name must end in {', '.join(_PLOTS)}")
+    if not has_matplotlib():
+        raise InputError(
+            f"cannot draw {path}: matplotlib is missing; pip install matplotlib (the extra 'plot')"
+        )
+
+
+def save_plot(path: Path | None, figure: Callable[[], Any]) -> None:
+    """Write the figure that a function makes, where a plot is wanted."""
+    if path is None:
+        return
+    content = io.BytesIO()
+    format = path.suffix.lower().removeprefix(".")
+    metadata = {"Date": None} if format == "svg" else None  # the same figure is the same file
+    figure().savefig(content, format=format, dpi=150, metadata=metadata)
+    write_atomically(path, content.getvalue())
+    console.note(f"plot written to {path}")

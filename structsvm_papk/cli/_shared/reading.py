@@ -1,0 +1,106 @@
+"""How a file becomes ranked lists, and what of them counts in training."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from structsvm_papk.cli._shared import console
+from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.data.user_scaling import scaled_lists
+from structsvm_papk.files.readers import read_table
+from structsvm_papk.files.tables import Table
+from structsvm_papk.oracles.list_risk import refuse_deeper_than_all
+from structsvm_papk.surrogates import Surrogate, make_surrogate
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How a file becomes ranked lists; the fields are the options of these names."""
+
+    label: str
+    group: str | None
+    ignore: Sequence[str] | None
+    format: str | None
+    first_index: int | None
+    relevance_threshold: float | None = None
+    query: Path | None = None
+    one_list: bool = False
+    missing: str | None = None
+
+    def table(self, path: Path, like: Any = None, **more: Any) -> Table:
+        """The table in a file, see `read_table`."""
+        return read_table(
+            path,
+            label=self.label,
+            group=self.group,
+            ignore=self.ignore or (),
+            query=self.query,
+            format=self.format,
+            first_index=self.first_index,
+            missing=self.missing,
+            like=like,
+            **more,
+        )
+
+    def second_table(self, path: Path, like: Table) -> Table:
+        """The table in a second file with the features of the first."""
+        # the first file's format and counts of rows say nothing of the second
+        return replace(self, query=None, format=None, first_index=None).table(path, like)
+
+    def lists(self, table: Table) -> RankingData:
+        """The lists of a table."""
+        return table.ranking_data(self.relevance_threshold, self.one_list)
+
+
+def say_columns(table: Any) -> None:
+    """Say which columns of a file were taken for what."""
+    console.note(table.columns_used)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weighting:
+    """What counts in training, and how much: negatives, users and columns."""
+
+    depth: int | float | None
+    user_weight: str
+    standardize: bool | str
+    user_scaling: str | None
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The choices as JSON says them."""
+        return {
+            "depth": self.depth,
+            "user_weight": self.user_weight,
+            "standardized": bool(self.standardize),
+            "user_scaling": self.user_scaling,
+        }
+
+    def title(self, **more: float | str) -> str:
+        """What was minimised, for the title of a table."""
+        parts = []
+        for name, value in more.items():
+            text = value if isinstance(value, str) else f"{value:g}"
+            parts.append(f"{name} = {text}")
+        parts.append(f"depth {self.depth or 'k'}")
+        parts.append(f"users' weight {self.user_weight}")
+        parts.append("standardized columns" if self.standardize else "columns as they are")
+        if self.user_scaling:
+            parts.append(f"user scaling {self.user_scaling}")
+        return ", ".join(parts)
+
+    def surrogate(self, name: str, k: int) -> Surrogate:
+        """The surrogate called `name` at this depth."""
+        return make_surrogate(name, k, self.depth)
+
+    def lists(
+        self, lists: RankingData, surrogate: Surrogate, missing: str | None = None
+    ) -> RankingData:
+        """The lists as they are trained on, where the surrogate's depth suits them."""
+        refuse_deeper_than_all(surrogate, lists.most_negatives)
+        lists = scaled_lists(lists, self.user_scaling, missing)
+        lists = lists.standardized(self.standardize)
+        if self.user_weight == "equal":
+            return lists
+        return lists.weighted(self.user_weight)
