@@ -30,16 +30,18 @@ ABOVE, REACH, FIRST, LAST = range(4)  # of a positive
 _COUNTING_FACTOR = 10
 
 
-class GradedLists(NamedTuple):
-    """Scores and gains of users' rows, bounds of the users, and places shown of each.
+class InOrder(NamedTuple):
+    """Gains of users' rows in the order of their scores.
 
-    `lengths` is empty where every list is complete.
+    `bounds` are those of the users, of which the first may be any number. `stops` says of each
+    place where its block of tied rows ends, counted from the user's first place; empty: nothing is
+    tied. `shown` has the places that were shown of each list; empty: all.
     """
 
-    scores: Array
     gains: Array
+    stops: Array
     bounds: Array
-    lengths: Array
+    shown: Array
 
 
 class Discounts(NamedTuple):
@@ -290,113 +292,148 @@ def any_hits(ranks, bounds, counts, ties, k, out):
 def areas_at_k(ranks, bounds, counts, ties, k, out):
     """AUC inside the first k places; 1 if they hold positives only, 0 if negatives only.
 
-    Where ties are averaged, the mean over the orders of each tied block: how many positives of the
-    block that place k goes through are inside is hypergeometric.
+    Where ties are averaged, half of a tied pair is right, and the rows of a tied block that place k
+    goes through count by the share of the block that is inside.
     """
     for u in range(counts.shape[0]):
         first_row = bounds[u] - bounds[0]
         listed = counts[u, LISTED_POS]
         shown = min(k, listed + counts[u, LISTED_NEG])
-        n_pos = 0  # positives that are inside in every order, and the negatives ahead of them
+        n_pos = 0.0  # inside, the others inside, and the pairs in the wrong order
         ahead = 0.0
-        while n_pos < listed:
-            above = ranks[ABOVE, first_row + n_pos]
-            reach = ranks[REACH, first_row + n_pos]
-            end = n_pos + 1 if ties in (LOSS, WIN) else ranks[LAST, first_row + n_pos]
-            if end + (above if ties == WIN else reach) > shown:
+        i = 0
+        while i < listed:
+            above = ranks[ABOVE, first_row + i]
+            reach = ranks[REACH, first_row + i]
+            end = i + 1 if ties in (LOSS, WIN) else ranks[LAST, first_row + i]
+            if ties == WIN:
+                reach = above
+            elif ties == LOSS:
+                above = reach
+            size = end - i + reach - above
+            inside = min(shown - i - above, size) / size
+            if inside <= 0.0:
                 break
-            ahead += above if ties == WIN else reach if ties == LOSS else 0.5 * (above + reach)
-            n_pos += 1
-        out[u] = area(n_pos, shown - n_pos, ahead)
-        if n_pos < listed and ties not in (LOSS, WIN) and n_pos + above < shown:
-            size = ranks[LAST, first_row + n_pos] - n_pos, reach - above
-            out[u] = mean_area_of_cut(n_pos, ahead, above, size, shown - n_pos - above)
+            n_pos += inside * (end - i)
+            ahead += inside * (end - i) * (above + 0.5 * inside * (reach - above))
+            i = end
+        n_neg = shown - n_pos
+        out[u] = 1.0 if n_pos > 0.0 else 0.0
+        if n_pos > 0.0 and n_neg > 0.0:
+            out[u] = 1.0 - ahead / (n_pos * n_neg)
+
+
+# --- gains in order: kernels take `InOrder`, what the metric asks for, and `out` ------------------
 
 
 @kernel
-def area(n_pos, n_neg, ahead):
-    """AUC of so many positives and negatives, `ahead` pairs of which are in the wrong order."""
-    if n_pos == 0 or n_neg == 0:
-        return 1.0 if n_pos > 0 else 0.0
-    return 1.0 - ahead / (n_pos * n_neg)
+def in_order(scores, gains, bounds, lengths, ties, ordered, stops, best, counts):
+    """Gains of users in the order of their scores, ends of tied blocks, and gains in order.
 
-
-@kernel
-def mean_area_of_cut(n_pos, ahead, above, size, places):
-    """Mean AUC where a tied block of `size` (positives, negatives) has fewer `places` inside.
-
-    Of its positives x are inside with probability ``C(P, x) C(N, places - x) / C(P + N, places)``;
-    these weights are formed outwards from the largest, so that none of them overflows.
+    Under the rules that give tied rows an order, that of their gains, every block has one row.
     """
-    P, N = size
-    low = max(0, places - N)
-    high = min(P, places)
-    mode = min(max((places + 1) * (P + 1) // (P + N + 2), low), high)
-    weights = np.ones(high - low + 1)
-    for x in range(mode, high):
-        more = (P - x) * (places - x) / ((x + 1.0) * (N - places + x + 1.0))
-        weights[x + 1 - low] = weights[x - low] * more
-    for x in range(mode - 1, low - 1, -1):
-        more = (P - x) * (places - x) / ((x + 1.0) * (N - places + x + 1.0))
-        weights[x - low] = weights[x + 1 - low] / more
-    total = 0.0
-    for x in range(low, high + 1):
-        wrong = ahead + x * (above + 0.5 * (places - x))
-        total += weights[x - low] * area(n_pos + x, above + places - x, wrong)
-    return total / weights.sum()
-
-
-@kernel
-def graded_ndcg(lists, ks, discounts, ties, out, counts):
-    """NDCG with graded gains, (n_users, n_ks); NaN where no gain is positive."""
     for u in range(counts.shape[0]):
-        scores = lists.scores[lists.bounds[u] : lists.bounds[u + 1]]
-        gains = lists.gains[lists.bounds[u] : lists.bounds[u + 1]]
-        n = scores.size
-        order = increasing_order(-scores)
-        values = scores[order]
-        gained = gains[order]
-        ideal = -gains
-        sort(ideal, np.empty(n))
-        length = min(n, lists.lengths[u]) if lists.lengths.size else n
-        # whether rows of one score but different gains stand on both sides of the cut
-        if 0 < length < n and values[length - 1] == values[length]:
-            block = gained[values == values[length]]
-            if block.min() < block.max():
+        own = slice(bounds[u] - bounds[0], bounds[u + 1] - bounds[0])
+        n = bounds[u + 1] - bounds[u]
+        order = increasing_order(-scores[bounds[u] : bounds[u + 1]])
+        values = scores[bounds[u] : bounds[u + 1]][order]
+        gained = ordered[own]
+        gained[:] = gains[bounds[u] : bounds[u + 1]][order]
+        stop_of = stops[own]
+        length = min(n, lengths[u]) if lengths.size else n
+        spare = np.empty(n)
+        start = 0
+        while start < n:
+            stop = start + 1
+            while stop < n and values[stop] == values[start]:
+                stop += 1
+            block = gained[start:stop]
+            # whether rows of one score but different gains stand on both sides of the cut
+            if start < length < stop and block.min() < block.max():
                 counts[u, CUT_TIED] = 1
-        for m in range(ks.size):
-            top = min(ks[m], n)
-            best = 0.0
-            for r in range(top):
-                best -= ideal[r] * discounts.at_place[r]
-            out[u, m] = np.nan
-            if best > 0.0:
-                k = min(top, length)
-                out[u, m] = graded_gain(values, gained, discounts, k, ties) / best
+            if ties == LOSS:
+                sort(block, spare)
+            elif ties == WIN:
+                block *= -1.0
+                sort(block, spare)
+                block *= -1.0
+            for place in range(start, stop):
+                stop_of[place] = place + 1 if ties in (LOSS, WIN) else stop
+            start = stop
+        falling = best[own]
+        falling[:] = -gained
+        sort(falling, spare)
+        falling *= -1.0
 
 
 @kernel
-def graded_gain(scores, gains, discounts, k, ties):
-    """DCG over the first k places of a sorted list; tied blocks follow the tie rule."""
-    total = 0.0
-    start = 0
-    while start < k:
-        stop = start + 1
-        while stop < scores.size and scores[stop] == scores[start]:
-            stop += 1
-        if stop - start == 1:
-            total += gains[start] * discounts.at_place[start]
-        elif ties in (LOSS, WIN):
-            block = gains[start:stop].copy()
-            sort(block, np.empty(block.size))
-            for r in range(start, min(stop, k)):
-                place = stop - 1 - r if ties == WIN else r - start
-                total += block[place] * discounts.at_place[r]
-        else:
-            mean = gains[start:stop].sum() / (stop - start)
-            total += mean * (discounts.sums[min(stop, k)] - discounts.sums[start])
-        start = stop
-    return total
+def graded_gains(lists, k, discounts, out):
+    """DCG: sum over the first k places of discount and gain; of a tied block the mean gain."""
+    for u in range(lists.bounds.size - 1):
+        first_row = lists.bounds[u] - lists.bounds[0]
+        gains = lists.gains[first_row : lists.bounds[u + 1] - lists.bounds[0]]
+        end = min(k, gains.size)
+        if lists.shown.size:
+            end = min(end, lists.shown[u])
+        total = 0.0
+        start = 0
+        while start < end:
+            stop = start + 1
+            if lists.stops.size:
+                stop = lists.stops[first_row + start]
+            if stop == start + 1:
+                total += gains[start] * discounts.at_place[start]
+            else:
+                mean = gains[start:stop].sum() / (stop - start)
+                total += mean * (discounts.sums[min(stop, end)] - discounts.sums[start])
+            start = stop
+        out[u] = total
+
+
+@kernel
+def expected_reciprocal_ranks(lists, k, out):
+    """ERR: ``sum_r R_r / r prod_{i<r} (1 - R_i)`` over the first k places, gains R.
+
+    Of a tied block its mean over the orders: by linearity that of the products of 1 - R over the
+    first 0, 1, .. of its rows.
+    """
+    for u in range(lists.bounds.size - 1):
+        first_row = lists.bounds[u] - lists.bounds[0]
+        gains = lists.gains[first_row : lists.bounds[u + 1] - lists.bounds[0]]
+        end = min(k, gains.size)
+        if lists.shown.size:
+            end = min(end, lists.shown[u])
+        total = 0.0
+        going_on = 1.0
+        start = 0
+        while start < end and going_on > 0.0:
+            stop = start + 1
+            if lists.stops.size:
+                stop = lists.stops[first_row + start]
+            if stop == start + 1:
+                total += going_on * gains[start] / stop
+                going_on *= 1.0 - gains[start]
+            else:
+                products = mean_products(1.0 - gains[start:stop], min(stop, end) - start)
+                for j in range(1, products.size):
+                    total += going_on * (products[j - 1] - products[j]) / (start + j)
+                going_on *= products[-1]
+            start = stop
+        out[u] = total
+
+
+@kernel
+def mean_products(factors, most):
+    """Mean product of 0, 1, .. `most` of some factors, over all choices of so many."""
+    means = np.zeros(most + 1)
+    means[0] = 1.0
+    for n in range(factors.size):
+        for j in range(min(n + 1, most), 0, -1):  # of j of the first n + 1: with the last or not
+            means[j] += (factors[n] * means[j - 1] - means[j]) * (j / (n + 1.0))
+    return means
+
+
+# --- rows -----------------------------------------------------------------------------------------
 
 
 @kernel

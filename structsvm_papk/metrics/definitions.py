@@ -1,8 +1,9 @@
 """The table of metrics: a row says what a metric is called, how it is computed, what it means.
 
 A metric of a binary list is a sum over its positives, which a kernel makes, divided by the largest
-value that the sum could have. Names, help, messages and the manual are read from the rows, so a new
-metric is a kernel in `_kernels` and a row here.
+value that the sum could have. A metric of graded labels has a kernel of the gains in the order of
+the list. Names, help, messages and the manual are read from the rows, so a new metric is a kernel
+in `_kernels` and a row here.
 """
 
 from __future__ import annotations
@@ -20,65 +21,67 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.metrics import _kernels
 
 _LARGEST_K = 10**9
+_LARGEST_GRADE = 4
 
 
-class Setting(NamedTuple):
+class Terms(NamedTuple):
     """What a metric may depend on beside the list: the cut-off and the rules of a call."""
 
     k: int  # `_kernels.WHOLE_LIST` without a cut-off
     few_negatives: int
     all_places: bool  # whether NDCG@k divides by k hits
     discounts: _kernels.Discounts
+    gains: Callable[[Array], Array]  # of grades, as NDCG was asked for
 
 
-Arguments: TypeAlias = Callable[[Setting], tuple[Any, ...]]
-Largest: TypeAlias = Callable[[Setting, Array, Array], Array]
+Arguments: TypeAlias = Callable[[Terms], tuple[Any, ...]]
+Largest: TypeAlias = Callable[[Terms, Array, Array], Array]
 
 
 # --- what kernels take, and what sums are divided by ----------------------------------------------
 
 
-def no_argument(setting: Setting) -> tuple[Any, ...]:
+def no_argument(terms: Terms) -> tuple[Any, ...]:
     """For a kernel that looks at the whole list."""
     return ()
 
 
-def cut_off(setting: Setting) -> tuple[Any, ...]:
+def cut_off(terms: Terms) -> tuple[Any, ...]:
     """For a kernel that looks at the first k places."""
-    return (setting.k,)
+    return (terms.k,)
 
 
-def cut_off_and_discounts(setting: Setting) -> tuple[Any, ...]:
+def cut_off_and_discounts(terms: Terms) -> tuple[Any, ...]:
     """For discounted gains."""
-    return setting.k, setting.discounts
+    return terms.k, terms.discounts
 
 
-def best_positives(setting: Setting) -> tuple[Any, ...]:
+def best_positives(terms: Terms) -> tuple[Any, ...]:
     """Pairs of the k best positives and the k best negatives; whether k is capped to those."""
-    return setting.k, setting.k, setting.few_negatives == _kernels.NORMALISE
+    return terms.k, terms.k, terms.few_negatives == _kernels.NORMALISE
 
 
-def all_positives(setting: Setting) -> tuple[Any, ...]:
+def all_positives(terms: Terms) -> tuple[Any, ...]:
     """Pairs of all positives and the k best negatives."""
-    return _kernels.WHOLE_LIST, setting.k, setting.few_negatives == _kernels.NORMALISE
+    return _kernels.WHOLE_LIST, terms.k, terms.few_negatives == _kernels.NORMALISE
 
 
-def all_pairs(setting: Setting) -> tuple[Any, ...]:
+def all_pairs(terms: Terms) -> tuple[Any, ...]:
     """Pairs of all positives and all negatives."""
     return _kernels.WHOLE_LIST, _kernels.WHOLE_LIST, True
 
 
-def nothing(setting: Setting, n_pos: Array, n_neg: Array) -> Array:
+def nothing(terms: Terms, n_pos: Array, n_neg: Array) -> Array:
     """The sum is the value."""
     return np.ones(n_pos.size)
 
 
-def k_places(setting: Setting, n_pos: Array, n_neg: Array) -> Array:
+def k_places(terms: Terms, n_pos: Array, n_neg: Array) -> Array:
     """All of the first k places are hits."""
-    return np.full(n_pos.size, float(setting.k))
+    return np.full(n_pos.size, float(terms.k))
 
 
-def each_positive(setting: Setting, n_pos: Array, n_neg: Array) -> Array:
+def each_positive(terms: Terms, n_pos: Array, n_neg: Array) -> Array:
     """Every positive counts one."""
     return n_pos.astype(float)
 
@@ -86,24 +89,43 @@ def each_positive(setting: Setting, n_pos: Array, n_neg: Array) -> Array:
 def pairs_of(arguments: Arguments) -> Largest:
     """How many pairs a kernel counts that takes these arguments; NaN where a rule leaves out."""
 
-    def largest(setting: Setting, n_pos: Array, n_neg: Array) -> Array:
-        most, wide, capped = arguments(setting)
+    def largest(terms: Terms, n_pos: Array, n_neg: Array) -> Array:
+        most, wide, capped = arguments(terms)
         pairs = np.minimum(n_pos, most).astype(float)
         pairs *= np.minimum(n_neg, wide) if capped else wide
-        if setting.few_negatives == _kernels.EXCLUDE and not capped:
+        if terms.few_negatives == _kernels.EXCLUDE and not capped:
             pairs[n_neg < wide] = np.nan
         return pairs
 
     return largest
 
 
-def best_order(setting: Setting, n_pos: Array, n_neg: Array) -> Array:
+def best_order(terms: Terms, n_pos: Array, n_neg: Array) -> Array:
     """Discounts of the first places, as many as there are positives, or k, or rows."""
-    ideal = setting.discounts.sums
-    if setting.all_places and setting.k != _kernels.WHOLE_LIST:
-        return np.full(n_pos.size, ideal[min(setting.k, ideal.size - 1)])
-    places = n_pos + n_neg if setting.all_places else n_pos
-    return ideal[np.minimum(setting.k, places)]
+    ideal = terms.discounts.sums
+    if terms.all_places and terms.k != _kernels.WHOLE_LIST:
+        return np.full(n_pos.size, ideal[min(terms.k, ideal.size - 1)])
+    places = n_pos + n_neg if terms.all_places else n_pos
+    return ideal[np.minimum(terms.k, places)]
+
+
+# --- gains of grades ------------------------------------------------------------------------------
+
+
+def chosen(terms: Terms, grades: Array) -> Array:
+    """What the caller says that a grade is worth."""
+    return terms.gains(grades)
+
+
+def chance_to_stop(terms: Terms, grades: Array) -> Array:
+    """``(2^grade - 1) / 16``: whether a reader is content with an item (gdeval, grades 0 to 4)."""
+    bad = (grades < 0) | (grades > _LARGEST_GRADE)
+    if bad.any():
+        raise InputError(
+            f"err@k is defined for grades from 0 to {_LARGEST_GRADE}, and a label is "
+            f"{grades[bad][0]:g}: give grades on that scale"
+        )
+    return np.asarray((np.exp2(grades) - 1.0) / 2.0**_LARGEST_GRADE)
 
 
 # --- the table ------------------------------------------------------------------------------------
@@ -119,19 +141,25 @@ class Metric:
         With a cut-off where it ends in ``@k``.
     meaning : str
         What a value says, in a sentence.
-    kernel : function
-        Its sum over the positives of each user:
-        ``kernel(ranks, bounds, counts, ties, *arguments(setting), out)``, see `_kernels`.
+    kernel : function or None
+        Of a binary list, its sum over the positives of each user:
+        ``kernel(ranks, bounds, counts, ties, *arguments(terms), out)``, see `_kernels`. None: the
+        gains say all.
     arguments : function
     largest : function
-        ``largest(setting, n_pos, n_neg)``, what the sums of all users are divided by; users have no
+        ``largest(terms, n_pos, n_neg)``, what the sums of all users are divided by; users have no
         value where it is not above 0.
+    of_gains : function or None
+        Of graded labels: ``of_gains(lists, *arguments(terms), out)`` for `_kernels.InOrder`. Users
+        without a gain above 0 have no value.
+    gain : function
+        ``gain(terms, grades)``, what grades are worth to it.
+    over_best : bool
+        Whether the value of the gains is divided by that of the best order.
     needs_negatives : bool
         Whether fewer than k negatives leave the value to a convention.
     needs_whole_list : bool
         Whether a list that was cut has no value.
-    graded : bool
-        Whether the gains of graded labels count.
     no_positives : str
         The convention for users without positives.
     also : tuple of str
@@ -140,12 +168,14 @@ class Metric:
 
     name: str
     meaning: str
-    kernel: Callable[..., None]
+    kernel: Callable[..., None] | None
     arguments: Arguments = no_argument
     largest: Largest = nothing
+    of_gains: Callable[..., None] | None = None
+    gain: Callable[[Terms, Array], Array] = chosen
+    over_best: bool = False
     needs_negatives: bool = False
     needs_whole_list: bool = False
-    graded: bool = False
     no_positives: str = "no_positives"
     also: tuple[str, ...] = ()
 
@@ -153,6 +183,11 @@ class Metric:
     def cutoff(self) -> bool:
         """Whether it takes a k."""
         return self.name.endswith("@k")
+
+    @property
+    def graded(self) -> bool:
+        """Whether the gains of graded labels count."""
+        return self.of_gains is not None
 
 
 METRICS = (
@@ -220,7 +255,8 @@ METRICS = (
         _kernels.discounted_gains,
         cut_off_and_discounts,
         best_order,
-        graded=True,
+        of_gains=_kernels.graded_gains,
+        over_best=True,
     ),
     Metric(
         "ndcg",
@@ -228,7 +264,17 @@ METRICS = (
         _kernels.discounted_gains,
         cut_off_and_discounts,
         best_order,
-        graded=True,
+        of_gains=_kernels.graded_gains,
+        over_best=True,
+    ),
+    Metric(
+        "err@k",
+        "Expected 1 / place of the item at which a reader stops, whom an item of grade g contents "
+        "with probability (2^g - 1) / 16; grades 0 to 4, as gdeval has it.",
+        None,
+        cut_off,
+        of_gains=_kernels.expected_reciprocal_ranks,
+        gain=chance_to_stop,
     ),
     Metric(
         "rr",

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from structsvm_papk._types import Array
 from structsvm_papk.data import validation as _validation
 from structsvm_papk.data.rows import groups_or_none
-from structsvm_papk.data.validation import as_array, check_ids, encode, missing, rows_of
+from structsvm_papk.data.validation import as_array, check_ids, encode, missing
 from structsvm_papk.errors import InputError, as_floats, check_choice, check_number
 from structsvm_papk.metrics import _kernels
 
@@ -29,19 +29,21 @@ _MANY_FRACTIONS = 100
 class RankedLists:
     """Rows sorted by user; user u owns the rows indptr[u] .. indptr[u+1]-1.
 
-    `gains` is None where they equal `relevant`; `lengths` is empty when lists are complete;
-    `codes` says of the rows as they were given whose they are; None: they stay. `tied` marks users
-    whose scores tied before a rule ordered them; None: scores are as they were given.
+    `grades` are the labels of graded metrics, 0 for -1, None where they equal `relevant`, and
+    `gains` says what they are worth; `lengths` is empty when lists are complete; `codes` says of
+    the rows as they were given whose they are; None: they stay. `tied` marks users whose scores
+    tied before a rule ordered them; None: scores are as they were given.
     """
 
     users: np.ndarray
     indptr: np.ndarray
     scores: np.ndarray
     relevant: np.ndarray
-    gains: np.ndarray | None
+    grades: np.ndarray | None
     lengths: np.ndarray
     codes: np.ndarray | None = None
     tied: np.ndarray | None = None
+    gains: Gains = "linear"
 
     @property
     def n_users(self) -> int:
@@ -69,10 +71,17 @@ class RankedLists:
         users = self.users[sizes > 0]
         indptr = np.concatenate([[0], np.cumsum(sizes[sizes > 0])])
         relevant = self.relevant[mask]
-        gains = self.gains
-        if gains is not None:
-            gains = None if np.array_equal(gains[mask], relevant) else gains[mask]
-        return RankedLists(users, indptr, self.scores[mask], relevant, gains, self.lengths)
+        grades = None if self.grades is None else self.grades[mask]
+        return replace(
+            self,
+            users=users,
+            indptr=indptr,
+            scores=self.scores[mask],
+            relevant=relevant,
+            grades=grades,
+            codes=None,
+            tied=None,
+        )
 
 
 def build(
@@ -105,14 +114,22 @@ def build(
         relevant = _validation.relevance(labels, relevance_threshold).view(np.uint8)
     else:
         relevant = (labels > 0).view(np.uint8)
-    grades = (labels > 0).view(np.uint8) if binary else labels  # -1 has the gain of 0
-    graded = _graded_gains(grades, relevant, gains)
+    grades = _grades(labels, binary, relevant, gains)
     lengths = _lengths(list_length, users)
     if codes is not None:
-        if graded is not None:
-            graded = _kernels.placed(codes, bounds, graded, relevant)[0]
+        if grades is not None:
+            grades = _kernels.placed(codes, bounds, grades, relevant)[0]
         values, relevant = _kernels.placed(codes, bounds, values, relevant)
-    return RankedLists(users, bounds, values, relevant, graded, lengths, codes)
+    return RankedLists(
+        users=users,
+        indptr=bounds,
+        scores=values,
+        relevant=relevant,
+        grades=grades,
+        lengths=lengths,
+        codes=codes,
+        gains="linear" if gains is None else gains,
+    )
 
 
 def refuse_scores_as_labels(labels: Array) -> None:
@@ -131,23 +148,33 @@ def refuse_scores_as_labels(labels: Array) -> None:
         )
 
 
-def _graded_gains(labels: Array, relevant: Array, gains: Gains | None) -> Array | None:
-    if callable(gains):
-        graded = as_floats("gains", gains(labels))
-    else:
-        check_choice(
-            "gains", "linear" if gains is None else gains, ("linear", "exponential", "a function")
-        )
-        graded = np.exp2(labels.astype(np.float64)) - 1.0 if gains == "exponential" else labels
-    if np.array_equal(graded, relevant):
-        return None
-    graded = graded.astype(np.float64, copy=False)
-    bad = ~(np.isfinite(graded) & (graded >= 0))
-    if graded.shape != labels.shape or bad.any():
+def _grades(labels: Array, binary: bool, relevant: Array, gains: Gains | None) -> Array | None:
+    """Labels of graded metrics; None where they are those of relevance and every gain is 1."""
+    grades = labels > 0 if binary else labels
+    if not callable(gains):
+        check_choice("gains", gains or "linear", ("linear", "exponential", "a function"))
+        if np.array_equal(grades, relevant):
+            return None
+    return np.ascontiguousarray(grades, dtype=np.float64)
+
+
+def gains_of(grades: Array, how: Gains) -> Array:
+    """What grades are worth: themselves, 2^grade - 1, or as a function says."""
+    gains = grades
+    if callable(how):
+        gains = as_floats("gains", how(grades))
+    elif how == "exponential":
+        gains = np.exp2(grades) - 1.0
+    if gains.shape != grades.shape:
+        raise InputError(f"gains gave shape {gains.shape} for {grades.size} labels; give one each")
+    bad = ~(np.isfinite(gains) & (gains >= 0))
+    if bad.any():
+        row = int(np.argmax(bad))
         raise InputError(
-            f"NDCG gains must be finite and at least 0; they are not in {rows_of(bad)}"
+            f"NDCG gains must be finite and at least 0; that of the label {grades[row]:g} is "
+            f"{gains[row]:g}"
         )
-    return np.ascontiguousarray(graded)
+    return np.ascontiguousarray(gains, dtype=np.float64)
 
 
 def group_rows(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -16,9 +17,9 @@ from structsvm_papk.data.features import read_only
 from structsvm_papk.errors import InputError, warn
 from structsvm_papk.metrics import _kernels, discounts
 from structsvm_papk.metrics.conventions import FEW_NEGATIVES, TIES, Conventions
-from structsvm_papk.metrics.definitions import Asked, Metric, Setting
+from structsvm_papk.metrics.definitions import Asked, Metric, Terms
 from structsvm_papk.metrics.discounts import Discount
-from structsvm_papk.metrics.ranked_lists import RankedLists, run_over_users
+from structsvm_papk.metrics.ranked_lists import RankedLists, gains_of, run_over_users
 
 _CHUNK_ROWS = 1 << 16  # their ranks stay in the processor's cache
 _SHOWN = 5
@@ -47,22 +48,23 @@ def values_of(
 ) -> Values:
     """Every metric of every user by the rules; see `metrics.evaluate`."""
     table = _discounts(asked, rows, rules, discount)
-    settings = [_setting(request, rules, table) for request in asked]
-    has_gains = rows.gains is not None
-    graded = [m for m in range(len(asked)) if has_gains and asked[m].metric.graded]
-    binary = [m for m in range(len(asked)) if m not in graded]
+    terms = [_terms(request, rows, rules, table) for request in asked]
+    is_binary = [_is_binary(request.metric, rows) for request in asked]
+    binary = np.flatnonzero(is_binary).tolist()
+    graded = np.flatnonzero(np.logical_not(is_binary)).tolist()
     counts = np.zeros((rows.n_users, _kernels.N_COUNTS), dtype=np.int64)
     values = np.empty((rows.n_users, len(asked)))
 
     # 1. sums over the positives of every ranked list, divided by the largest they could have
-    sums = _sums([(asked[m].metric, settings[m]) for m in binary], rows, rules, counts, n_threads)
+    sums = _sums([(asked[m].metric, terms[m]) for m in binary], rows, rules, counts, n_threads)
     for m, of_users in zip(binary, sums, strict=True):
-        values[:, m] = of_users / _largest(asked[m], settings[m], counts)
+        values[:, m] = of_users / _largest(asked[m], terms[m], counts)
 
-    # 2. NDCG of graded gains, whose lists have to be sorted
-    if graded:
-        ks = np.array([asked[m].kernel_k for m in graded])
-        values[:, graded] = _graded(ks, settings[0], rows, rules, counts, n_threads)
+    # 2. metrics of graded labels, whose lists have to be sorted
+    for gain in dict.fromkeys(asked[m].metric.gain for m in graded):
+        alike = [m for m in graded if asked[m].metric.gain is gain]  # of one sorting
+        wanted = [(asked[m].metric, terms[m]) for m in alike]
+        values[:, alike] = _of_gains(wanted, rows, rules, counts, n_threads).T
 
     # 3. what lists that were cut do not decide is refused
     if rows.tied is not None:
@@ -95,19 +97,25 @@ def _discounts(
     return discounts.values(discount, max(needed, 1))
 
 
-def _setting(asked: Asked, rules: Conventions, table: Array) -> Setting:
-    return Setting(
+def _terms(asked: Asked, rows: RankedLists, rules: Conventions, table: Array) -> Terms:
+    return Terms(
         k=asked.kernel_k,
         few_negatives=FEW_NEGATIVES[rules.few_negatives],
         all_places=rules.ideal == "all_places",
         discounts=_kernels.Discounts(
             at_place=table, sums=np.concatenate([[0.0], np.cumsum(table)])
         ),
+        gains=partial(gains_of, how=rows.gains),
     )
 
 
+def _is_binary(metric: Metric, rows: RankedLists) -> bool:
+    """Whether a metric is a sum over the positives of these lists."""
+    return metric.kernel is not None and (rows.grades is None or not metric.graded)
+
+
 def _sums(
-    wanted: Sequence[tuple[Metric, Setting]],
+    wanted: Sequence[tuple[Metric, Terms]],
     rows: RankedLists,
     rules: Conventions,
     counts: Array,
@@ -126,8 +134,9 @@ def _sums(
             lengths = rows.lengths[lo:hi]
             n = counts[lo:hi]
             _kernels.rank_users(scores, rows.relevant, bounds, lengths, ties, ranks, n)
-            for out, (metric, setting) in zip(sums, wanted, strict=True):
-                metric.kernel(ranks, bounds, n, ties, *metric.arguments(setting), out[lo:hi])
+            for out, (metric, terms) in zip(sums, wanted, strict=True):
+                assert metric.kernel is not None
+                metric.kernel(ranks, bounds, n, ties, *metric.arguments(terms), out[lo:hi])
 
     run_over_users(rows, task, n_threads)
     return sums
@@ -139,44 +148,66 @@ def _runs(indptr: Array, start: int, stop: int) -> Array:
     return np.unique([start, *np.searchsorted(indptr, edges).clip(start, stop), stop])
 
 
-def _largest(asked: Asked, setting: Setting, counts: Array) -> Array:
+def _largest(asked: Asked, terms: Terms, counts: Array) -> Array:
     """What the sums are divided by; NaN for users whose value is not defined."""
     n_pos = counts[:, _kernels.N_POS]
-    largest = asked.metric.largest(setting, n_pos, counts[:, _kernels.N_NEG])
+    largest = asked.metric.largest(terms, n_pos, counts[:, _kernels.N_NEG])
     return np.where((n_pos > 0) & (largest > 0), largest, np.nan)
 
 
-def _graded(
-    ks: Array,
-    setting: Setting,
+def _of_gains(
+    wanted: Sequence[tuple[Metric, Terms]],
     rows: RankedLists,
     rules: Conventions,
     counts: Array,
     n_threads: int | None,
 ) -> Array:
-    """NDCG with graded gains, one column for each k."""
-    if rules.ideal != "achievable":
+    """Metrics of the same gains in order, shape (n_wanted, n_users); NaN without a gain above 0."""
+    metric, terms = wanted[0]
+    if metric.over_best and terms.all_places:
         raise InputError(
             "ideal='all_places' (RecTools) is defined for binary relevance only; choose "
             "ideal='achievable' for graded gains"
         )
-    gains = rows.gains
-    assert gains is not None
-    graded = np.empty((rows.n_users, ks.size))
     ties = TIES[rules.ties]
+    grades = rows.relevant.astype(np.float64) if rows.grades is None else rows.grades
+    gains = read_only(metric.gain(terms, grades))
+    scores = read_only(rows.scores)
+    values = np.empty((len(wanted), rows.n_users))
+    none = np.empty(0, dtype=np.int64)
 
     def task(start: int, stop: int) -> None:
-        users = slice(start, stop)
-        lists = _kernels.GradedLists(
-            scores=read_only(rows.scores),
-            gains=read_only(gains),
-            bounds=rows.indptr[start : stop + 1],
-            lengths=rows.lengths[users],
-        )
-        _kernels.graded_ndcg(lists, ks, setting.discounts, ties, graded[users], counts[users])
+        runs = _runs(rows.indptr, start, stop)
+        most = np.diff(rows.indptr[runs]).max()
+        ordered = np.empty(most)
+        best = np.empty(most)
+        stops = np.empty(most, dtype=np.int64)
+        for lo, hi in pairwise(runs.tolist()):
+            bounds = rows.indptr[lo : hi + 1]
+            shown = rows.lengths[lo:hi]
+            _kernels.in_order(
+                scores, gains, bounds, shown, ties, ordered, stops, best, counts[lo:hi]
+            )
+            lists = _kernels.InOrder(ordered, stops, bounds, shown)
+            ideal = _kernels.InOrder(best, none, bounds, none)
+            for out, (metric, terms) in zip(values, wanted, strict=True):
+                _write_values(metric, terms, lists, ideal, out[lo:hi])
 
     run_over_users(rows, task, n_threads)
-    return graded
+    return values
+
+
+def _write_values(
+    metric: Metric, terms: Terms, lists: _kernels.InOrder, ideal: _kernels.InOrder, out: Array
+) -> None:
+    """One metric of some users, over that of the best order where it is of that kind."""
+    assert metric.of_gains is not None
+    metric.of_gains(lists, *metric.arguments(terms), out)
+    best = np.empty(out.size)
+    metric.of_gains(ideal, *metric.arguments(terms), best)
+    out[best <= 0.0] = np.nan
+    if metric.over_best:
+        out /= np.where(best > 0.0, best, 1.0)
 
 
 def _refuse_undecided(
@@ -210,7 +241,7 @@ def _by_rule(asked: Asked, values: Array, rows: RankedLists, counts: Array) -> d
     """Masks of the users that each rule concerns, for one metric."""
     metric = asked.metric
     no_positives = counts[:, _kernels.N_POS] == 0
-    if metric.graded and rows.gains is not None:
+    if not _is_binary(metric, rows):
         no_positives = np.isnan(values)
     masks = {"no_positives": no_positives, "ties": counts[:, _kernels.TIED] > 0}
     n_neg = counts[:, _kernels.N_NEG]

@@ -48,12 +48,14 @@ def metric(name, rows, rules, length=None):
     """
     kind, _, k = name.partition("@")
     k = int(k) if k else None
-    place = 2 if kind == "ndcg" else 1
+    place = 2 if kind in ("ndcg", "err") else 1
     if not any(row[place] > 0 for row in rows):
         values = {"zero": Fraction(0), "one": Fraction(1), "nan": math.nan}
         return values.get(rules["no_positives"], EXCLUDED)
     if kind in ("pap", "pauc") or name == "auc":
         return _pairs(kind, k, rows, rules, length)
+    if kind == "auc" and rules["ties"] in ("half", "threshold"):
+        return _area_of_shares(k, rows, length)
     if kind == "ap" and rules["ties"] == "threshold":
         return _threshold_ap(rows, length)
     values = [_of_order(kind, k, order, rules, length) for order in orders(rows, rules["ties"])]
@@ -125,7 +127,35 @@ def _of_order(kind, k, order, rules, length):
         return Fraction(1, relevant.index(True) + 1) if any(relevant) else Fraction(0)
     if kind == "auc":
         return _area(relevant[:k])
+    if kind == "err":
+        return _err([row[2] for row in shown[:k]])
     return _ndcg(k, order, shown, rules)
+
+
+def _err(grades):
+    """Chapelle et al. 2009 with grades 0 to 4: a reader stops at the first item that contents."""
+    going_on, total = Fraction(1), Fraction(0)
+    for place, grade in enumerate(grades, 1):
+        stops = Fraction(2 ** int(grade) - 1, 16)
+        total += going_on * stops / place
+        going_on *= 1 - stops
+    return total
+
+
+def _area_of_shares(k, rows, length):
+    """AUC of the first k places; a tied block counts by its share inside, half of its pairs won."""
+    left = min(k, len(rows) if length is None else length)
+    n_pos, n_neg, won = Fraction(0), Fraction(0), Fraction(0)
+    for score in sorted({row[0] for row in rows}, reverse=True):
+        block = [row[1] for row in rows if row[0] == score]
+        share = min(Fraction(left, len(block)), Fraction(1))
+        positives, negatives = share * sum(block), share * (len(block) - sum(block))
+        won += n_pos * negatives + positives * negatives / 2
+        n_pos, n_neg = n_pos + positives, n_neg + negatives
+        left -= min(left, len(block))
+    if not n_pos or not n_neg:
+        return Fraction(bool(n_pos))
+    return won / (n_pos * n_neg)
 
 
 def _area(top):

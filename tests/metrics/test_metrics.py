@@ -1,7 +1,5 @@
 import json
 from contextlib import nullcontext
-from fractions import Fraction
-from math import comb
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +14,7 @@ from structsvm_papk.metrics import discounts
 
 LIST_METRICS = (
     "pap@1", "pap@3", "pauc@2", "precision@1", "precision@4", "recall@2", "recall@9", "ap",
-    "ndcg@2", "ndcg", "rr", "auc@3", "auc@9", "hit@1", "hit@3",
+    "ndcg@2", "ndcg", "err@3", "rr", "auc@3", "auc@9", "hit@1", "hit@3",
 )  # fmt: skip
 NAMES = ("auc", *LIST_METRICS)
 TIES = ("loss", "half", "win", "threshold")
@@ -215,17 +213,41 @@ def test_random_rules_on_whole_and_truncated_lists_agree_with_their_definitions(
             np.testing.assert_allclose(table.mean(name), wanted, atol=4e-15)
 
 
-@pytest.mark.parametrize(("n_pos", "n_neg"), [(300, 500), (2, 3000), (3000, 2)])
-def test_auc_at_k_of_a_large_tied_block_is_its_hypergeometric_mean(n_pos, n_neg):
-    labels = np.repeat([1, 0, 1, 0], [1, 2, n_pos, n_neg])
-    scores = np.repeat([2.0, 3.0, 1.0, 1.0], [1, 2, n_pos, n_neg])  # two negatives, a positive
-    inside, wanted = 40 - 3, Fraction(0)
-    for x in range(max(0, inside - n_neg), min(n_pos, inside) + 1):
-        chance = Fraction(comb(n_pos, x) * comb(n_neg, inside - x), comb(n_pos + n_neg, inside))
-        lost = 2 + x * (2 + Fraction(inside - x, 2))
-        wanted += chance * (1 - lost / ((1 + x) * (2 + inside - x)))
-    found = metrics.per_user("auc@40", scores, labels, ties="half")[0]
-    assert found == pytest.approx(float(wanted), rel=1e-13)
+WEB = [4, 2, 2, 4, 0, 3, 1, 0, 1, 0, 2, 3, 1, 3, 4, 0, 4, 1, 0, 1, 3, 2, 1, 3, 1]
+
+
+@pytest.mark.parametrize(
+    ("grades", "k", "err", "ndcg"),
+    [  # printed by gdeval.pl of TREC's web track
+        ([4, 0, 0], 10, "0.93750", "1.00000"),
+        ([0, 0, 0, 0, 0, 1], 20, "0.01042", "0.35621"),
+        ([3, 2, 3, 0, 1, 2], 2, "0.49023", "0.77894"),
+        ([3, 2, 3, 0, 1, 2], 20, "0.56763", "0.94881"),
+        ([1] * 30, 10, "0.15886", "1.00000"),
+        (WEB, 2, "0.94336", "0.69052"),
+        (WEB, 10, "0.95641", "0.54712"),
+        (WEB, 20, "0.95651", "0.73421"),
+    ],
+)
+def test_err_and_exponential_ndcg_are_those_of_gdeval(grades, k, err, ndcg):
+    scores = -np.arange(len(grades), dtype=float)
+    names = [f"err@{k}", f"ndcg@{k}"]
+    table = metrics.evaluate(names, scores, grades, gains="exponential")
+    assert [f"{value:.5f}" for value in table.values[0]] == [err, ndcg]
+
+
+def test_expected_reciprocal_rank_of_ties_is_the_mean_over_their_orders():
+    rng = np.random.default_rng(3)
+    grades = rng.integers(0, 5, 7)
+    scores = np.array([2.0, 1, 1, 1, 1, 0, 0])
+    for k in (1, 3, 4, 6, 9):
+        expected = per_user(f"err@{k}", scores, grades, ties="half")
+        found = metrics.per_user(f"err@{k}", scores, grades, ties="half", relevance_threshold=1)
+        np.testing.assert_allclose(found, expected, rtol=1e-14)
+    with pytest.raises(InputError, match="grades from 0 to 4, and a label is 5"):
+        metrics.evaluate("err@3", [2.0, 1.0], [5, 0])
+    many = metrics.per_user("err@5000", np.zeros(3000), np.arange(3000) % 5, ties="half")
+    assert 0.9375 > many[0] > 0.5
 
 
 @pytest.mark.filterwarnings("ignore::structsvm_papk.metrics.discounts.NoLimitWarning")

@@ -167,7 +167,7 @@ def test_minus_infinity_in_a_list_is_above_what_the_list_misses():
         ({"groups": None}, "need groups="),
         ({"groups": "one_list"}, "need groups="),
         ({"relevant": {"user": [1], "item": ["a"]}}, "numbers in one table and text"),
-        ({"relevant": {"user": [1], "grade": [1]}}, "no column of the item"),
+        ({"relevant": {"user": [1], "grade": [1]}}, "no column 'item'"),
         ({"relevant": {"user": [1, 1], "item": [5, 5]}}, "occurs in row 0 and in row 1 of the rel"),
         ({"items": [5, 5, 6]}, "item 5 of user 1 occurs in row 0 and in row 1"),
         ({"relevant": [1, 2]}, "a pandas or polars frame"),
