@@ -6,7 +6,6 @@ replicates in which that holds is reported against N: for lists that grow (`by="
 setting) and for a mean over more and more users (`by="users"`, a recommender's question).
 """
 
-import warnings
 from dataclasses import dataclass
 from functools import partial
 
@@ -17,18 +16,18 @@ from structsvm_papk import metrics
 from structsvm_papk.errors import InputError
 
 NDCG_VARIANTS = {
-    "NDCG log": ("ndcg", "log"),
-    "NDCG r^-1/2": ("ndcg", "r^-0.5"),
-    "NDCG 2^-r": ("ndcg", "exp"),
-    "NDCG log, k = n/5": ("ndcg@n/5", "log"),
+    "NDCG log": ("ndcg", None),
+    "NDCG r^-1/2": ("ndcg", lambda ranks: ranks**-0.5),
+    "NDCG 2^-r": ("ndcg", lambda ranks: np.exp2(-ranks)),
+    "NDCG log, k = n/5": ("ndcg@n/5", None),
 }
 OTHERS = {
-    "pAp@10": ("pap@10", "log"),
-    "pAp, k = n/10": ("pap@n/10", "log"),
-    "precision@10": ("precision@10", "log"),
-    "precision, k = n/5": ("precision@n/5", "log"),
-    "AUC": ("auc", "log"),
-    "AP": ("ap", "log"),
+    "pAp@10": ("pap@10", None),
+    "pAp, k = n/10": ("pap@n/10", None),
+    "precision@10": ("precision@10", None),
+    "precision, k = n/5": ("precision@n/5", None),
+    "AUC": ("auc", None),
+    "AP": ("ap", None),
 }
 METRICS = NDCG_VARIANTS | OTHERS
 
@@ -151,9 +150,7 @@ def _values(metric, scores, labels, indptr, n_items):
     name, discount = metric
     base, _, part = name.partition("@n/")
     name = f"{base}@{max(n_items // int(part), 1)}" if part else name
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # NDCG with fast discounts has no limit: that is shown
-        return metrics.per_user(name, scores, labels, indptr=indptr, discount=discount)
+    return metrics.per_user(name, scores, labels, indptr=indptr, discount=discount)
 
 
 def _by_users(metric, drawn, sizes, n_items):

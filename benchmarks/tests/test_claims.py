@@ -11,7 +11,7 @@ from scipy.special import betainc
 
 from benchmarks.studies import ndcg, targets
 from benchmarks.studies.__main__ import app
-from benchmarks.studies.ndcg_limit import ndcg_limit
+from benchmarks.studies.ndcg_limit import discounts_of, ndcg_limit
 from helpers.commands import invoke
 from helpers.reference import SURROGATES as NAIVE
 from helpers.reference_theory import top_risk
@@ -167,7 +167,11 @@ def test_what_finite_lists_have_on_average(discount, cutoff, relevance):
         u -= chance(s)
     k = cutoff if cutoff is None or cutoff >= 1 else round(cutoff * n)
     name, starts = "ndcg" if k is None else f"ndcg@{k}", np.arange(0, s.size + 1, n)
-    values = metrics.per_user(name, s, y, indptr=starts, discount=discount)
+
+    def by_rank(ranks):
+        return discounts_of(discount, ranks.size)
+
+    values = metrics.per_user(name, s, y, indptr=starts, discount=by_rank)
     expected = ndcg_limit(discount, cutoff, relevance, n_items=n)
     assert values.mean() == pytest.approx(expected, abs=5 * values.std() / n_lists**0.5 + 2e-3)
 

@@ -19,7 +19,6 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.metrics.conventions import PRESETS, resolve
 from structsvm_papk.metrics.definitions import known_names, parse
-from structsvm_papk.metrics.discounts import resolve as resolve_discount
 from structsvm_papk.metrics.evaluation import Evaluation, OneList, as_one_list, mean_text
 from structsvm_papk.metrics.relevant import ANY_GRADE
 from structsvm_papk.metrics.significance import Comparison
@@ -101,14 +100,6 @@ def evaluate(
             rich_help_panel=_RULES,
         ),
     ] = "linear",
-    discount: Annotated[
-        str,
-        typer.Option(
-            help="Discount of NDCG: log, zipf, exp or r^-0.5.",
-            metavar="NAME",
-            rich_help_panel=_RULES,
-        ),
-    ] = "log",
     ideal: Annotated[
         str | None,
         typer.Option(
@@ -156,14 +147,6 @@ def evaluate(
             help="All relevant pairs: TREC judgments, or a table of users, items and grades. What "
             "no list holds then counts in ideals and recalls; labels come from here.",
             metavar="FILE",
-            rich_help_panel=READING,
-        ),
-    ] = None,
-    by: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Split by this user or item column; repeat for more.",
-            metavar="COLUMN",
             rich_help_panel=READING,
         ),
     ] = None,
@@ -266,7 +249,6 @@ def evaluate(
         "population": population,
     }
     wanted = _metric_names(names)
-    resolve_discount(discount)
     resolve(**rules)
     if require_better and compare is None:
         raise InputError("--require-better needs --compare: better than what?")
@@ -286,7 +268,6 @@ def evaluate(
         score=score,
         rank=rank,
         item=item,
-        by=by,
         qrels=qrels,
     )
     if data is not None:  # `evaluate MODEL DATA` means `evaluate DATA --model MODEL`
@@ -298,7 +279,7 @@ def evaluate(
         rules["preset"] = "trec_eval"
     if relevance_threshold is None:
         relevance_threshold = rows.threshold
-    rules |= {"gains": gains, "discount": discount, "relevance_threshold": relevance_threshold}
+    rules |= {"gains": gains, "relevance_threshold": relevance_threshold}
     if not wanted:
         wanted = _metric_names([_USUAL if rows.relevant is None else _BESIDE_PAIRS])
     table = rows.evaluated(wanted, rules)
@@ -461,12 +442,12 @@ def _any_list(table: MetricTable, nouns: str) -> bool:
 
 
 def _csv(evaluation: Evaluation) -> str:
-    """All users first, then the segments."""
+    """The means with their intervals."""
     text = io.StringIO()
-    names = ("column", "segment", "metric", "value", "lower", "upper", "n_used")
+    names = ("metric", "value", "lower", "upper", "n_used")
     writer = csv.DictWriter(text, names, restval="", extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    writer.writerows([*evaluation.overall, *evaluation.segments])
+    writer.writerows(evaluation.overall)
     return text.getvalue()
 
 
@@ -493,14 +474,6 @@ def _show(evaluation: Evaluation, scorers: tuple[str, str], rows_read: Rows) -> 
     columns = ["metric", ">mean", level, f">{nouns} used", ">rules applied"]
     title = f"{table.users.size} {nouns}, {_relevant(table, rows_read)}"
     console.print_table(title, columns, rows)
-    if table.segments:
-        rows = [
-            (escape(f"{row['column']} = {row['segment']}"), str(row["n_rows"]), str(row["n_pos"]),
-             row["metric"], *mean_text(row, "-"), str(row["n_used"]))
-            for row in evaluation.segments
-        ]  # fmt: skip
-        columns = ["segment", ">rows", ">positives", "metric", ">mean", level, f">{nouns} used"]
-        console.print_table("Segments", columns, rows)
     if evaluation.compared:
         cells = [comparison.cells() for comparison in evaluation.compared]
         title = "Comparison: paired permutation test, correction "

@@ -31,12 +31,11 @@ _SHOWN = 8  # names in a message
 
 
 class Kind(Enum):
-    """What a column holds: ids are never missing, other texts and numbers with holes may be."""
+    """What a column holds: ids are never missing, numbers with holes may be."""
 
     NUMBER = "number"
     NUMBER_OR_HOLE = "number or hole"
     ID = "id"
-    TEXT = "text"
 
 
 def column_of(

@@ -70,10 +70,10 @@ def values_of(
     first: int = 0,
     is_feature: bool = False,
 ) -> Array:
-    """A column of an Arrow table: numbers of its own type or float64, ids and texts.
+    """A column of an Arrow table: numbers of its own type or float64, or ids.
 
     Ids are of the type of the file, as text where numpy has no such type. Nested values are
-    refused, and missing ones but holes and texts. Rows are counted from `first` on, for messages;
+    refused, and missing ones but holes. Rows are counted from `first` on, for messages;
     of text in a feature the message says how to leave the column out.
     """
     column = frame.column(name)
@@ -83,7 +83,7 @@ def values_of(
             "nor users"
         )
     is_number = kind in (Kind.NUMBER, Kind.NUMBER_OR_HOLE)
-    if column.null_count and kind in (Kind.NUMBER, Kind.ID):
+    if column.null_count and kind is not Kind.NUMBER_OR_HOLE:
         row = first + np.flatnonzero(column.is_null().to_numpy())[0]
         advice = f"; {rows.what_to_do(np.nan)}" if is_number else ""
         raise InputError(
@@ -91,8 +91,6 @@ def values_of(
         )
     if is_number:
         return _numbers(path, column, name, is_feature)
-    if column.null_count:
-        return np.array(column.to_pylist(), dtype=object)
     values = column.to_numpy()
     return values if values.dtype.kind != "O" else _texts(path, column, name)
 

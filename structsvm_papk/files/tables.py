@@ -295,7 +295,7 @@ def read_columns(
 def _text_columns(path, format, kinds, features):
     with_holes = [name for name, kind in kinds.items() if kind is Kind.NUMBER_OR_HOLE]
     numeric = [*with_holes, *(name for name, kind in kinds.items() if kind is Kind.NUMBER)]
-    texts = [name for name, kind in kinds.items() if kind in (Kind.ID, Kind.TEXT)]
+    texts = [name for name, kind in kinds.items() if kind is Kind.ID]
     columns = read_text(path, format, numeric, texts, with_holes, features)
     for name, kind in kinds.items():
         if kind is Kind.ID and "" in columns[name]:

@@ -1,4 +1,4 @@
-"""What `evaluate` says of scores: means with intervals, segments, comparisons, one list of all."""
+"""What `evaluate` says of scores: means with intervals, comparisons, one list of all."""
 
 from __future__ import annotations
 
@@ -117,25 +117,6 @@ class Evaluation:
             for summary in self.table.summary()
         ]
 
-    @cached_property
-    def segments(self) -> list[dict[str, Any]]:
-        """Mean of each metric over each segment."""
-        return [
-            {
-                "column": segment.column,
-                "segment": segment.value,
-                "kind": segment.kind,
-                "metric": metric,
-                "value": segment.table.mean(metric),
-                **self._ends(segment.table, metric),
-                "n_rows": segment.n_rows,
-                "n_pos": segment.n_pos,
-                "n_used": int(segment.table.used(metric).sum()),
-            }
-            for segment in self.table.segments
-            for metric in self.table.metrics
-        ]
-
     def _ends(self, table: MetricTable, metric: str) -> dict[str, Any]:
         """Both ends of the interval of a mean, and its note; None where there is no interval."""
         absent = {"lower": None, "upper": None, "note": ""}
@@ -155,7 +136,6 @@ class Evaluation:
             "metrics": self.overall,
             "relevant_items": self.table.relevant_items,
             "pooled": None if self.pooled is None else asdict(self.pooled),
-            "segments": self.segments,
             "comparison": [asdict(comparison) for comparison in self.compared],
         }
 

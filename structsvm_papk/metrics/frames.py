@@ -5,7 +5,7 @@ Frames are read column by column; pairs of users and items are matched by pandas
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from structsvm_papk._types import Array
 from structsvm_papk.data import validation as _validation
 from structsvm_papk.data.columns import needed_column
-from structsvm_papk.errors import InputError, check_choice
+from structsvm_papk.errors import InputError, check_choice, check_type
 from structsvm_papk.metrics import ranked_lists as lists
 from structsvm_papk.metrics import table
 from structsvm_papk.metrics.ranked_lists import column
@@ -35,7 +35,6 @@ def evaluate_frame(
     score: str = "score",
     rank: str | None = None,
     label: str = "label",
-    by: str | Sequence[str] = (),
     relevant: Any = None,
     grade: str | None = None,
     **options: Any,
@@ -56,8 +55,6 @@ def evaluate_frame(
         Column of ranks 1, 2, .. per user, without gaps or ties.
     label : str
         Beside relevant pairs the frame needs none; where it has one, both have to agree.
-    by : str or sequence of str
-        User or item columns to split by, see `segments` of `evaluate`.
     relevant : frame, optional
         All relevant pairs, in the columns `user`, `item` and `grade` (1 where there is none), so
         that what no list holds counts in ideals and recalls; see `evaluate`.
@@ -81,9 +78,7 @@ def evaluate_frame(
         if user is None or item is None:
             raise InputError("relevant pairs need the columns of users and items: user=, item=")
         options["relevant"] = pairs_of(relevant, user, item, grade)
-    columns = [by] if isinstance(by, str) or not isinstance(by, Iterable) else list(by)
-    segments = {name: column(frame, name) for name in columns}
-    return table.evaluate(metrics, scores, labels, groups, segments=segments or None, **options)
+    return table.evaluate(metrics, scores, labels, groups, **options)
 
 
 def evaluate_recommendations(
@@ -130,6 +125,8 @@ def evaluate_recommendations(
     Only listed negatives are known, so `few_negatives` refers to them, and `auc` is refused.
     """
     check_choice("unmatched", unmatched, ("raise", "count"))
+    check_type("user", user, str, "the name of a column")
+    check_type("item", item, str, "the name of a column")
     names = [str(name) for name in lists.column_names(recommendations)]
     source = "the recommendations"
     user = needed_column("user", names, source, user if user in names else None)

@@ -15,12 +15,10 @@ from numpy.typing import ArrayLike
 from structsvm_papk._types import Array
 from structsvm_papk.data import validation as _validation
 from structsvm_papk.data.rows import groups_or_none
-from structsvm_papk.data.validation import as_array, check_ids, encode, missing
 from structsvm_papk.errors import InputError, as_floats, check_choice, check_number
 from structsvm_papk.metrics import _kernels
 
 Gains: TypeAlias = str | Callable[[Array], ArrayLike]
-_MAX_SEGMENTS = 1000
 _FEW_FRACTIONS = 10  # ratings with halves have fewer, scores more
 _MANY_FRACTIONS = 100
 
@@ -62,26 +60,6 @@ class RankedLists:
                 "a pooled mean needs complete lists, but list_length or relevant pairs were given"
             )
         return replace(self, users=np.zeros(1, dtype=int), indptr=np.array([0, self.scores.size]))
-
-    def only(self, mask: Array) -> RankedLists:
-        """The rows of a mask, as lists of the users that have some of them."""
-        if self.lengths.size:
-            raise InputError("an item column cannot split truncated lists; leave list_length out")
-        sizes = np.bincount(self.user_of_row[mask], minlength=self.n_users)
-        users = self.users[sizes > 0]
-        indptr = np.concatenate([[0], np.cumsum(sizes[sizes > 0])])
-        relevant = self.relevant[mask]
-        grades = None if self.grades is None else self.grades[mask]
-        return replace(
-            self,
-            users=users,
-            indptr=indptr,
-            scores=self.scores[mask],
-            relevant=relevant,
-            grades=grades,
-            codes=None,
-            tied=None,
-        )
 
 
 def build(
@@ -263,35 +241,3 @@ def column(frame: Any, name: str) -> Array:
         shown = ", ".join(map(str, names))
         raise InputError(f"there is no column {name!r}; the frame has {shown}")
     return _validation.as_array(frame[name], f"column {name!r}")
-
-
-def levels(column: str, values: ArrayLike, rows: RankedLists) -> tuple[list[Any], Array]:
-    """Distinct values in order, `missing` last where some are, and each row's, by their index.
-
-    As for ids, 1 and "1" are not the same; a column that holds both is refused.
-    """
-    values = as_array(values, column)
-    order = np.arange(rows.scores.size)
-    if values.shape == rows.scores.shape:
-        order = order if rows.codes is None else np.argsort(rows.codes, kind="stable")
-    elif values.shape == (rows.n_users,):
-        values = values[rows.user_of_row]
-    else:
-        raise InputError(
-            f"segment column {column!r} has shape {values.shape}; give one value per row "
-            f"({rows.scores.size}) or per user ({rows.n_users})"
-        )
-    gone = missing(values)
-    present = values[~gone]
-    known, codes = encode(check_ids(present, present.size, f"segment column {column!r}"))
-    names = known.tolist()
-    inverse = np.full(values.size, known.size, dtype=np.int64)
-    inverse[~gone] = codes
-    if gone.any():
-        names.append("missing" if "missing" not in names else "no value")
-    if len(names) > _MAX_SEGMENTS:
-        raise InputError(
-            f"segment column {column!r} has {len(names)} different values, more than "
-            f"{_MAX_SEGMENTS}; group them first"
-        )
-    return names, inverse[order]

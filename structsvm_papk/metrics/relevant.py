@@ -6,7 +6,6 @@ it ranks below all that the list holds, and takes no place. Labels of the rows c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -182,7 +181,7 @@ def build(
     *,
     relevance_threshold: float | None = None,
     **how: Any,
-) -> tuple[RankedLists, Relevance, Matched]:
+) -> tuple[RankedLists, Relevance]:
     """Lists of the users that count, each with the relevant items that it misses.
 
     `how` are `gains`, `need_binary` and `n_threads` of `ranked_lists.build`.
@@ -224,7 +223,7 @@ def build(
         coarse = np.concatenate([_single(values[rows]), np.full(extra.size, np.nan)])
         tied = tied_users(built, coarse)
     built = replace(built, users=matched.users[built.users], tied=tied)
-    return built, relevance, matched
+    return built, relevance
 
 
 def _above_what_is_missed(scores: Array) -> Array:
@@ -305,32 +304,6 @@ def named(users: Array, mask: Array) -> str:
     if chosen.size == 1:
         return f"user {shown}"
     return f"{chosen.size} users ({shown}{', ..' if chosen.size > _SHOWN else ''})"
-
-
-def by_user(columns: Mapping[str, ArrayLike], matched: Matched, rows: RankedLists) -> Iterator[Any]:
-    """Segment columns with a value for each user that counts, None for one without a list."""
-    n = matched.listed_user.size
-    place = np.full(matched.users.size, -1)
-    place[matched.listed_user[::-1]] = np.arange(n)[::-1]  # the first row of each user
-    kept = np.flatnonzero(np.isin(matched.users, rows.users))
-    for name, given in columns.items():
-        values = _validation.as_array(given, name)
-        if values.shape != (n,):
-            raise InputError(
-                f"segment column {name!r} has shape {values.shape}; beside relevant pairs give one "
-                f"value per row ({n})"
-            )
-        objects = values.astype(object)
-        same = objects == objects[place[matched.listed_user]]
-        if not (same | _validation.missing(objects)).all():
-            raise InputError(
-                f"segment column {name!r} differs within a list: relevant items that no list holds "
-                "have no value of it, so it cannot split lists beside relevant pairs"
-            )
-        of_user = np.full(kept.size, None, dtype=object)
-        has_list = place[kept] >= 0
-        of_user[has_list] = objects[place[kept][has_list]]
-        yield name, of_user
 
 
 # --- the order of trec_eval -----------------------------------------------------------------------

@@ -1,10 +1,9 @@
-"""The table users x metrics, from which means, segments, intervals and plots are made."""
+"""The table users x metrics, from which means, intervals and plots are made."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import chain
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -19,10 +18,9 @@ from structsvm_papk.metrics import ranked_lists as lists
 from structsvm_papk.metrics import relevant as beside
 from structsvm_papk.metrics.conventions import Conventions
 from structsvm_papk.metrics.definitions import Asked
-from structsvm_papk.metrics.discounts import Discount
 from structsvm_papk.metrics.ranked_lists import Gains, RankedLists
 from structsvm_papk.metrics.relevant import Relevance
-from structsvm_papk.metrics.values import values_of
+from structsvm_papk.metrics.values import Discount, values_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,22 +53,6 @@ class Summary:
         return f"{mean} ({rules})" if rules else mean
 
 
-@dataclass(frozen=True)
-class Segment:
-    """The metrics of the users with one value of one column.
-
-    `kind` is `user` for whole lists; `item` where the value differs inside a list, so that lists
-    are restricted to the rows with this value.
-    """
-
-    column: str
-    value: object
-    kind: str
-    n_rows: int
-    n_pos: int
-    table: MetricTable
-
-
 @dataclass(frozen=True, repr=False)
 class MetricTable:
     """Values of every metric for every user.
@@ -93,8 +75,6 @@ class MetricTable:
     pooled : dict of str to float
         The metrics of all rows as one list, when the mean is `pooled`; the rules for lists without
         positives and with few negatives hold for that one list as well.
-    segments : tuple of Segment
-        The same metrics per value of each segment column.
     relevance : Relevance or None
         What is known of relevant items that no list holds; None: ideals and recalls are those of
         the candidates.
@@ -112,7 +92,6 @@ class MetricTable:
     conventions: Conventions
     gain: bool = True
     pooled: dict[str, float] = field(default_factory=dict)
-    segments: tuple[Segment, ...] = ()
     relevance: Relevance | None = None
     relevance_threshold: float | None = None
 
@@ -183,7 +162,7 @@ class MetricTable:
         return Summary(metric, value, self.users.size, n_used, by_rule, self.conventions)
 
     def take(self, mask: Array) -> MetricTable:
-        """The table of some users, without segments; a pooled mean has to be computed afresh."""
+        """The table of some users; a pooled mean has to be computed afresh."""
         self.refuse_pooled("a table of some users")
         by_rule = {
             name: {rule: rows[mask] for rule, rows in rules.items()}
@@ -191,7 +170,7 @@ class MetricTable:
         }
         of_users = ("users", "values", "left_out", "n_pos", "n_neg")
         kept = {name: getattr(self, name)[mask] for name in of_users}
-        return replace(self, **kept, by_rule=by_rule, segments=())
+        return replace(self, **kept, by_rule=by_rule)
 
     def to_columns(self) -> dict[str, Array]:
         """Dict of arrays, as a polars frame takes them: user, n_pos, n_neg and each metric."""
@@ -242,10 +221,9 @@ def evaluate(
     list_length: ArrayLike | None = None,
     insufficient_handling: str | None = None,
     relevance_threshold: float | None = None,
-    discount: Discount = "log",
+    discount: Discount | None = None,
     gains: Gains | None = None,
     gain: bool = True,
-    segments: Mapping[str, ArrayLike] | None = None,
     n_threads: int | None = None,
     items: ArrayLike | None = None,
     relevant: Any = None,
@@ -277,17 +255,13 @@ def evaluate(
         was shown is not known.
     relevance_threshold : float, optional
         Labels at least this large are relevant.
-    discount : str, array or callable
-        Discount of NDCG, see `metrics.discounts`.
+    discount : callable, optional
+        What NDCG counts a gain at ranks 1, 2, .., a function of them; by default 1 / log2(1 + r).
     gains : {"linear", "exponential"} or callable, optional
         Gain of a graded label in NDCG.
     gain : bool
         True: larger is better. False: every value v becomes the risk 1 - v, as the paper and
         bounds have it.
-    segments : dict of str to array, optional
-        Columns with a value per row or per user. The table's `segments` then holds the metrics
-        per value: of whole lists where a column is constant within users, otherwise of lists
-        restricted to the rows with that value (an item column).
     n_threads : int, optional
         Default: one per processor. Results do not depend on it.
     items : array, optional
@@ -330,56 +304,19 @@ def evaluate(
         if items is None:
             raise InputError("relevant pairs need items=, the item of each row")
         pairs = beside.pairs_of(relevant)
-        rows, relevance, matched = beside.build(
-            scores, labels, users, items, pairs, rules, **making
-        )
-        if isinstance(segments, Mapping):
-            segments = dict(beside.by_user(segments, matched, rows))
+        rows, relevance = beside.build(scores, labels, users, items, pairs, rules, **making)
     else:
         if labels is None:
             raise InputError("labels are missing: give the label of each row, or relevant=")
         rows = lists.build(scores, labels, groups, indptr=indptr, list_length=list_length, **making)
         if rules.ties == "trec_eval":
             rows = beside.ordered_by_item(rows, scores, items)
-    # 2. every metric of every user; then of each segment as of lists of their own
-    how: dict[str, Any] = {"discount": discount, "gain": gain, "n_threads": n_threads}
-    table = replace(
-        evaluate_lists(parsed, rows, rules, **how),
+    # 2. every metric of every user
+    return replace(
+        evaluate_lists(parsed, rows, rules, discount, gain=gain, n_threads=n_threads),
         relevance=relevance,
         relevance_threshold=relevance_threshold,
     )
-    if segments is None:
-        return table
-    if not isinstance(segments, Mapping):
-        raise InputError(
-            f"segments={segments!r} must be a dict from names to columns, one value per row or user"
-        )
-    parts = (
-        _split(column, values, table, rows, lambda part: evaluate_lists(parsed, part, rules, **how))
-        for column, values in segments.items()
-    )
-    return replace(table, segments=tuple(chain.from_iterable(parts)))
-
-
-def _split(
-    column: str, values: ArrayLike, whole: MetricTable, rows: RankedLists,
-    of_lists: Callable[[RankedLists], MetricTable],
-) -> Iterator[Segment]:  # fmt: skip
-    """The segments of one column, of which `whole` is the table of all rows."""
-    names, level = lists.levels(column, values, rows)
-    of_row = rows.user_of_row
-    of_user = np.zeros(rows.n_users, dtype=level.dtype)
-    of_user[of_row] = level
-    kind = "user" if (of_user[of_row] == level).all() else "item"
-    for code, name in enumerate(names):
-        mask = level == code
-        if kind == "user" and not whole.is_pooled:
-            table = whole.take(np.bincount(of_row[mask], minlength=rows.n_users) > 0)
-        else:
-            table = of_lists(rows.only(mask))
-        n_rows = int(mask.sum())
-        n_pos = int(rows.relevant[mask].sum())
-        yield Segment(column, name, kind, n_rows, n_pos, table)
 
 
 def per_user(
@@ -396,8 +333,8 @@ def evaluate_lists(
     parsed: Sequence[Asked],
     rows: RankedLists,
     rules: Conventions,
+    discount: Discount | None = None,
     *,
-    discount: Discount = "log",
     gain: bool = True,
     n_threads: int | None = None,
 ) -> MetricTable:

@@ -5,22 +5,24 @@ What no metric of a call needs is not even compiled.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array
 from structsvm_papk.data.features import read_only
-from structsvm_papk.errors import InputError, warn
-from structsvm_papk.metrics import _kernels, discounts
+from structsvm_papk.errors import InputError, as_floats, check_callback
+from structsvm_papk.metrics import _kernels
 from structsvm_papk.metrics.conventions import FEW_NEGATIVES, TIES, Conventions
 from structsvm_papk.metrics.definitions import Asked, Metric, Terms
-from structsvm_papk.metrics.discounts import Discount
 from structsvm_papk.metrics.ranked_lists import RankedLists, gains_of, run_over_users
 
+Discount: TypeAlias = Callable[[Array], ArrayLike]
 _CHUNK_ROWS = 1 << 16  # their ranks stay in the processor's cache
 _SHOWN = 5
 
@@ -43,7 +45,7 @@ def values_of(
     asked: Sequence[Asked],
     rows: RankedLists,
     rules: Conventions,
-    discount: Discount,
+    discount: Discount | None,
     n_threads: int | None = None,
 ) -> Values:
     """Every metric of every user by the rules; see `metrics.evaluate`."""
@@ -82,19 +84,37 @@ def values_of(
 
 
 def _discounts(
-    asked: Sequence[Asked], rows: RankedLists, rules: Conventions, discount: Discount
+    asked: Sequence[Asked], rows: RankedLists, rules: Conventions, discount: Discount | None
 ) -> Array:
     """Discounts of as many places as NDCG looks at; a single 1 where nobody asked for it."""
     ks = [request.kernel_k for request in asked if request.metric.graded]
     if not ks:
         return np.ones(1)
-    if discounts.exponent(discount) > 1:
-        warn(discounts.NO_LIMIT, discounts.NoLimitWarning)
     longest = int(np.diff(rows.indptr).max())
     needed = min(longest, max(ks))
     if rules.ideal == "all_places":
         needed = max(longest, *(k for k in ks if k < _kernels.WHOLE_LIST), 1)
-    return discounts.values(discount, max(needed, 1))
+    return _discount_values(discount, max(needed, 1))
+
+
+def _discount_values(discount: Discount | None, n: int) -> Array:
+    """D(1), .., D(n), checked: finite, not negative, the first one positive."""
+    ranks = np.arange(1, n + 1, dtype=float)
+    if discount is None:
+        return np.asarray(1.0 / np.log2(1.0 + ranks))
+    check_callback(discount, "discount")
+    values = as_floats("discount", discount(ranks))
+    if values.shape != (n,):
+        raise InputError(f"the discount gave shape {values.shape} for {n} ranks; give one each")
+    bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
+    if bad.size:
+        raise InputError(
+            f"the discount is {values[bad[0]]} at rank {bad[0] + 1} ({bad.size} such ranks); "
+            "every value must be finite and at least 0"
+        )
+    if values[0] == 0:
+        raise InputError("the discount is 0 at rank 1; NDCG is then not defined")
+    return values
 
 
 def _terms(asked: Asked, rows: RankedLists, rules: Conventions, table: Array) -> Terms:

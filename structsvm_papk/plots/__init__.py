@@ -7,12 +7,10 @@ from structsvm_papk.plots.figures import convergence_figure
 from structsvm_papk.plots.rankings import (
     PAPDisplay,
     RankStripDisplay,
-    SegmentDisplay,
 )
 
 __all__ = [
     "PAPDisplay",
     "RankStripDisplay",
-    "SegmentDisplay",
     "convergence_figure",
 ]

@@ -1,4 +1,4 @@
-"""An evaluation as a page: means, a comparison, segments, how the lists differ."""
+"""An evaluation as a page: means, a comparison, how the lists differ."""
 
 from __future__ import annotations
 
@@ -30,8 +30,6 @@ def evaluation_page(
     sections = [_means(evaluation, nouns[0])]
     if evaluation.compared:
         sections.append(_comparison(evaluation, nouns[0]))
-    if evaluation.segments:
-        sections += _segments(evaluation, nouns[0])
     sections.append(_distribution(table, nouns[0]))
     if other is not None:
         sections.append(_differences(table, other, nouns[0]))
@@ -87,35 +85,6 @@ def _comparison(evaluation: Evaluation, lists: str) -> Section:
     ]
     text = "This less the other, paired; p of a permutation test. The dashed line is 0."
     return Section("Comparison", text, columns, rows, with_zero=True)
-
-
-def _segments(evaluation: Evaluation, lists: str) -> list[Section]:
-    """A table for each metric, so that what stands below each other can be compared."""
-    columns = [
-        Column("segment", numbers=False),
-        Column("mean"),
-        Column(evaluation.heading, wide=True),
-        Column(""),
-        Column(lists),
-        Column("rows", wide=True),
-        Column("positives", wide=True),
-    ]
-    sections = []
-    for metric in evaluation.table.metrics:
-        rows: list[Row] = [
-            [
-                f"{row['column']} = {row['segment']}",
-                *mean_text(row),
-                _drawing(row),
-                str(row["n_used"]),
-                str(row["n_rows"]),
-                str(row["n_pos"]),
-            ]
-            for row in evaluation.segments
-            if row["metric"] == metric
-        ]
-        sections.append(Section(f"Segments: {metric}", "", columns, rows))
-    return sections
 
 
 def _distribution(table: MetricTable, lists: str) -> Section:

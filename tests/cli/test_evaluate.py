@@ -51,7 +51,7 @@ def test_numbers_are_those_of_the_library(tmp_path, capsys):
     table = rows()
     path = write(tmp_path / "a.csv", table)
     second = write(tmp_path / "b.csv", table.assign(score=table["other"]))
-    command = [path, "-m", "pap@3, auc", "--by", "tier"]
+    command = [path, "-m", "pap@3, auc"]
     answer = found(capsys, *command)
     expected, worse = (library(table, ["pap@3", "auc"], name) for name in ("score", "other"))
     values = [row["value"] for row in answer["metrics"]]
@@ -62,9 +62,6 @@ def test_numbers_are_those_of_the_library(tmp_path, capsys):
     assert found(capsys, path, "-m", "pap@3", "-m", "auc")["metrics"] == answer["metrics"]
     assert answer["metrics"][0]["n_used"] == N_USERS
     assert answer["metrics"][0]["conventions"]["ties"] == "loss"
-    assert [(s["segment"], s["metric"], s["n_rows"]) for s in answer["segments"]] == [
-        ("[new]", "pap@3", 60), ("[new]", "auc", 60), ("old", "pap@3", 120), ("old", "auc", 120),
-    ]  # fmt: skip
     assert answer["pooled"]["lift"] > 1
     lines = tmp_path / "scores.txt"
     lines.write_text("".join(f"{s!r}\n" for s in table["score"].tolist()))
@@ -78,10 +75,9 @@ def test_numbers_are_those_of_the_library(tmp_path, capsys):
     more = "--csv", out, "--per-user", users, "--rules", "--pooled"
     assert run("evaluate", *command, "--compare", second, *more) == 0
     shown = capsys.readouterr()
-    assert "tier = [new]" in shown.out and "Comparison: paired permutation test" in shown.out
+    assert "Comparison: paired permutation test" in shown.out
     assert "ties=loss" in shown.err and "AUPRC" in shown.err
-    segments = pd.read_csv(out)["segment"].fillna("").tolist()
-    assert segments == ["", "", "[new]", "[new]", "old", "old"]
+    assert pd.read_csv(out)["metric"].tolist() == ["pap@3", "auc"]
     np.testing.assert_allclose(pd.read_csv(users)["auc"], expected["auc"])
 
 
@@ -92,18 +88,17 @@ def test_models_score_tables_and_svmlight(tmp_path, capsys):
                             feature_names=("x1", "x2")))  # fmt: skip
     table["score"] = table["x1"] + 0.2 * table["x2"]
     expected = library(table, ["auc"]).mean("auc")
-    common = ("-m", "auc", "--group", "user_id", "--by", "tier", "--interval", "none")
+    common = ("-m", "auc", "--group", "user_id", "--ignore", "tier", "--interval", "none")
     for arguments in ((model, path), (path, "--model", model, "--compare", model)):
         answer = found(capsys, *arguments, *common)
         assert answer["metrics"][0]["value"] == pytest.approx(expected, abs=1e-12)
-        assert [s["segment"] for s in answer["segments"]] == ["[new]", "old"]
     assert answer["comparison"][0]["p_value"] == 1.0
     path = tmp_path / "data.txt"
     path.write_text("3 qid:1 1:2.0\n0 qid:1 1:1.0\n1 qid:2 1:0.5\n2 qid:2 1:0.1\n")
     save_model(model, Model(np.ones(1), 1, "avg", 1.0, "cutting_plane", CERTIFICATE, first_index=1,
                             relevance_threshold=2.0))  # fmt: skip
     assert found(capsys, model, path, "-m", "auc")["metrics"][0]["value"] == 0.5
-    assert "needs a table" in refused(capsys, "evaluate", model, path, "--by", "tier")
+    assert "needs a table" in refused(capsys, "evaluate", model, path, "--item", "tier")
 
 
 IDS = ["007", "7", "1e3", "1000", "12345678901234567890", "12345678901234567891", "nan"]
@@ -137,14 +132,6 @@ def test_scores_beyond_double_precision_do_not_tie(tmp_path, capsys):
     assert found(capsys, path, "-m", "auc")["metrics"][0]["value"] == 1
 
 
-def test_missing_values_of_a_column_to_split_by(tmp_path, capsys):
-    table = {"user": [1, 1, 2, 2], "label": [1, 0, 1, 0], "score": [2.0, 1, 2, 1]}
-    table = pd.DataFrame(table | {"age": pd.array([7, 7, None, None], dtype="Int64")})
-    for name, values in (("a.parquet", [7, "missing"]), ("a.csv", ["", "7"])):
-        answer = found(capsys, write(tmp_path / name, table), "-m", "auc", "--by", "age")
-        assert [s["segment"] for s in answer["segments"]] == values
-
-
 def test_ranks_one_list_and_rules(tmp_path, capsys):
     path, whole = tmp_path / "r.csv", tmp_path / "w.csv"
     path.write_text("user,item,label,a,b\n1,p,0,1,2\n1,q,1,2,1\n2,p,1,1,2\n2,q,1,2,1\n")
@@ -167,7 +154,6 @@ HEAD, GOOD = "user,label,score\n", "user,label,score\n1,0,1\n1,1,2\n"
         ("user,label\n1,0\n1,1\n", (), "no column 'score' for the score (--score"),
         ("who,label,score\n1,0,1\n1,1,2\n", (), "name it with --group, or give --one-list"),
         (f"{HEAD}1,1,1\n1,1,2\n", ("--pooled",), "AUROC and AUPRC need both"),
-        (GOOD, ("--by", "tier"), "no column 'tier' to split by"),
         (GOOD, ("--group", "who"), "no column 'who' for the user; it has 'user', 'label'"),
         (GOOD, ("--csv", "/no/such/x.csv"), "cannot write"),
         (GOOD, ("--model", "m", "--scores", "m"), "not both"),
@@ -329,7 +315,6 @@ def test_pairs_may_have_the_names_of_the_lists(tmp_path, capsys):
     ("qrels", "arguments", "message"),
     [
         (QRELS, ("--one-list",), "--qrels needs users and items"),
-        (QRELS, ("--by", "tier"), "--by needs a table with named columns"),
         (QRELS, ("-m", "auc"), "auc needs complete lists"),
         ("z 0 d1 1\n", (), "no user counts"),
         ("a 0 d1\n", (), "line 1: expected 'query 0 document grade'"),

@@ -11,8 +11,8 @@ from scipy import sparse
 from structsvm_papk import PAPKRanker, RankingData, bounds, margins, metrics
 from structsvm_papk.errors import InputError
 from structsvm_papk.integrations import hooks
+from structsvm_papk.metrics.evaluation import as_one_list
 from structsvm_papk.metrics.frames import evaluate_frame, evaluate_recommendations
-from structsvm_papk.plots import page
 
 pytestmark = pytest.mark.portable
 
@@ -42,7 +42,7 @@ LABEL_DOORS = {
     ),
     "bounds.held_out": lambda y: bounds.held_out(SCORES, y, 3).upper,
     "margins": lambda y: margins.check_scores(SCORES, y, 2).delta_weak,
-    "whole_list": lambda y: page.report(SCORES, y).auroc,
+    "whole_list": lambda y: as_one_list(SCORES, y).auroc,
     "hook": _hook,
 }
 
@@ -120,7 +120,7 @@ def test_missing_labels_are_not_irrelevant_under_a_threshold():
 
 SCORE_DOORS = {
     "evaluate": lambda s, y: metrics.per_user("auc", s, y)[0],
-    "whole_list": lambda s, y: page.report(s, y).auroc,
+    "whole_list": lambda s, y: as_one_list(s, y).auroc,
     "held_out": lambda s, y: 1 - bounds.held_out(s, y, 2).value,
     "margins": lambda s, y: float(margins.check_scores(s, y, 2).weak),
     "hook": lambda s, y: hooks.xgboost_eval_metric("auc")(np.asarray(y), s),
@@ -255,15 +255,6 @@ def test_ids_of_two_tables_are_compared_exactly(ids, other, same):
             assert recommended(*both).users.size == 6 - sum(same)
         else:
             assert recommended(*both)["recall@1"].tolist() == same
-
-
-def test_missing_segments_are_a_segment_of_their_own():
-    for value, missing in (("new", None), (3.0, np.nan)):
-        tier = np.array([value, missing] * (N // 2), dtype=float if value == 3.0 else object)
-        segments = metrics.evaluate("auc", SCORES, Y, segments={"tier": tier}).segments
-        assert [segment.value for segment in segments] == [value, "missing"]
-    with pytest.raises(InputError, match="mix types"):
-        metrics.evaluate("auc", SCORES, Y, segments={"a": np.array([1, "1"] * (N // 2), object)})
 
 
 # --- features ---------------------------------------------------------------------------------

@@ -205,35 +205,3 @@ def test_few_users_are_not_resampled_and_those_of_weight_zero_do_not_count(n_cou
     ):
         with pytest.raises(InputError, match=f"at least 10 users, here there are {n_counted}"):
             call()
-
-
-def test_segments_by_user_and_by_item_column():
-    better, _, labels, groups = two_scorers(n_users=20)
-    rng = np.random.default_rng(1)
-    order = rng.permutation(groups.size)
-    better, labels, groups = better[order], labels[order], groups[order]
-    genre, names = rng.choice(["a", "b", "c"], groups.size), ["auc", "pap@3"]
-    segments = {"tier": np.where(np.arange(20) < 5, "new", "old"), "genre": genre}
-    segments["of rows"] = segments["tier"][groups]
-    table = metrics.evaluate(names, better, labels, groups, segments=segments)
-    parts = {(s.column, s.value): s for s in table.segments}
-    users = [(column, tier) for column in ("tier", "of rows") for tier in ("new", "old")]
-    assert [*parts] == users[:2] + [("genre", value) for value in "abc"] + users[2:]
-    for place, segment in parts.items():
-        assert segment.kind == ("user" if place in users else "item")
-        kept = genre == segment.value
-        if place in users:
-            kept = segments["of rows"] == segment.value
-            mine = (np.arange(20) < 5) == (segment.value == "new")
-            np.testing.assert_array_equal(segment.table.values, table.values[mine])
-        again = metrics.evaluate(names, better[kept], labels[kept], groups[kept])
-        np.testing.assert_array_equal(segment.table.values, again.values)
-        assert (segment.n_rows, segment.n_pos) == (kept.sum(), labels[kept].sum())
-    assert metrics.interval(parts["tier", "old"].table, "auc").n_users == 15
-    rows = ["ap"], [3.0, 2, 1, 0], [1, 0, 0, 1], [0, 0, 1, 1]
-    for column, how, words in (
-        ([1, 2, 3], {}, r"'x' has shape \(3,\)"),
-        ([1, 2, 1, 2], {"list_length": 1}, "truncated"),
-    ):
-        with pytest.raises(InputError, match=words):
-            metrics.evaluate(*rows, segments={"x": column}, **how)

@@ -39,13 +39,11 @@ def long_rows(n_users=40, n=12, text=False):
 @pytest.mark.parametrize("text", [False, True], ids=["numbers", "text"])
 def test_long_frame_is_the_arrays(library, text):
     columns = long_rows(text=text)
-    found = evaluate_frame(frame(library, columns), NAMES, item="item_id", by="tier")
+    found = evaluate_frame(frame(library, columns), NAMES, item="item_id")
     groups = np.asarray(columns["user_id"])
     expected = metrics.evaluate(NAMES, columns["score"], columns["label"], groups)
     np.testing.assert_array_equal(found.values, expected.values)
     assert list(found.users) == list(np.unique(groups))
-    assert [s.value for s in found.segments] == ["new", "old"]
-    assert list(found.segments[0].table.users) == list(found.users[:10])
     rank = {"rank": ranks_of(columns), "score": np.zeros(480)}
     by_rank = evaluate_frame(frame(library, columns | rank), NAMES, rank="rank")
     np.testing.assert_array_equal(by_rank.values, expected.values)

@@ -43,7 +43,6 @@ def test_ratings_and_gains_that_are_meant_are_taken():
     [
         (metrics.mean_score, {"metric": "ap"}),
         (plots.PAPDisplay.from_predictions, {"ks": [1], "n_resamples": 20}),
-        (plots.SegmentDisplay.from_predictions, {"segments": {"a": USERS % 2}, "metric": "ap"}),
         (plots.RankStripDisplay.from_predictions, {"k": 3}),
     ],
 )

@@ -173,7 +173,6 @@ def test_minus_infinity_in_a_list_is_above_what_the_list_misses():
         ({"relevant": [1, 2]}, "a pandas or polars frame"),
         ({"list_length": 2}, "not indptr= or list_length="),
         ({"labels": [1, 1, 0]}, "row 1 has the label 1, but .* item 6 for user 1 is 0 .1 such"),
-        ({"segments": {"kind": ["a", "b", "a"]}}, "segment column 'kind' differs within a list"),
         ({"metrics": "auc"}, "auc needs complete lists"),
         ({"relevant": {"user": [9], "item": [5]}, "population": "both"}, "no user counts"),
         ({"population": "some"}, "population='some' is not known"),
@@ -189,19 +188,6 @@ def test_what_is_refused(change, message):
     error = TypeError if change.get("relevant") == [1, 2] else InputError
     with pytest.raises(error, match=message):
         metrics.evaluate(**given | change)
-
-
-def test_segments_of_users_beside_relevant_pairs():
-    lists, relevant = drawn(3)
-    table = metrics.evaluate_frame(
-        lists.assign(tier=lists.user % 2), "recall@5", user="user", item="item", by="tier",
-        relevant=relevant, population="either",
-    )  # fmt: skip
-    for segment in table.segments[:2]:
-        truth = expected("recall@5", lists, relevant, segment.table.users)
-        assert set(segment.table.users % 2) == {segment.value}
-        assert segment.table.mean("recall@5") == pytest.approx(np.nanmean(truth))
-    assert table.segments[2].value == "missing"  # users without a list have no tier
 
 
 # --- trec_eval ------------------------------------------------------------------------------------

@@ -148,8 +148,7 @@ def calls(folder):
         files.file_partitions: {"source": source, "partition_bytes": 1000},
         files.load_model: {"path": folder / "model"},
         files.Checkpoint: {"path": folder / "kept", "interval": 1.0},
-        metrics.evaluate: ROWS | {"metrics": ["pap@2", "ndcg@3"], "preset": "icml2020",
-                                  "discount": "log"},
+        metrics.evaluate: ROWS | {"metrics": ["pap@2", "ndcg@3"], "preset": "icml2020"},
         metrics.evaluate_frame: {"frame": FRAME, "metrics": "pap@2", "item": "item_id"},
         metrics.evaluate_recommendations: {"recommendations": FRAME, "interactions": LIKED,
                                            "metrics": "ap", "preset": "rectools"},
@@ -163,8 +162,6 @@ def calls(folder):
         metrics.per_user: ROWS | {"name": "ap"},
         metrics.pap_at_k: AT_K,
         plots.PAPDisplay.from_predictions: PREDICTED | drawn,
-        plots.SegmentDisplay.from_predictions: PREDICTED | drawn | {"segments": {"a": USERS},
-                                                                    "metric": "auc"},
         plots.RankStripDisplay.from_predictions: PREDICTED | {"k": 2},
         plots.convergence_figure: {"runs": runs},
         rankers.compare: {"data": LISTS, "surrogates": ["ts"], "k": 2, "alpha": 1.0, "etas": (),
@@ -243,7 +240,7 @@ def test_wrong_arguments_end_in_a_sentence(tmp_path, monkeypatch, every):
 
 def test_every_supported_name_is_tried_or_only_returned(tmp_path):
     tried = {getattr(call, "__name__", "") for call, _ in cases(tmp_path)}
-    tried |= {"PAPDisplay", "RankStripDisplay", "SegmentDisplay"}
+    tried |= {"PAPDisplay", "RankStripDisplay"}
     elsewhere = {"DaskRisk", "connect", "PAPKReranker"}  # a cluster, RecTools
     for path in listed():
         for name, value in supported(path).items():

@@ -69,22 +69,6 @@ def test_scores_of_estimators_that_have_no_decision_function():
     np.testing.assert_array_equal(displays.estimator_scores(line, X), line.predict(X))
 
 
-def test_segments_show_support():
-    shown = displays.SegmentDisplay.from_predictions(
-        y_true=Y,
-        y_score=SCORES,
-        groups=GROUPS,
-        segments={"tier": TIER},
-        metric="auc",
-        n_resamples=50,
-    )
-    assert shown.names == ["tier = new", "tier = old"]
-    labels = [text.get_text() for text in shown.ax_.get_yticklabels()]
-    assert labels[0] == f"tier = new\n10 users, {Y[TIER == 'new'].sum()} positives"
-    with pytest.raises(InputError, match="no segments"):
-        displays.SegmentDisplay.from_table(metrics.evaluate(["auc"], SCORES, Y), "auc")
-
-
 def test_strip_of_chosen_users():
     shown = displays.RankStripDisplay.from_predictions(
         y_true=Y, y_score=SCORES, groups=GROUPS, users=[129, 100], k=4, depth=30
@@ -114,9 +98,6 @@ def test_names_are_drawn_to_the_letter(name):
         displays.PAPDisplay.from_predictions(
             y_true=Y, y_score=SCORES, groups=GROUPS, ks=[1, 2], name=name
         ),
-        displays.SegmentDisplay.from_predictions(
-            y_true=Y, y_score=SCORES, groups=GROUPS, segments={name: users == name}, metric="auc"
-        ),
         displays.RankStripDisplay.from_predictions(
             y_true=Y, y_score=SCORES, groups=users, users=[name]
         ),
@@ -124,9 +105,8 @@ def test_names_are_drawn_to_the_letter(name):
     texts = [
         shown[0].ax_.get_legend().get_texts()[0],
         shown[1].ax_.get_yticklabels()[0],
-        shown[2].ax_.get_yticklabels()[0],
     ]
-    for display, text, expected in zip(shown, texts, (name, f"{name} = False", name), strict=True):
+    for display, text, expected in zip(shown, texts, (name, name), strict=True):
         display.figure_.canvas.draw()
         drawn, is_formula = text._preprocess_math(text.get_text())
         assert drawn.splitlines()[0].strip() == expected and not is_formula

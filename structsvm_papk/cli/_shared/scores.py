@@ -1,7 +1,6 @@
 """Scores that a command is given: by a model, as `predict` wrote them, one per line, in a table."""
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -114,7 +113,6 @@ class Scoring(Reading):
     score: str
     rank: str | None
     item: str | None
-    by: Sequence[str] | None
     qrels: Path | None
 
     def __post_init__(self) -> None:
@@ -138,18 +136,17 @@ class Scoring(Reading):
         return format if format in tables.FORMATS else None
 
     def features(self, path: Path, like: Model | None = None) -> Table:
-        """A file of features; the columns of items and those to split by are no features."""
+        """A file of features; the column of items is no feature."""
         if self.is_run(path):
             raise InputError(
                 f"{path} is a run: it has scores of its own, and no features for a model. A model "
                 f"of runs fuses them (fuse --model MODEL RUN .. --output FILE)"
             )
         if self.format_of(path) is None:
-            if self.by or self.item:
-                option = "--by" if self.by else "--item"
-                raise InputError(f"{path}: {option} needs a table with named columns")
+            if self.item:
+                raise InputError(f"{path}: --item needs a table with named columns")
             return self.table(path, like)
-        no_features = [*(self.ignore or ()), *(self.by or ())]
+        no_features = list(self.ignore or ())
         if self.item:
             no_features.append(self.item)
         reading = replace(self, ignore=no_features)
@@ -174,7 +171,6 @@ class Scoring(Reading):
             "score": " (--score; for a file of features give --model or --scores)",
         }
         purposes = [(name, f"for the {role}{hints.get(role, '')}") for role, name in names.items()]
-        purposes += [(name, "to split by") for name in self.by or ()]
         for name, purpose in purposes:
             if name is not None and name not in present:
                 raise InputError(f"{path}: no column {name!r} {purpose}; it has {listed(present)}")
@@ -187,7 +183,6 @@ class Rows:
 
     frame: dict[str, Array]
     names: dict[str, str | None]
-    by: tuple[str, ...]
     source: str
     notes: tuple[str, ...]
     threshold: float | None = None
@@ -203,9 +198,7 @@ class Rows:
         """The `MetricTable`; errors name the file."""
         columns: Any = self.names | {"label": self.names["label"] or "no label"}
         try:
-            return evaluate_frame(
-                self.frame, metrics, **columns, by=self.by, relevant=self.relevant, **rules
-            )
+            return evaluate_frame(self.frame, metrics, **columns, relevant=self.relevant, **rules)
         except InputError as error:
             raise InputError(f"{self.source}: {error}") from None
 
@@ -359,8 +352,7 @@ def _of_table(path: Path, columns: Scoring, scores: Path | None = None) -> Rows:
         )
     present = tables.column_names(path, format)
     names = columns.roles(path, present, with_scores=scores is None)
-    kinds: dict[Any, Kind] = dict.fromkeys(columns.by or (), Kind.TEXT)
-    kinds |= dict.fromkeys((names["user"], names.get("item")), Kind.ID)
+    kinds: dict[Any, Kind] = dict.fromkeys((names["user"], names.get("item")), Kind.ID)
     kinds |= dict.fromkeys((names.get("score"), names.get("rank"), names["label"]), Kind.NUMBER)
     kinds.pop(None, None)
     frame = tables.read_columns(path, format, kinds)
@@ -374,7 +366,6 @@ def _of_table(path: Path, columns: Scoring, scores: Path | None = None) -> Rows:
     return Rows(
         frame=frame,
         names=names,
-        by=tuple(columns.by or ()),
         source=str(path),
         notes=(note,),
     )
@@ -385,8 +376,6 @@ def _of_run(path: Path, columns: Scoring) -> Rows:
         raise InputError(
             f"{path}: a run says nothing of relevance; give the judgments with --qrels FILE"
         )
-    if columns.by:
-        raise InputError(f"{path}: --by needs a table with named columns, and this is a run")
     run = trec.read_run(path)
     frame = {name: np.asarray(run[name]) for name in ("query", "document", "score")}
     names = {"user": "query", "item": "document", "score": "score", "label": None}
@@ -395,7 +384,6 @@ def _of_run(path: Path, columns: Scoring) -> Rows:
     return Rows(
         frame=frame,
         names=names,
-        by=(),
         source=str(path),
         notes=(note,),
         is_run=True,
@@ -407,7 +395,6 @@ def _of_features(
 ) -> Rows:
     if not columns.one_list:
         refuse_unknown_users(table)
-    # names that no column has: one to split by may be called like any of these
     names: dict[str, str | None] = {"user": None, "label": "the label", "score": "the score"}
     frame = {"the score": np.asarray(scores, dtype=float)}
     if table.labels is None:
@@ -418,9 +405,8 @@ def _of_features(
         names["user"] = "the user"
         frame["the user"] = np.asarray(table.groups)
     names["item"] = None
-    by = tuple(columns.by or ())
     format = columns.format_of(path)
-    kinds = dict.fromkeys(by, Kind.TEXT)
+    kinds = {}
     if format is not None and not columns.one_list:
         names["item"] = item_column(path, format, columns.item)
     if names["item"] is not None:
@@ -430,7 +416,6 @@ def _of_features(
     return Rows(
         frame=frame,
         names=names,
-        by=by,
         source=str(path),
         notes=(table.columns_used,),
         threshold=threshold,
