@@ -16,13 +16,15 @@ from structsvm_papk.cli._shared.options import OUTPUT
 from structsvm_papk.cli._shared.outputs import check_outputs, save_plot
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import write_atomically
-from structsvm_papk.files.model import Model, load_model, save_model
+from structsvm_papk.files.model import load_model, save_model, weights_of
 from structsvm_papk.fusion import storing
 from structsvm_papk.fusion.comparing import validated
+from structsvm_papk.fusion.engines import ENGINES
 from structsvm_papk.fusion.held_out import Settings
 from structsvm_papk.fusion.joining import join
 from structsvm_papk.fusion.page import fusion_page
 from structsvm_papk.fusion.report import CHOSEN, FUSED, FusionReport
+from structsvm_papk.fusion.requests import EngineWeights, read_weights
 
 _LEARNING = "Learning"
 _BAR = 18  # characters of the largest weight
@@ -57,13 +59,21 @@ def fuse(
         ),
     ] = 1.0,
     for_engine: Annotated[
-        bool,
+        str | None,
         typer.Option(
-            "--for-engine",
-            help="Weights for a search engine: of min-max scores, at least 0, with the sum 1.",
+            help=f"Learn and judge in the rule of an engine: {', '.join(ENGINES)}.",
+            metavar="NAME",
             rich_help_panel=_LEARNING,
         ),
-    ] = False,
+    ] = None,
+    depth: Annotated[
+        int | None,
+        typer.Option(
+            help="Only so many documents of each list, as many as the engine joins.",
+            metavar="N",
+            rich_help_panel=_LEARNING,
+        ),
+    ] = None,
     ablate: Annotated[
         bool,
         typer.Option(
@@ -83,8 +93,16 @@ def fuse(
         Path | None,
         typer.Option(
             "--model",
-            help="Written with --qrels, read without.",
+            help="Written with --qrels, read without; then weights of an engine will do, too.",
             metavar="FILE",
+            rich_help_panel="Model",
+        ),
+    ] = None,
+    method: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Fuse without judgments: {', '.join(storing.METHODS)}.",
+            metavar="NAME",
             rich_help_panel="Model",
         ),
     ] = None,
@@ -113,6 +131,14 @@ def fuse(
             help="Write the weights here, as JSON.", metavar="FILE", rich_help_panel=OUTPUT
         ),
     ] = None,
+    request: Annotated[
+        bool,
+        typer.Option(
+            "--request",
+            help="With --for-engine: print the request that the weights are pasted into.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = False,
     plot: options.Plot = None,
     html: Annotated[
         Path | None,
@@ -126,28 +152,41 @@ def fuse(
 ) -> None:
     """The lists of several retrievers or recommenders, put into one by learned weights.
 
-    With --qrels weights are learned, and cross-validated by query beside each run, RRF and CombSUM.
-    Without, a --model fuses the RUNs into --output.
+    With --qrels weights are learned, and cross-validated by query beside each run and what needs no
+    judgments. Without, a --model or a --method fuses the RUNs into --output.
     """
     given = storing.named_runs(runs)
     if qrels is None:
-        if model is None:
-            raise InputError("give --qrels FILE to learn weights, or --model FILE to use some")
-        if output is None:
-            raise InputError("with --model give --output FILE, where the fused lists go")
-        for name, path in {"weights": weights, "plot": plot, "html": html}.items():
-            if path is not None:
+        learned_only = {"weights": weights, "plot": plot, "html": html, "for-engine": for_engine,
+                        "request": request or None}  # fmt: skip
+        for name, value in learned_only.items():
+            if value is not None:
                 raise InputError(f"--{name} says something of learned weights: give --qrels, too")
-        check_outputs([model, *given.values()], [output])
-        n_rows = _write_fused(output, top, load_model(model), given)
-        content = {"model": str(model), "output": str(output), "n_rows": n_rows}
+        if (model is None) == (method is None):
+            raise InputError(
+                "give --qrels FILE to learn weights, --model FILE to use some, or --method NAME "
+                "without judgments"
+            )
+        if output is None:
+            raise InputError("give --output FILE, where the fused lists go")
+        check_outputs([path for path in (model, *given.values()) if path is not None], [output])
+        fusing = method if model is None else read_weights(model) or load_model(model)
+        n_rows = _write_fused(output, top, fusing, given, depth)
+        content = {"output": str(output), "n_rows": n_rows}
+        content["method" if model is None else "model"] = str(method or model)
         console.answer(as_json, content, _say_written, content)
         return
+    if method is not None:
+        raise InputError("--method needs no judgments: leave out --qrels")
+    if request and for_engine is None:
+        raise InputError("--request is that of an engine: give --for-engine NAME")
+    if model is not None and for_engine is not None:
+        raise InputError("the weights of an engine are written by --weights, not by --model")
     check_outputs([qrels, *given.values()], [model, output, weights, html], plot=plot)
     settings = Settings(
         k=k,
         threshold=relevance_threshold,
-        for_engine=for_engine,
+        engine=for_engine,
         n_folds=cv,
         level=level,
         n_resamples=2000,
@@ -160,7 +199,7 @@ def fuse(
         def say(text: str) -> None:
             update(description=text)
 
-        report = validated(join(given, qrels, on), settings, ablate, say)
+        report = validated(join(given, qrels, on, depth), settings, ablate, say)
     for remark in report.remarks:
         console.warn(remark)
     trained = report.ranker.to_model()
@@ -168,35 +207,43 @@ def fuse(
         save_model(model, trained)
         console.note(f"model written to {model}")
     if weights is not None:
-        values = storing.weights_file(trained, report.weights, report.for_engine)
-        write_atomically(weights, (json.dumps(values, indent=2) + "\n").encode())
+        if report.engine_weights is not None:
+            report.engine_weights.save(weights)
+        else:
+            write_atomically(weights, (json.dumps(weights_of(trained), indent=2) + "\n").encode())
         console.note(f"weights written to {weights}")
     if output is not None:
-        n_rows = _write_fused(output, top, trained, given, said=report.remarks)
+        fusing = report.engine_weights or trained
+        n_rows = _write_fused(output, top, fusing, given, depth, said=report.remarks)
         console.note(f"{n_rows} rows written to {output}")
     save_plot(plot, report.plot)
     if html is not None:
         write_atomically(html, fusion_page(report).encode())
         console.note(f"page written to {html}")
     content = report.as_dict() | {"runs": {name: str(path) for name, path in given.items()}}
-    console.answer(as_json, content, _show, report)
+    if request and report.engine_weights is not None:
+        content["request"] = report.engine_weights.request()
+    console.answer(as_json, content, _show, report, content.get("request"))
     if not report.ranker.result_.converged:
         raise typer.Exit(1)
 
 
 def _write_fused(
-    output: Path, top: int, model: Model, runs: dict[str, Path], said: Sequence[str] = ()
-) -> int:
-    """Fuse runs with a model and write the result; returns its number of rows.
+    output: Path, top: int, fusing: storing.Fusing, runs: dict[str, Path], depth: int | None,
+    said: Sequence[str] = (),
+) -> int:  # fmt: skip
+    """Fuse runs with a model, weights or a method, write them, and return the number of rows.
 
     Remarks that were `said` of the same runs in training are not repeated.
     """
-    runs = storing.matched(runs, model)
-    joined = join(runs, on=storing.list_columns(next(iter(runs.values()))))
+    runs = storing.matched(runs, fusing)
+    if isinstance(fusing, EngineWeights):
+        depth = fusing.window
+    joined = join(runs, on=storing.list_columns(next(iter(runs.values()))), depth=depth)
     for remark in joined.remarks:
         if remark not in said:
             console.warn(remark)
-    return storing.write_fused(output, storing.fused(model, joined), top)
+    return storing.write_fused(output, storing.fused(fusing, joined), top)
 
 
 def _say_written(content: dict[str, Any]) -> None:
@@ -206,17 +253,15 @@ def _say_written(content: dict[str, Any]) -> None:
 # --- what is printed ------------------------------------------------------------------------------
 
 
-def _show(report: FusionReport) -> None:
+def _show(report: FusionReport, request: str | None) -> None:
     _show_rankings(report)
     _show_weights(report)
     if report.weights[0].verdict:
         _show_ablation(report)
-    result = report.ranker.result_
-    print(
-        f"Weights to a relative gap of {result.gap:.1e} (alpha {result.alpha:.3g}, "
-        f"{result.n_iter} iterations)."
-    )
+    _say(report.basis)
     _say(report.advice)
+    if request is not None:
+        print(f"\n{request}")
 
 
 def _show_rankings(report: FusionReport) -> None:
@@ -256,23 +301,23 @@ def _show_weights(report: FusionReport) -> None:
     rows = []
     for weight in report.weights:
         cells = [escape(weight.name), f"{weight.share:+.3f}", _bar(weight.share / largest)]
-        if not report.for_engine:
+        if report.engine_weights is None:
             cells.append(f"{weight.not_there:+.3g}")
         cells.append(f"{weight.n_missed / report.n_documents:.0%}")
         cells.append(f"{weight.n_relevant_missed / n_relevant:.0%}")
         rows.append(cells)
-    unit = "standard deviation of a run's scores"
+    unit = "standard deviation of a run's scores, as shares"
     members = report.nouns[1]
     absent = f" (not there: what is added for {members} that the run missed)"
-    if report.for_engine:
-        unit = "min-max score"
+    if report.engine_weights is not None:
+        unit = f"what {report.engine_weights.engine} makes of a run"
         absent = ""
     _say(
-        f"Weights per {unit}, as shares{absent}; {members} that a run missed, of "
+        f"Weights per {unit}{absent}; {members} that a run missed, of "
         f"{report.n_documents}, and relevant ones, of {report.n_relevant}."
     )
     columns = ["run", ">weight", "", ">not there", ">missed", ">relevant missed"]
-    if report.for_engine:
+    if report.engine_weights is not None:
         columns.remove(">not there")
     console.print_table("", columns, rows, box=None, padding=(0, 1, 0, 0))
     print()

@@ -7,7 +7,7 @@ beside every run alone and beside the yardsticks `rrf`, `combsum` and `combmnz`.
 """
 
 from structsvm_papk.files.trec import read_judgments, read_run, write_run
-from structsvm_papk.fusion.comparing import cross_validate
+from structsvm_papk.fusion.comparing import cross_validate, for_engine
 from structsvm_papk.fusion.joining import join_lists
 from structsvm_papk.fusion.yardsticks import combmnz, combsum, rrf
 
@@ -15,6 +15,7 @@ __all__ = [
     "combmnz",
     "combsum",
     "cross_validate",
+    "for_engine",
     "join_lists",
     "read_judgments",
     "read_run",

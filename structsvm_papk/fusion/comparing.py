@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,14 +16,25 @@ import numpy as np
 from structsvm_papk import metrics
 from structsvm_papk._types import Array
 from structsvm_papk.bounds import required_users
-from structsvm_papk.errors import DegenerateOptimumWarning, check_type
+from structsvm_papk.errors import DegenerateOptimumWarning, InputError, check_type
+from structsvm_papk.fusion.engines import engine_of
 from structsvm_papk.fusion.held_out import FOLD_TOL, YARDSTICKS, CrossValidation, Settings, shares
+from structsvm_papk.fusion.in_rule import RuleSearch, normalised
 from structsvm_papk.fusion.joining import Joined, join
-from structsvm_papk.fusion.report import CHOSEN, FUSED, FusionReport, Ranking, RunWeight
+from structsvm_papk.fusion.report import (
+    CHOSEN,
+    FUSED,
+    NO_WEIGHTS,
+    FusionReport,
+    Ranking,
+    RunWeight,
+)
+from structsvm_papk.fusion.requests import EngineWeights
 from structsvm_papk.metrics.significance import no_interval
 from structsvm_papk.metrics.table import MetricTable
 
 _FEW_TIMES = 20  # more queries than this many times those at hand are not asked for
+_WITHOUT_JUDGMENTS = (*YARDSTICKS, NO_WEIGHTS)
 _NOTHING_LEARNED = (
     "Nothing was learned: all weights are 0, as by the judgments no run ranks relevant documents "
     "above others."
@@ -38,7 +49,6 @@ def cross_validate(
     *,
     relevance_threshold: float = 1.0,
     on: tuple[str, str] = ("query", "document"),
-    for_engine: bool = False,
     ablate: bool = False,
     cv: int = 5,
     level: float = 0.95,
@@ -60,9 +70,6 @@ def cross_validate(
         Places that count, in training and in nDCG@k.
     relevance_threshold : float
         Documents with at least this grade are relevant in training.
-    for_engine : bool
-        Weights for a search engine: of scores between 0 (lowest of the list) and 1, at least 0,
-        with the sum 1, and none for "not retrieved".
     ablate : bool
         Say of each run what it adds: cross-validation without it, and intervals of the weights
         over `n_refits` fits with random weights of the queries (Bayesian bootstrap).
@@ -89,7 +96,7 @@ def cross_validate(
     settings = Settings(
         k=k,
         threshold=relevance_threshold,
-        for_engine=for_engine,
+        engine=None,
         n_folds=cv,
         level=level,
         n_resamples=n_resamples,
@@ -97,6 +104,66 @@ def cross_validate(
         seed=random_state,
     )
     return validated(join(runs, judgments, on), settings, ablate)
+
+
+def for_engine(
+    engine: str,
+    runs: Mapping[str, Any],
+    judgments: Any,
+    k: int = 10,
+    *,
+    depth: int | None = None,
+    relevance_threshold: float = 1.0,
+    on: tuple[str, str] = ("query", "document"),
+    ablate: bool = False,
+    cv: int = 5,
+    level: float = 0.95,
+    n_resamples: int = 2000,
+    random_state: int = 0,
+) -> FusionReport:
+    """Weights for a search engine, learned and judged in the rule by which it joins lists.
+
+    Candidates are certified weights of min-max scores, and a search of nDCG@k in the rule that
+    begins at the best of them, which is kept where held-out queries say so.
+
+    Parameters
+    ----------
+    engine : str
+        elasticsearch, opensearch, weaviate, mongodb, vespa, llamaindex, haystack: weighted sums of
+        min-max scores. elasticsearch-rrf, opensearch-rrf, mongodb-rrf, langchain, haystack-rrf,
+        azure: weighted reciprocal ranks. qdrant: its own. opensearch-zscore.
+    runs, judgments, on
+        As for `join_lists`.
+    k, relevance_threshold, ablate, cv, level, n_resamples, random_state
+        As for `cross_validate`.
+    depth : int, optional
+        Only so many documents of each list, as many as the engine joins.
+
+    Returns
+    -------
+    FusionReport
+        Rankings are by the engine's rule: by these weights, by each run, and without weights.
+        ``engine_weights`` has the weights, and ``engine_weights.request()`` what is pasted.
+
+    Raises
+    ------
+    InputError
+        An engine that is not known; more runs than it joins; as `cross_validate`.
+    """
+    check_type("ablate", ablate, bool | np.bool_, "True or False")
+    settings = Settings(
+        k=k,
+        threshold=relevance_threshold,
+        engine=engine,
+        n_folds=cv,
+        level=level,
+        n_resamples=n_resamples,
+        n_refits=2,
+        seed=random_state,
+    )
+    if engine is None or judgments is None:
+        raise TypeError("the name of an engine, and judgments, are needed: weights need some")
+    return validated(join(runs, judgments, on, depth), settings, ablate)
 
 
 def validated(
@@ -107,23 +174,23 @@ def validated(
     say("cross-validation")
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
-        fused = folds.table(folds.held_out(joined.names))
-        tables = folds.alone()
+        learning = _of_engine(folds) if settings.engine else _as_scored(folds)
+        fused = folds.table(learning.held_out(joined.names))
+        tables = folds.alone() | learning.without_judgments
         tables |= {CHOSEN: folds.best_of(tables)}
         say("fit on all queries")
-        ranker = settings.ranker()
-        folds.fit(ranker)
+        learned = learning.final()
         rankings = [_ranking(FUSED, fused, settings)]
         rankings += [_ranking(name, table, settings, fused) for name, table in tables.items()]
-        weights = folds.weights(ranker)
+        weights = learned.weights
         if ablate:
-            weights = _ablated(folds, fused, ranker, weights, say)
+            weights = _ablated(folds, learning, fused, learned, say)
     of_fits = dict.fromkeys(  # each remark once
         str(warning.message)
         for warning in raised
         if not issubclass(warning.category, DegenerateOptimumWarning)  # the advice says so
     )
-    if not ranker.coef_.any():
+    if not any(weight.weight for weight in weights):
         advice = _NOTHING_LEARNED
     else:
         advice = _advice(fused, tables, rankings, settings, joined.nouns[0])
@@ -134,14 +201,111 @@ def validated(
         n_documents=len(joined.frame),
         n_relevant=int(folds.relevant.sum()),
         n_relevant_missed=int((joined.missed_grade >= settings.threshold).sum()),
-        n_folds=int(folds.fold.max()) + 1,
+        n_folds=folds.n_folds,
         level=settings.level,
         rankings=tuple(rankings),
         weights=tuple(weights),
         advice=advice,
-        ranker=ranker,
-        for_engine=settings.for_engine,
+        ranker=learned.ranker,
+        engine_weights=learned.engine_weights,
+        basis=learned.basis,
         remarks=(*joined.remarks, *of_fits),
+    )
+
+
+# --- two ways to learn: scores as they are, and in an engine's rule -------------------------------
+
+
+@dataclass(frozen=True)
+class _Learned:
+    """Weights that were learned from all queries."""
+
+    ranker: Any
+    weights: list[RunWeight]
+    basis: str
+    engine_weights: EngineWeights | None = None
+
+
+@dataclass(frozen=True)
+class _Learning:
+    """How weights are learned.
+
+    `held_out` gives scores of all rows by some runs, each query by weights of the other folds.
+    """
+
+    held_out: Callable[[Sequence[str]], Array]
+    without_judgments: dict[str, MetricTable]
+    final: Callable[[], _Learned]
+
+
+def _as_scored(folds: CrossValidation) -> _Learning:
+    """Weights of scores as they are, with a weight of "not there"."""
+
+    def final() -> _Learned:
+        ranker = folds.settings.ranker()
+        folds.fit(ranker)
+        return _Learned(ranker, folds.weights(ranker), f"Weights {_certified(ranker)}.")
+
+    return _Learning(folds.held_out, folds.yardsticks(), final)
+
+
+def _of_engine(folds: CrossValidation) -> _Learning:
+    """Weights in the rule of an engine."""
+    name = str(folds.settings.engine)
+    engine = engine_of(name)
+    joined = folds.joined
+    if engine.most_runs is not None and len(joined.names) > engine.most_runs:
+        raise InputError(
+            f"{name} joins at most {engine.most_runs} runs, and here are {len(joined.names)} "
+            f"({', '.join(joined.names)}): leave out what --ablate without --for-engine says adds "
+            "least"
+        )
+    search = RuleSearch(folds, engine, joined.names)
+
+    def held_out(names: Sequence[str]) -> Array:
+        if tuple(names) == tuple(joined.names):
+            return search.held_out()
+        return RuleSearch(folds, engine, names).held_out()
+
+    def final() -> _Learned:
+        found = normalised(search.chosen(), engine)
+        return _Learned(
+            ranker=search.learned().ranker,
+            weights=folds.described(found, found, np.zeros(found.size)),
+            basis=_basis(search, name),
+            engine_weights=EngineWeights(
+                engine=name,
+                weights=dict(zip(joined.names, found.tolist(), strict=True)),
+                window=joined.window,
+            ),
+        )
+
+    unweighted = folds.table(search.scores(search.equal))
+    return _Learning(held_out, {NO_WEIGHTS: unweighted}, final)
+
+
+def _basis(search: RuleSearch, name: str) -> str:
+    """What is certified, and what is only the best that was found."""
+    learned = search.learned()
+    start = "equal weights"
+    if not learned.starts_equal:
+        start = f"weights of min-max scores {_certified(learned.ranker)}"
+    if search.keeps_search():
+        return (
+            f"Found by a search in the rule of {name} that began at {start}: the best found, not "
+            "certified."
+        )
+    return (
+        f"These are {start}, the best of four candidates in the rule of {name}; a search in it "
+        "from them gained nothing on held-out queries."
+    )
+
+
+def _certified(ranker: Any) -> str:
+    result = ranker.result_
+    return (
+        f"certified to a relative gap of {result.gap:.1e} (alpha {result.alpha:.3g}, "
+        f"{result.n_iter} iterations)"
     )
 
 
@@ -172,27 +336,27 @@ def _ranking(
 
 
 def _ablated(
-    folds: CrossValidation,
-    fused: MetricTable,
-    ranker: Any,
-    weights: list[RunWeight],
+    folds: CrossValidation, learning: _Learning, fused: MetricTable, learned: _Learned,
     say: Progress,
-) -> list[RunWeight]:
+) -> list[RunWeight]:  # fmt: skip
     settings = folds.settings
-    say("weights of resampled queries")
-    resampled = _resampled_shares(folds, ranker)
-    tails = [(1 - settings.level) / 2, (1 + settings.level) / 2]
-    lowest, highest = np.quantile(resampled, tails, axis=0)
+    ends = np.full((2, len(learned.weights)), np.nan)
+    if learned.engine_weights is None:
+        say("weights of resampled queries")
+        resampled = _resampled_shares(folds, learned.ranker)
+        tails = [(1 - settings.level) / 2, (1 + settings.level) / 2]
+        ends = np.quantile(resampled, tails, axis=0)
     ablated = []
-    for column, weight in enumerate(weights):
+    for column, weight in enumerate(learned.weights):
         say(f"without {weight.name}")
         others = [name for name in folds.joined.names if name != weight.name]
-        without = _ranking(weight.name, folds.table(folds.held_out(others)), settings, fused)
+        table = folds.table(learning.held_out(others))
+        without = _ranking(weight.name, table, settings, fused)
         ablated.append(
             replace(
                 weight,
-                share_lower=float(lowest[column]),
-                share_upper=float(highest[column]),
+                share_lower=float(ends[0, column]),
+                share_upper=float(ends[1, column]),
                 without=without.mean,
                 gain=without.ahead,
                 gain_lower=without.ahead_lower,
@@ -219,7 +383,7 @@ def _resampled_shares(folds: CrossValidation, ranker: Any) -> Array:
         weight = rng.exponential(size=folds.joined.n_queries)
         weight = np.maximum(weight, 1e-9)  # a query of weight 0 would be refused
         folds.fit(refitted, sample_weight=weight[folds.joined.query])
-        resampled.append(shares(refitted, settings.for_engine))
+        resampled.append(shares(refitted, of_minmax=False))
     return np.array(resampled)
 
 
@@ -243,7 +407,8 @@ def _advice(
         )
     best = max((by_name[name] for name in tables if name != CHOSEN), key=lambda each: each.mean)
     differences = [f"Fused is ahead of what the other folds choose by {_difference(chosen)}"]
-    for name in dict.fromkeys((best.name, *YARDSTICKS)):
+    unjudged = [name for name in _WITHOUT_JUDGMENTS if name in by_name]
+    for name in dict.fromkeys((best.name, *unjudged)):
         which = f"{name}, the best in hindsight," if name == best.name else name
         differences.append(f"of {which} by {_difference(by_name[name])}")
     apart = (fused.values - tables[CHOSEN].values)[:, 0]
@@ -259,7 +424,7 @@ def _verdict_on_use(
     fused: Ranking, chosen: Ranking, best: Ranking, differences: Array, level: float, lists: str
 ) -> str:
     """Use it, another is as good or better, or how many more judged lists would tell."""
-    cost = ", which needs no judgments," if best.name in YARDSTICKS else " alone"
+    cost = ", which needs no judgments," if best.name in _WITHOUT_JUDGMENTS else " alone"
     if chosen.ahead_upper < 0:
         return f"Do not use these weights: {best.name}{cost} is better; the runs may add nothing."
     if best.mean >= fused.mean:

@@ -50,6 +50,11 @@ class Entries:
             value=self.value[mask],
         )
 
+    def first(self, n: int) -> Entries:
+        """The first n documents of each query, by score, then by document id, descending."""
+        in_order = validation.places_of(np.asarray(self.documents, dtype=object))
+        return self.only(places(self.query, self.value, in_order[self.document]) < n)
+
 
 def entries_of(given: Any, what: str, on: tuple[str, str], kind: str) -> Entries:
     """What a file, a frame or a dictionary says, checked; `kind` is the column of numbers."""
@@ -146,3 +151,13 @@ def _codes(column: Any, what: str) -> tuple[Array, Any]:
     elif ids.dtype.kind == "f":
         ids = pd.Index(validation.check_ids(ids.to_numpy(), ids.size, what))
     return codes, ids
+
+
+def places(query: Array, score: Array, document: Array) -> Array:
+    """Place of each row in its query's list, from 0: by score, then by document, descending."""
+    order = np.lexsort((-document, -score, query))
+    sizes = np.bincount(query)
+    starts = np.cumsum(sizes) - sizes
+    place = np.empty(order.size, dtype=np.int64)
+    place[order] = np.arange(order.size) - starts[query[order]]
+    return place

@@ -15,9 +15,11 @@ import numpy as np
 from structsvm_papk import metrics
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError, check_number, check_type
+from structsvm_papk.fusion.engines import engine_of
+from structsvm_papk.fusion.entries import places
 from structsvm_papk.fusion.joining import Joined
 from structsvm_papk.fusion.report import RunWeight
-from structsvm_papk.fusion.yardsticks import combsum, from_lowest, places, rrf
+from structsvm_papk.fusion.yardsticks import combsum, from_lowest, rrf
 from structsvm_papk.metrics.table import MetricTable
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ class Settings:
 
     k: int
     threshold: float
-    for_engine: bool
+    engine: str | None  # in whose rule is learned; None: scores as they are
     n_folds: int
     level: float
     n_resamples: int
@@ -45,7 +47,9 @@ class Settings:
     def __post_init__(self) -> None:
         check_number("k", self.k, least=1)
         check_number("relevance_threshold", self.threshold)
-        check_type("for_engine", self.for_engine, bool | np.bool_, "True or False")
+        if self.engine is not None:
+            check_type("engine", self.engine, str, "the name of an engine")
+            engine_of(self.engine)
         check_number("cv", self.n_folds, least=2)
         check_number("level", self.level, above=0, below=1)
         check_number("n_resamples", self.n_resamples, least=10)
@@ -61,8 +65,8 @@ class Settings:
             relevance_threshold=self.threshold,
             policy="cap",
             missing="lowest",
-            user_scaling="minmax" if self.for_engine else None,
-            positive=self.for_engine,
+            user_scaling="minmax" if self.engine else None,
+            positive=self.engine is not None,
             **more,
         )
 
@@ -94,7 +98,7 @@ class CrossValidation:
                 f"relevant (grade >= {settings.threshold:g}) and other {joined.nouns[1]} that some "
                 "run retrieved; weights and their test need at least two"
             )
-        columns = filled(joined.scores, joined.query) if settings.for_engine else joined.scores
+        columns = filled(joined.scores, joined.query) if settings.engine else joined.scores
         return cls(
             joined=joined,
             settings=settings,
@@ -103,19 +107,24 @@ class CrossValidation:
             fold=_folds(usable, settings),
         )
 
+    @property
+    def n_folds(self) -> int:
+        """Number of folds."""
+        return int(self.fold.max()) + 1
+
     def fit(self, ranker: Any, **more: Any) -> None:
         """Train a ranker on all queries."""
         everything = np.ones(self.relevant.size, dtype=bool)
-        self._fit(ranker, list(self.joined.names), everything, **more)
+        self.fit_rows(ranker, list(self.joined.names), everything, **more)
 
-    def _fit(self, ranker: Any, names: list[str], rows: Array, **more: Any) -> None:
+    def fit_rows(self, ranker: Any, names: list[str], rows: Array, **more: Any) -> None:
         """Train a ranker on some runs and rows; no list can be wrong in more places than it has."""
         query = self.joined.query[rows]
         n_negatives = np.bincount(query[~self.relevant[rows]])
         ranker.k = min(int(self.settings.k), int(n_negatives.max(initial=1)))
         ranker.fit(self.columns[names][rows], self.joined.grades[rows], groups=query, **more)
 
-    def _is_trainable(self, rows: Array) -> bool:
+    def is_trainable(self, rows: Array) -> bool:
         """Whether some query has both a relevant and another document among some rows."""
         query = self.joined.query[rows]
         relevant = self.relevant[rows]
@@ -130,15 +139,15 @@ class CrossValidation:
         query = self.joined.query
         retrieved = self.joined.scores[names].notna().to_numpy().any(axis=1)
         scores = np.full(retrieved.size, -np.inf)
-        for fold in range(self.fold.max() + 1):
+        for fold in range(self.n_folds):
             in_fold = (self.fold == fold)[query]
             test = retrieved & in_fold
             train = retrieved & ~in_fold
-            if not (test.any() and self._is_trainable(train)):  # nothing learned or ranked
+            if not (test.any() and self.is_trainable(train)):  # nothing learned or ranked
                 scores[test] = 0.0
                 continue
             ranker = self.settings.ranker(tol=FOLD_TOL)
-            self._fit(ranker, names, train)
+            self.fit_rows(ranker, names, train)
             predicted = ranker.predict(self.columns[names][test], groups=query[test])
             scores[test] = from_lowest(predicted, query[test])
         return scores
@@ -162,20 +171,21 @@ class CrossValidation:
         )
 
     def alone(self) -> dict[str, MetricTable]:
-        """Each run, and what joins runs without judgments."""
+        """Each run."""
         frame = self.joined.frame
-        tables = {}
-        for name in self.joined.names:
-            tables[name] = self.table(frame[name].fillna(-np.inf).to_numpy())
-        for name, joins in YARDSTICKS.items():
-            tables[name] = self.table(joins(frame))
-        return tables
+        return {
+            name: self.table(frame[name].fillna(-np.inf).to_numpy()) for name in self.joined.names
+        }
+
+    def yardsticks(self) -> dict[str, MetricTable]:
+        """What joins runs without judgments."""
+        return {name: self.table(joins(self.joined.frame)) for name, joins in YARDSTICKS.items()}
 
     def best_of(self, tables: Mapping[str, MetricTable]) -> MetricTable:
         """In each fold the ranking that is the best on the other folds."""
         values = np.stack([table.values[:, 0] for table in tables.values()])
         chosen = np.empty(self.fold.size)
-        for fold in range(self.fold.max() + 1):
+        for fold in range(self.n_folds):
             test = self.fold == fold
             best = int(np.argmax(values[:, ~test].mean(axis=1)))
             chosen[test] = values[best, test]
@@ -183,13 +193,17 @@ class CrossValidation:
 
     def weights(self, ranker: Any) -> list[RunWeight]:
         """What each run counts, by a ranker that was trained on all columns."""
+        share = shares(ranker, of_minmax=False)
+        not_there = ranker.missing_coef_ / _total(ranker, of_minmax=False)
+        return self.described(ranker.coef_, share, not_there)
+
+    def described(self, weights: Array, share: Array, not_there: Array) -> list[RunWeight]:
+        """Weights with what each run did not retrieve."""
         missed = self.joined.scores.isna().to_numpy()
-        share = shares(ranker, self.settings.for_engine)
-        not_there = ranker.missing_coef_ / _total(ranker, self.settings.for_engine)
         return [
             RunWeight(
                 name=name,
-                weight=float(ranker.coef_[column]),
+                weight=float(weights[column]),
                 share=float(share[column]),
                 not_there=float(not_there[column]),
                 n_missed=int(missed[:, column].sum()),
@@ -199,16 +213,16 @@ class CrossValidation:
         ]
 
 
-def shares(ranker: Any, for_engine: bool) -> Array:
+def shares(ranker: Any, of_minmax: bool) -> Array:
     """Weights of the runs that can be held beside each other; their sizes have the sum 1."""
-    weight = ranker.coef_ if for_engine else ranker.coef_ * ranker.scale_
-    share: Array = weight / _total(ranker, for_engine)
+    weight = ranker.coef_ if of_minmax else ranker.coef_ * ranker.scale_
+    share: Array = weight / _total(ranker, of_minmax)
     return share
 
 
-def _total(ranker: Any, for_engine: bool) -> float:
+def _total(ranker: Any, of_minmax: bool) -> float:
     """What a share is a share of; 1 where all weights are 0."""
-    weight = ranker.coef_ if for_engine else ranker.coef_ * ranker.scale_
+    weight = ranker.coef_ if of_minmax else ranker.coef_ * ranker.scale_
     return float(np.abs(weight).sum()) or 1.0
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.data import columns, validation
-from structsvm_papk.errors import InputError, check_type, warn
+from structsvm_papk.errors import InputError, check_number, check_type, warn
 from structsvm_papk.files.lists import GRADE
 from structsvm_papk.fusion.entries import Entries, entries_of
 
@@ -136,6 +136,11 @@ class Joined:
         return validation.places_of(np.asarray(self.documents, dtype=object))[self.document]
 
     @property
+    def window(self) -> int:
+        """Documents of the longest list."""
+        return int(self.scores.notna().groupby(self.query).sum().to_numpy().max())
+
+    @property
     def scores(self) -> pd.DataFrame:
         """The columns of the runs."""
         return self.frame[list(self.names)]
@@ -147,14 +152,23 @@ class Joined:
 
 
 def join(
-    runs: Mapping[str, Any], judgments: Any = None, on: tuple[str, str] = ("query", "document")
+    runs: Mapping[str, Any],
+    judgments: Any = None,
+    on: tuple[str, str] = ("query", "document"),
+    depth: int | None = None,
 ) -> Joined:
-    """`join_lists` with what an evaluation needs, and remarks in place of warnings."""
+    """`join_lists` with what an evaluation needs, and remarks in place of warnings.
+
+    With `depth` only so many documents of each list.
+    """
     import pandas as pd
 
     on = _checked_on(on)
     names = _checked_names(runs, on)
     parts = [entries_of(runs[name], f"run {name!r}", on, "score") for name in names]
+    if depth is not None:
+        check_number("depth", depth, least=1)
+        parts = [part.first(depth) for part in parts]
     inputs = list(parts)
     if judgments is not None:
         inputs.append(entries_of(judgments, "judgments", on, GRADE))

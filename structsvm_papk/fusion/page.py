@@ -11,7 +11,6 @@ from structsvm_papk.plots.page import Column, Drawing, Row, Section, page
 def fusion_page(report: FusionReport) -> str:
     """The page of `fuse` as a string of HTML."""
     lists, members = report.nouns
-    result = report.ranker.result_
     sections = [_rankings(report), _ahead(report), _weights(report)]
     if report.weights[0].verdict:
         sections.append(_ablation(report))
@@ -22,8 +21,7 @@ def fusion_page(report: FusionReport) -> str:
         facts=(
             f"{report.n_queries} judged {lists}, {report.n_documents:,} {members} that some run "
             f"retrieved; {report.n_relevant:,} of them relevant, {report.n_relevant_missed:,} "
-            f"relevant ones in no run. Weights to a relative gap of {result.gap:.1e} "
-            f"(alpha {result.alpha:.3g})."
+            f"relevant ones in no run. {report.basis}"
         ),
     )
 
@@ -73,8 +71,8 @@ def _ahead(report: FusionReport) -> Section:
 
 def _weights(report: FusionReport) -> Section:
     unit = "a standard deviation of the run’s scores, as shares."
-    if report.for_engine:
-        unit = "a min-max score; their sum is 1."
+    if report.engine_weights is not None:
+        unit = f"what {report.engine_weights.engine} makes of the run’s lists."
     rows: list[Row] = [
         [
             weight.name,

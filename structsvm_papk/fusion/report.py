@@ -12,10 +12,12 @@ from structsvm_papk.files.model import certificate_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from structsvm_papk.fusion.requests import EngineWeights
     from structsvm_papk.rankers import PAPKRanker
 
 FUSED = "fused"
 CHOSEN = "best of these"
+NO_WEIGHTS = "no weights"
 
 
 @dataclass(frozen=True)
@@ -54,14 +56,14 @@ class RunWeight:
         Of a point of the run's own score.
     share : float
         Of a standard deviation of the run's scores within a query, as a share of the sum of all
-        such weights' sizes; with `for_engine` the weight itself.
+        such weights' sizes; of an engine the weight itself.
     not_there : float
         Added where the run did not retrieve a document, beside the lowest score of its list; in
         the unit of `share`.
     n_missed, n_relevant_missed : int
         Documents of other runs, and relevant ones among them, that the run does not have.
     share_lower, share_upper : float
-        95% interval of `share` over resampled queries; NaN unless ablated.
+        95% interval of `share` over resampled queries; NaN unless ablated, and of an engine.
     without : float
         Cross-validated nDCG@k without this run.
     gain, gain_lower, gain_upper : float
@@ -108,8 +110,11 @@ class FusionReport:
         What to do, and how far the fused ranking is ahead of the best of the others, RRF, CombSUM.
     ranker : PAPKRanker
         Trained on all queries; its columns are the runs in their order.
-    for_engine : bool
-        Whether the weights are those of scores between 0 and 1, at least 0, with the sum 1.
+    engine_weights : EngineWeights or None
+        For an engine, what it needs: the name, weights, window; with `request()`. Rankings are then
+        by its rule, and `ranker` is the certified fit that the weights are from.
+    basis : str
+        What of the weights is certified, and what is only the best that was found.
     remarks : tuple of str
         Queries that are not in all inputs; what the fits warned of.
     """
@@ -126,7 +131,8 @@ class FusionReport:
     weights: tuple[RunWeight, ...]
     advice: str
     ranker: PAPKRanker
-    for_engine: bool
+    engine_weights: EngineWeights | None
+    basis: str
     remarks: tuple[str, ...]
 
     @property
@@ -137,12 +143,13 @@ class FusionReport:
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         names = ("k", "nouns", "n_queries", "n_documents", "n_relevant", "n_relevant_missed",
-                 "n_folds", "level", "advice", "for_engine", "remarks")  # fmt: skip
+                 "n_folds", "level", "advice", "basis", "remarks")  # fmt: skip
         return {
             "metric": self.metric,
             **{name: getattr(self, name) for name in names},
             "rankings": [asdict(ranking) for ranking in self.rankings],
             "weights": [asdict(weight) for weight in self.weights],
+            "engine": self.engine_weights and self.engine_weights.as_dict(),
             "alpha": float(self.ranker.result_.alpha),
             "certificate": certificate_of(self.ranker.result_),
         }

@@ -5,24 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from glob import glob
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from structsvm_papk._types import Array
 from structsvm_papk.data.columns import column_of
 from structsvm_papk.data.validation import places_of
 from structsvm_papk.errors import InputError
 from structsvm_papk.files import tables, trec
 from structsvm_papk.files.atomic import write_atomically
-from structsvm_papk.files.model import weights_of
+from structsvm_papk.fusion.entries import places
 from structsvm_papk.fusion.joining import Joined
-from structsvm_papk.fusion.yardsticks import from_lowest, places
+from structsvm_papk.fusion.requests import EngineWeights
+from structsvm_papk.fusion.yardsticks import from_lowest
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from structsvm_papk.files.model import Model
-    from structsvm_papk.fusion.report import RunWeight
 
 _ENDINGS = (".gz", ".run", ".txt", ".trec", ".res", ".csv", ".tsv", ".parquet", ".pq")
 RECOMMENDED = ("user", "item")
@@ -102,9 +103,17 @@ def list_columns(path: Path) -> tuple[str, str]:
     return RECOMMENDED if column_of("item", present, path) else RETRIEVED
 
 
-def fused(model: Model, joined: Joined) -> pd.DataFrame:
+def fused(model: Model | EngineWeights, joined: Joined) -> pd.DataFrame:
     """The joined rows with their fused scores, 0 for the last of a list: columns of ids, score."""
-    scores = model.predict(joined.scores, joined.query)
+    if isinstance(model, EngineWeights):
+        scores = model.scores(joined)
+    else:
+        scores = model.predict(joined.scores, joined.query)
+    return scored(joined, scores)
+
+
+def scored(joined: Joined, scores: Array) -> pd.DataFrame:
+    """The joined rows with scores, 0 for the last of a list: columns of ids, score."""
     return joined.frame.iloc[:, :2].assign(score=from_lowest(scores, joined.query))
 
 
@@ -134,9 +143,8 @@ def write_fused(path: Path, lists: pd.DataFrame, top: int) -> int:
     return len(best)
 
 
-def matched(runs: dict[str, Path], model: Model) -> dict[str, Path]:
-    """The runs that a model was trained on, in its order; refuses others."""
-    wanted = model.feature_names or ()
+def matched(runs: dict[str, Path], wanted: Sequence[str]) -> dict[str, Path]:
+    """The runs that weights were learned for, in their order; refuses others."""
     absent = [name for name in wanted if name not in runs]
     more = [name for name in runs if name not in wanted]
     if absent or more:
@@ -148,14 +156,3 @@ def matched(runs: dict[str, Path], model: Model) -> dict[str, Path]:
             f"{', '.join(runs)}: {remedy}"
         )
     return {name: runs[name] for name in wanted}
-
-
-def weights_file(model: Model, weights: Sequence[RunWeight], for_engine: bool) -> dict[str, Any]:
-    """Weights for other programs, as plain values."""
-    if for_engine:
-        return {
-            "normalization": "minmax",
-            "not_retrieved": 0.0,
-            "weights": {weight.name: weight.share for weight in weights},
-        }
-    return weights_of(model)

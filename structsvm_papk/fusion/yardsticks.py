@@ -9,6 +9,7 @@ import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError, check_number
+from structsvm_papk.fusion.entries import places
 from structsvm_papk.fusion.joining import RUNS
 
 if TYPE_CHECKING:
@@ -80,16 +81,6 @@ def minmax(joined: pd.DataFrame, names: Sequence[str]) -> Array:
         there = width > 0  # NaN where the run has nothing for the query
         np.divide(score.to_numpy() - lowest, width, out=scaled[:, column], where=there)
     return np.nan_to_num(scaled, copy=False, nan=0.0)
-
-
-def places(query: Array, score: Array, document: Array) -> Array:
-    """Place of each row in its query's list, from 0: by score, then by document, descending."""
-    order = np.lexsort((-document, -score, query))
-    sizes = np.bincount(query)
-    starts = np.cumsum(sizes) - sizes
-    place = np.empty(order.size, dtype=np.int64)
-    place[order] = np.arange(order.size) - starts[query[order]]
-    return place
 
 
 def from_lowest(scores: Array, query: Array) -> Array:

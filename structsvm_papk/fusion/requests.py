@@ -1,0 +1,259 @@
+"""Weights of an engine as a file, as scores, and as the request that they are pasted into."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from structsvm_papk._types import Array
+from structsvm_papk.errors import InputError
+from structsvm_papk.files.atomic import write_atomically
+from structsvm_papk.fusion.engines import Engine, engine_of
+
+if TYPE_CHECKING:
+    from structsvm_papk.fusion.joining import Joined
+
+_SHOWN = 10  # documents that a request asks for
+_DIGITS = 6
+
+
+@dataclass(frozen=True)
+class EngineWeights:
+    """What an engine needs: weights of runs, and the window of their lists.
+
+    Attributes
+    ----------
+    engine : str
+        A name of `engines.ENGINES`.
+    weights : dict of str to float
+        By run, at least 0; with the sum 1 where their scale does not matter.
+    window : int
+        Documents of each list that the weights were learned on: the engine has to join as many.
+    """
+
+    engine: str
+    weights: dict[str, float]
+    window: int
+
+    @property
+    def record(self) -> Engine:
+        """The engine with its rule."""
+        return engine_of(self.engine)
+
+    @property
+    def values(self) -> Array:
+        """The weights in the order of the runs."""
+        return np.array([*self.weights.values()])
+
+    def scores(self, joined: Joined) -> Array:
+        """Fused score of each row of joined lists, whose runs are these in this order."""
+        rule = self.record.rule
+        return rule.fused(rule.columns(joined), self.values)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, as the file has them."""
+        return {
+            "engine": self.engine,
+            "rule": self.record.rule.name,
+            "weights": self.weights,
+            "rank_constant": self.record.rule.rank_constant,
+            "window": self.window,
+        }
+
+    def save(self, path: Path) -> None:
+        """Write a JSON file."""
+        write_atomically(path, (json.dumps(self.as_dict(), indent=2) + "\n").encode())
+
+    def request(self) -> str:
+        """What is pasted: a body of JSON, or a line of code."""
+        weights = {name: round(w, _DIGITS) for name, w in self.weights.items()}
+        made = _REQUESTS[self.engine](weights, self.window)
+        return made if isinstance(made, str) else json.dumps(made, indent=2)
+
+
+def load_weights(path: Path) -> EngineWeights | None:
+    """The weights of a file that `EngineWeights.save` wrote; None where it is something else."""
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    if not isinstance(content, dict) or "engine" not in content:
+        return None
+    try:
+        weights = {str(name): float(w) for name, w in content["weights"].items()}
+        read = EngineWeights(content["engine"], weights, int(content["window"]))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"{path}: not the weights of an engine: {error!r}") from None
+    engine_of(read.engine)
+    if not weights or not all(0 <= w < np.inf for w in weights.values()):
+        raise InputError(f"{path}: weights must be at least 0, and finite")
+    return read
+
+
+# --- requests -------------------------------------------------------------------------------------
+
+Weights: TypeAlias = dict[str, float]
+
+
+def _here(name: str) -> dict[str, str]:
+    """Where the query of a run stands in the request."""
+    return {"PUT HERE": f"the query of {name}"}
+
+
+def _elasticsearch(weights: Weights, window: int) -> dict[str, Any]:
+    retrievers = [
+        {"retriever": _here(name), "weight": w, "normalizer": "minmax"}
+        for name, w in weights.items()
+    ]
+    linear = {"retrievers": retrievers, "rank_window_size": window}
+    return {"retriever": {"linear": linear}, "size": min(_SHOWN, window)}
+
+
+def _elasticsearch_rrf(weights: Weights, window: int) -> dict[str, Any]:
+    retrievers = [{"retriever": _here(name), "weight": w} for name, w in weights.items()]
+    rrf = {"retrievers": retrievers, "rank_constant": 60, "rank_window_size": window}
+    return {"retriever": {"rrf": rrf}, "size": min(_SHOWN, window)}
+
+
+def _opensearch(processor: dict[str, Any]) -> Callable[[Weights, int], dict[str, Any]]:
+    """A search with its pipeline in the request; the pipeline can be stored as well."""
+
+    def request(weights: Weights, window: int) -> dict[str, Any]:
+        (name,) = processor
+        combination = processor[name]["combination"] | {
+            "parameters": {"weights": [*weights.values()]}
+        }
+        filled = {name: processor[name] | {"combination": combination}}
+        hybrid = {"pagination_depth": window, "queries": [_here(run) for run in weights]}
+        return {
+            "size": _SHOWN,
+            "query": {"hybrid": hybrid},
+            "search_pipeline": {"phase_results_processors": [filled]},
+        }
+
+    return request
+
+
+def _normalization(technique: str) -> dict[str, Any]:
+    return {
+        "normalization-processor": {
+            "normalization": {"technique": technique},
+            "combination": {"technique": "arithmetic_mean"},
+        }
+    }
+
+
+def _mongodb(weights: Weights, window: int) -> list[dict[str, Any]]:
+    pipelines = {name: [_here(name), {"$limit": window}] for name in weights}
+    fusion = {
+        "input": {"pipelines": pipelines, "normalization": "minMaxScaler"},
+        "combination": {"weights": weights, "method": "avg"},
+    }
+    return [{"$scoreFusion": fusion}, {"$limit": _SHOWN}]
+
+
+def _mongodb_rrf(weights: Weights, window: int) -> list[dict[str, Any]]:
+    pipelines = {name: [_here(name), {"$limit": window}] for name in weights}
+    fusion = {"input": {"pipelines": pipelines}, "combination": {"weights": weights}}
+    return [{"$rankFusion": fusion}, {"$limit": _SHOWN}]
+
+
+def _qdrant(weights: Weights, window: int) -> dict[str, Any]:
+    prefetch = [{"query": _here(name), "using": name, "limit": window} for name in weights]
+    rrf = {"k": 2, "weights": [*weights.values()]}
+    return {"prefetch": prefetch, "query": {"rrf": rrf}, "limit": _SHOWN}
+
+
+def _weaviate(weights: Weights, window: int) -> dict[str, Any]:
+    *_, vector = weights
+    alpha = round(weights[vector] / sum(weights.values()), _DIGITS)
+    hybrid = {
+        "query": f"PUT HERE the query; alpha is the weight of the vector, here {vector}",
+        "alpha": alpha,
+        "fusionType": "relativeScoreFusion",
+    }
+    return {"hybrid": hybrid, "limit": window}
+
+
+def _azure(weights: Weights, window: int) -> dict[str, Any]:
+    """Vector queries have weights, the text query, the first run, counts 1."""
+    text, *vectors = weights
+    unit = weights[text] or 1.0
+    queries = [
+        {
+            "kind": "vector",
+            "vector": _here(name),
+            "fields": name,
+            "k": window,
+            "weight": round(weights[name] / unit, _DIGITS),
+        }
+        for name in vectors
+    ]
+    body = {"vectorQueries": queries, "top": _SHOWN}
+    if weights[text] == 0:
+        return body
+    return {"search": f"PUT HERE the text query, which counts 1, here {text}"} | body
+
+
+def _vespa(weights: Weights, window: int) -> str:
+    terms = [f"{w} * normalize_linear({name})" for name, w in weights.items()]
+    return f"global-phase {{\n    expression: {' + '.join(terms)}\n    rerank-count: {window}\n}}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"[{', '.join(name.replace('-', '_').replace('.', '_') for name in names)}]"
+
+
+def _langchain(weights: Weights, window: int) -> str:
+    return (
+        f"EnsembleRetriever(retrievers={_listed([*weights])}, weights={[*weights.values()]}, c=60)"
+        f"  # each with k={window}"
+    )
+
+
+def _llamaindex(weights: Weights, window: int) -> str:
+    return (
+        f"QueryFusionRetriever({_listed([*weights])}, retriever_weights={[*weights.values()]}, "
+        f'mode="relative_score", num_queries=1, similarity_top_k={_SHOWN})'
+        f"  # each with similarity_top_k={window}"
+    )
+
+
+def _haystack(weights: Weights, window: int) -> str:
+    return (
+        f'DocumentJoiner(join_mode="merge", weights={[*weights.values()]}, top_k={_SHOWN})'
+        f"  # lists of {_listed([*weights])}, each with top_k={window}, scaled to 0..1 before"
+    )
+
+
+def _haystack_rrf(weights: Weights, window: int) -> str:
+    return (
+        f'DocumentJoiner(join_mode="reciprocal_rank_fusion", weights={[*weights.values()]}, '
+        f"top_k={_SHOWN})  # lists of {_listed([*weights])}, each with top_k={window}"
+    )
+
+
+_REQUESTS: dict[str, Callable[[Weights, int], Any]] = {
+    "elasticsearch": _elasticsearch,
+    "elasticsearch-rrf": _elasticsearch_rrf,
+    "opensearch": _opensearch(_normalization("min_max")),
+    "opensearch-rrf": _opensearch(
+        {"score-ranker-processor": {"combination": {"technique": "rrf", "rank_constant": 60}}}
+    ),
+    "opensearch-zscore": _opensearch(_normalization("z_score")),
+    "weaviate": _weaviate,
+    "mongodb": _mongodb,
+    "mongodb-rrf": _mongodb_rrf,
+    "vespa": _vespa,
+    "llamaindex": _llamaindex,
+    "haystack": _haystack,
+    "haystack-rrf": _haystack_rrf,
+    "langchain": _langchain,
+    "azure": _azure,
+    "qdrant": _qdrant,
+}
