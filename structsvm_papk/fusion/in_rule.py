@@ -103,7 +103,7 @@ class RuleSearch:
         """nDCG@k of each query."""
         values = np.empty(self.folds.joined.n_queries)
         place = self.folds.joined.place
-        scores = self.scores(weights)
+        scores = self.scores(weights).astype(np.float32).astype(float)  # as they are compared
         _kernels.dcg(scores, place, self._gains, self._starts, self._discounts, values)
         return values
 
@@ -124,14 +124,13 @@ class RuleSearch:
         return learned.searched if self.keeps_search(left_out) else learned.start
 
     def keeps_search(self, left_out: frozenset[int] = frozenset()) -> bool:
-        """Whether the search gains on folds that it has not seen, by more than a standard error."""
+        """Whether the search gains on folds that it has not seen."""
         gains = []
         for fold in set(range(self.folds.n_folds)) - left_out:
             learned = self.learned(left_out | {fold})
             gained = self.values(learned.searched) - self.values(learned.start)
             gains.append(gained[self.folds.fold == fold])
-        gain = np.concatenate(gains)
-        return bool(gain.mean() > gain.std() / np.sqrt(gain.size))
+        return bool(gains) and float(np.concatenate(gains).mean()) > 0
 
     def learned(self, left_out: frozenset[int] = frozenset()) -> Learned:
         """The best candidate, and the search from it, on all folds but some."""
@@ -217,7 +216,8 @@ class RuleSearch:
         # the first interval begins at 0 and the last has no end: a factor of two from their breaks
         ends = np.concatenate([[0.5 * ends[0]], ends, [2.0 * ends[-1]]])
         factor = ends[1:] / ends[:-1]
-        best = np.flatnonzero((total > total.max() - _LEAST_GAIN) & (factor > 1.0))
+        total[factor <= 1.0] = -np.inf  # breaks of several queries at one place
+        best = np.flatnonzero(total > total.max() - _LEAST_GAIN)
         widest = best[np.argmax(factor[best])]
         return float(np.sqrt(ends[widest] * ends[widest + 1]))
 

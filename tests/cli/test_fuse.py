@@ -101,14 +101,16 @@ def test_json_says_what_is_printed(sample, capsys):
 def test_all_outputs_are_written(sample, tmp_path, capsys):
     files = {name: tmp_path / name for name in ("p.png", "p.html", "w.json", "fused.csv")}
     call = ["fuse", str(sample / "dl19.*.run"), "--qrels", sample / "dl19.qrels", "--for-engine",
-            "--plot", files["p.png"], "--html", files["p.html"], "--weights", files["w.json"],
-            "--output", files["fused.csv"], "--top", 7]  # fmt: skip
+            "mongodb", "--plot", files["p.png"], "--html", files["p.html"],
+            "--weights", files["w.json"], "--output", files["fused.csv"], "--top", 7]  # fmt: skip
     assert run(*call) in (0, None)
     assert files["p.png"].read_bytes().startswith(b"\x89PNG")
     page = files["p.html"].read_text()
-    assert "CombSUM" in page and "repllama" in page and "http" not in page.replace("http-equiv", "")
+    assert (
+        "no weights" in page and "repllama" in page and "http" not in page.replace("http-equiv", "")
+    )
     weights = json.loads(files["w.json"].read_text())
-    assert weights["normalization"] == "minmax" and set(weights["weights"]) == set(RUNS)
+    assert weights["engine"] == "mongodb" and set(weights["weights"]) == set(RUNS)
     assert sum(weights["weights"].values()) == pytest.approx(1)
     table = pd.read_csv(files["fused.csv"])
     assert list(table.columns) == ["query", "document", "score", "rank"]

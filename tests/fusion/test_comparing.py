@@ -17,7 +17,7 @@ from structsvm_papk.fusion.joining import join
 
 K = 10
 HOW = held_out.Settings(
-    k=K, threshold=1, for_engine=False, n_folds=5, level=0.95, n_resamples=200, n_refits=20, seed=0
+    k=K, threshold=1, engine=None, n_folds=5, level=0.95, n_resamples=200, n_refits=20, seed=0
 )
 
 
@@ -109,58 +109,6 @@ def test_every_fold_has_queries_to_train_on():
     assert set(fold) == set(range(5))
     assert np.ptp(np.bincount(fold[usable], minlength=5)) <= 1
     assert held_out._folds(np.ones(3, dtype=bool), HOW).max() == 2
-
-
-@pytest.fixture(scope="module")
-def engine(sample):
-    return cross_validate(sample.train.runs, sample.train.judgments, k=K, for_engine=True)
-
-
-def by_rule(runs, weights, number=float, lowest=0.0):
-    """Weights times min-max scores, 0 where not retrieved, as an engine adds them up."""
-    total = {}
-    for name, run in runs.items():
-        for query, rows in run.groupby("query"):
-            low, high = number(rows["score"].min()), number(rows["score"].max())
-            for document, score in zip(rows["document"], rows["score"], strict=True):
-                scaled = (number(score) - low) / (high - low) or number(lowest)
-                key = query, document
-                total[key] = total.get(key, number(0)) + number(weights[name]) * scaled
-    return total
-
-
-def test_weights_for_an_engine_are_at_least_zero_with_the_sum_one(engine):
-    weights = [each.share for each in engine.weights]
-    assert min(weights) >= 0 and sum(weights) == pytest.approx(1, abs=1e-12)
-    assert all(each.not_there == 0 for each in engine.weights)
-
-
-@pytest.mark.parametrize("year", ["train", "test"])
-def test_an_engine_gives_the_same_order_by_its_own_rule(sample, engine, year):
-    """Every query and document in double precision; the first ten in an engine's own."""
-    weights = {each.name: each.share for each in engine.weights}
-    runs = getattr(sample, year).runs
-    joined = fusion.join_lists(runs)
-    score = engine.ranker.predict(joined[list(weights)], groups=joined["query"])
-    rows = joined[["query", "document"]].astype(str).assign(score=score)
-    keys = list(zip(rows["query"], rows["document"], strict=True))
-    rules = {
-        "exact": by_rule(runs, weights),
-        "elasticsearch": by_rule(runs, weights, np.float32),
-        "opensearch": by_rule(runs, weights, np.float32, lowest=0.001),
-    }
-    for name, total in rules.items():
-        rows[name] = [float(total[key]) for key in keys]
-    scale = rows["score"].max() / rows["exact"].max()
-    assert np.allclose(rows["score"], scale * rows["exact"], rtol=1e-9, atol=1e-12 * scale)
-    for _, of_query in rows.groupby("query"):
-        ours = of_query.sort_values(["score", "document"], ascending=False)
-        # sums in another order differ by roundings
-        assert (np.diff(ours["exact"].to_numpy()) <= 1e-12).all()
-        assert (np.diff(ours["elasticsearch"].to_numpy()) <= 1e-6).all()
-        for rule in ("elasticsearch", "opensearch"):
-            theirs = of_query.sort_values([rule, "document"], ascending=False)
-            assert theirs["document"].tolist()[:10] == ours["document"].tolist()[:10]
 
 
 @pytest.fixture(scope="module")
@@ -285,10 +233,10 @@ def test_an_offset_of_all_scores_changes_nothing():
 
 
 def test_weights_of_zero_are_called_so():
-    report = cross_validate(*one_of_noise(sign=-1.0), k=5, for_engine=True)
+    runs, judgments = one_of_noise(sign=-1.0)
+    report = fusion.for_engine("elasticsearch", runs, judgments, k=5)
     assert not report.ranker.coef_.any() and report.remarks == ()
-    assert report.advice.startswith("Nothing was learned")
-    assert all(each.share == 0 for each in report.weights)
+    assert report.basis.startswith(("These are equal weights", "Found by a search"))
 
 
 def test_a_fold_without_anything_to_learn_from_ranks_nothing(noisy):
@@ -307,7 +255,6 @@ def test_a_fold_without_anything_to_learn_from_ranks_nothing(noisy):
         ({"cv": 1}, "cv must be a whole number of at least 2"),
         ({"relevance_threshold": "high"}, "relevance_threshold must be a number"),
         ({"relevance_threshold": 9}, "0 of 2 judged queries have relevant"),
-        ({"for_engine": 1}, "for_engine must be True or False"),
         ({"ablate": "yes"}, "ablate must be True or False"),
         ({"level": 2}, "level must be a number"),
         ({"judgments": {"q1": {"a": 1}}}, "1 of 1 judged queries have relevant"),

@@ -1,0 +1,340 @@
+"""Engines' rules by their definitions, weights learned in them, and the requests."""
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from structsvm_papk import fusion
+from structsvm_papk.datasets import retrieval_runs
+from structsvm_papk.errors import InputError
+from structsvm_papk.fusion import _kernels
+from structsvm_papk.fusion.engines import ENGINES
+from structsvm_papk.fusion.held_out import CrossValidation, Settings
+from structsvm_papk.fusion.in_rule import RuleSearch
+from structsvm_papk.fusion.joining import join
+from structsvm_papk.fusion.requests import EngineWeights, load_weights
+
+HOW = Settings(
+    k=10, threshold=1, engine="langchain", n_folds=5, level=0.95, n_resamples=50, n_refits=2, seed=0
+)
+
+
+@pytest.fixture(scope="module")
+def sample():
+    return retrieval_runs()
+
+
+@pytest.fixture(scope="module")
+def search(sample):
+    joined = join(sample.train.runs, sample.train.judgments)
+    return RuleSearch(CrossValidation.of(joined, HOW), ENGINES["langchain"], joined.names)
+
+
+def few(sample, n=2):
+    """Two runs of the sample, as engines with limits join them."""
+    return {name: sample.train.runs[name] for name in ("bm25", "tasb", "ada2")[:n]}
+
+
+# --- rules, by the sentences of the documentation -------------------------------------------------
+
+
+def minmax(scores, least=0.0, equal=0.0):
+    low, high = min(scores.values()), max(scores.values())
+    if low == high:
+        return {d: s if equal == "raw" else equal for d, s in scores.items()}
+    return {d: (s - low) / (high - low) or least for d, s in scores.items()}
+
+
+def ranks(scores):
+    """From 1; of equal scores the larger id is first."""
+    order = sorted(scores, key=lambda document: (scores[document], document), reverse=True)
+    return {document: rank for rank, document in enumerate(order, start=1)}
+
+
+def z_scores(scores):
+    values = list(scores.values())
+    mean = sum(values) / len(values)
+    deviation = math.sqrt(sum((v - mean) ** 2 for v in values) / (len(values) - 1))
+    return {d: max((s - mean) / deviation, 0.001) for d, s in scores.items()}
+
+
+def reciprocal(scores):
+    return {document: 1 / (60 + rank) for document, rank in ranks(scores).items()}
+
+
+def plain(of_list):
+    """The weighted sum of what is made of each list."""
+    return lambda scores, w: {document: w * x for document, x in of_list(scores).items()}
+
+
+def qdrant(scores, w):
+    if w <= 0:
+        return dict.fromkeys(scores, 0.0)
+    return {document: 1 / (rank / w + 2 - 1) for document, rank in ranks(scores).items()}
+
+
+SENTENCES = {
+    "elasticsearch": plain(lambda scores: minmax(scores, equal="raw")),
+    "opensearch": plain(lambda scores: minmax(scores, least=0.001, equal=1.0)),
+    "weaviate": plain(lambda scores: minmax(scores, equal=1.0)),
+    "mongodb": plain(minmax),
+    "vespa": plain(lambda scores: minmax(scores, equal=0.5)),
+    "llamaindex": plain(lambda scores: minmax(scores, equal=1.0)),
+    "haystack": plain(minmax),
+    "opensearch-zscore": plain(z_scores),
+    "qdrant": qdrant,
+    **dict.fromkeys(
+        (
+            "elasticsearch-rrf",
+            "opensearch-rrf",
+            "mongodb-rrf",
+            "haystack-rrf",
+            "langchain",
+            "azure",
+        ),
+        plain(reciprocal),
+    ),
+}
+
+
+def by_sentence(engine, lists, weights):
+    """{document: score} of one query's lists."""
+    total = {}
+    for name, scores in lists.items():
+        for document, part in SENTENCES[engine](scores, weights[name]).items():
+            total[document] = total.get(document, 0.0) + part
+    return total
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_rule_is_what_the_documentation_says(engine):
+    rng = np.random.default_rng(1)
+    lists = {
+        name: {
+            f"q{q}": {
+                f"d{d:02d}": float(s) for d, s in zip(rng.permutation(30)[:9], scores, strict=True)
+            }
+            for q, scores in enumerate(rng.normal(3, 2, (4, 9)))
+        }
+        for name in ("a", "b")
+    }
+    if engine != "opensearch-zscore":
+        lists["b"]["q0"] = {"d01": 2.0, "d02": 2.0}  # equal scores, and a lone one
+        lists["a"]["q1"] = {"d07": 5.0}
+    weights = {"a": 0.3, "b": 0.7}
+    joined = join(lists)
+    scores = EngineWeights(engine, weights, 9).scores(joined)
+    frame = joined.frame.assign(score=scores)
+    for query, rows in frame.groupby("query"):
+        expected = by_sentence(engine, {n: lists[n][query] for n in lists}, weights)
+        assert dict(zip(rows["document"], rows["score"], strict=True)) == pytest.approx(expected)
+
+
+def test_a_zero_weight_counts_nothing_in_any_rule():
+    joined = join({"a": {"q": {"x": 2.0, "y": 1.0}}, "b": {"q": {"y": 3.0, "z": 1.0}}})
+    for engine in ENGINES:
+        scores = EngineWeights(engine, {"a": 1.0, "b": 0.0}, 2).scores(joined)
+        assert scores[joined.frame["document"] == "z"] == 0
+
+
+# --- the search -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bend", [0.0, 1.0, 3.0])
+def test_a_walk_knows_every_break_of_a_line(bend):
+    rng = np.random.default_rng(int(bend))
+    for trial in range(60):
+        n, k = rng.integers(2, 30), int(rng.integers(1, 8))
+        fixed = np.where(rng.random(n) < 0.3, 0.0, np.round(rng.random(n), 1 + 15 * (trial % 2)))
+        x = np.where(rng.random(n) < 0.4, 0.0, 1 / (1.0 + rng.integers(0, 20, n)))
+        gains, tie = rng.integers(0, 3, n).astype(float), rng.permutation(n)
+        discounts = 1 / np.log2(np.arange(2.0, 2 + k))
+        breaks, values = _kernels.walk(fixed, x, gains, tie, bend, discounts)
+        assert (np.diff(breaks) > 0).all() and values.size == breaks.size + 1
+        beside = np.concatenate([breaks * (1 - 1e-6), breaks * (1 + 1e-6)])
+        for t in np.concatenate([rng.exponential(size=20) * 10.0 ** rng.integers(-2, 3), beside]):
+            if breaks.size and np.abs(breaks / t - 1).min() < 5e-7:
+                continue  # between two breaks that lie next to each other
+            score = fixed + t * x / (1 + bend * t * x)
+            first = np.lexsort((-tie, -score))[:k]
+            expected = gains[first] @ discounts[: first.size]
+            assert values[np.searchsorted(breaks, t)] == pytest.approx(expected, abs=1e-9)
+
+
+def test_values_are_those_of_the_evaluation(search):
+    for weights in (search.equal, np.arange(1.0, 7.0)):
+        table = search.folds.table(search.scores(weights))
+        assert search.values(weights) == pytest.approx(table.values[:, 0], abs=1e-12)
+
+
+def test_a_weight_is_the_best_that_it_can_be(search):
+    """No weight of a fine grid is better than the one along which the search went."""
+    queries = np.arange(search.folds.fold.size) < 20
+    best = search.equal.copy()
+    best[2] = search._best_along(search.equal, 2, queries)
+    reached = search.values(best)[queries].mean()
+    for weight in np.geomspace(1e-3, 1e3, 300):
+        other = search.equal.copy()
+        other[2] = weight
+        assert search.values(other)[queries].mean() <= reached + 1e-9
+
+
+def test_a_search_gains_where_it_has_looked(search):
+    learned = search.learned()
+    start, searched = (search.values(w).mean() for w in (learned.start, learned.searched))
+    assert search.values(search.equal).mean() <= start <= searched
+
+
+def test_a_query_is_ranked_by_weights_that_have_not_seen_its_judgments(search):
+    joined = search.folds.joined
+    names = joined.names[:3]
+    before = RuleSearch(search.folds, search.engine, names).held_out()
+    fold = search.folds.fold[joined.query] == 2
+    frame = joined.frame.copy()
+    rng = np.random.default_rng(0)
+    frame.loc[fold, "grade"] = rng.permutation(frame.loc[fold, "grade"])
+    folds = replace(search.folds, joined=replace(joined, frame=frame))
+    after = RuleSearch(folds, search.engine, names).held_out()
+    assert np.array_equal(before[fold], after[fold])
+
+
+# --- the report -----------------------------------------------------------------------------------
+
+
+def test_a_report_for_an_engine_is_by_its_rule(sample):
+    report = fusion.for_engine("qdrant", few(sample), sample.train.judgments, cv=3, n_resamples=50)
+    names = [each.name for each in report.rankings]
+    assert names == ["fused", "bm25", "tasb", "no weights", "best of these"]
+    assert report.engine_weights.window == 100
+    assert [*report.engine_weights.weights] == ["bm25", "tasb"]
+    assert [each.share for each in report.weights] == [*report.engine_weights.weights.values()]
+    joined = join(few(sample), sample.train.judgments)
+    search = RuleSearch(
+        CrossValidation.of(joined, replace(HOW, engine="qdrant")), ENGINES["qdrant"], joined.names
+    )
+    means = {each.name: each.mean for each in report.rankings}
+    assert means["no weights"] == pytest.approx(search.values(search.equal).mean())
+    assert "certified" in report.basis and "qdrant" in report.basis
+    assert json.dumps(report.as_dict())
+
+
+def test_where_runs_order_like_noise_weights_are_called_worth_nothing():
+    rng = np.random.default_rng(5)
+    lists = {f"q{q}": rng.normal(size=12) for q in range(30)}
+    runs = {
+        name: {q: {f"d{d}": float(v) for d, v in enumerate(values + noise)}
+               for q, values in lists.items()}
+        for name, noise in (("a", rng.normal(size=12) * 1e-9), ("b", np.zeros(12)))
+    }  # fmt: skip
+    judged = {q: {f"d{d}": int(v > 1) for d, v in enumerate(values)} for q, values in lists.items()}
+    report = fusion.for_engine("langchain", runs, judged, k=5, cv=3, n_resamples=50)
+    assert report.advice.startswith(("no weights", "a alone", "b alone"))
+
+
+def test_the_window_cuts_lists_before_learning(sample):
+    runs = few(sample)
+    cut = {
+        name: run.sort_values(["query", "score", "document"], ascending=[True, False, False])
+        .groupby("query").head(7)
+        for name, run in runs.items()
+    }  # fmt: skip
+    short = join(runs, sample.train.judgments, depth=7)
+    expected = join(cut, sample.train.judgments)
+    assert short.window == 7
+    rows = [
+        frame.frame.astype({"document": str, "query": str}).sort_values(["query", "document"])
+        for frame in (short, expected)
+    ]
+    assert (rows[0].to_numpy(dtype=str) == rows[1].to_numpy(dtype=str)).all()
+    assert short.missed_grade.sum() == expected.missed_grade.sum()
+
+
+@pytest.mark.parametrize(
+    ("engine", "runs", "sentence"),
+    [
+        ("solr", 2, "no engine is called 'solr'; known are elasticsearch, .*qdrant"),
+        ("weaviate", 3, "weaviate joins at most 2 runs, and here are 3"),
+        (3, 2, "engine must be the name of an engine"),
+        (None, 2, "the name of an engine"),
+    ],
+)
+def test_wrong_engines_end_in_a_sentence(sample, engine, runs, sentence):
+    with pytest.raises((InputError, TypeError), match=sentence):
+        fusion.for_engine(engine, few(sample, runs), sample.train.judgments)
+
+
+# --- files and requests ---------------------------------------------------------------------------
+
+WEIGHTS = {"bm25": 0.25, "dense-1": 0.75}
+
+
+def find(content, key):
+    """All values of a key, at any depth."""
+    found = []
+    if isinstance(content, dict):
+        found = [value for name, value in content.items() if name == key]
+        content = list(content.values())
+    if isinstance(content, list):
+        found += [value for part in content for value in find(part, key)]
+    return found
+
+
+WHERE = {  # keys of weights and of the window, and what stands there
+    "elasticsearch": {"weight": [0.25, 0.75], "rank_window_size": [50]},
+    "elasticsearch-rrf": {"weight": [0.25, 0.75], "rank_window_size": [50], "rank_constant": [60]},
+    "opensearch": {"weights": [[0.25, 0.75]], "pagination_depth": [50], "technique":
+                   ["min_max", "arithmetic_mean"]},
+    "opensearch-zscore": {"weights": [[0.25, 0.75]], "technique": ["z_score", "arithmetic_mean"]},
+    "opensearch-rrf": {"weights": [[0.25, 0.75]], "rank_constant": [60], "technique": ["rrf"]},
+    "mongodb": {"weights": [WEIGHTS], "$limit": [10, 50, 50], "normalization": ["minMaxScaler"]},
+    "mongodb-rrf": {"weights": [WEIGHTS], "$limit": [10, 50, 50]},
+    "qdrant": {"weights": [[0.25, 0.75]], "limit": [10, 50, 50], "k": [2]},
+    "weaviate": {"alpha": [0.75], "fusionType": ["relativeScoreFusion"]},
+    "azure": {"weight": [3.0], "k": [50]},
+}  # fmt: skip
+LINES = {
+    "langchain": "EnsembleRetriever(retrievers=[bm25, dense_1], weights=[0.25, 0.75], c=60)",
+    "llamaindex": "retriever_weights=[0.25, 0.75]",
+    "haystack": 'join_mode="merge", weights=[0.25, 0.75]',
+    "haystack-rrf": 'join_mode="reciprocal_rank_fusion", weights=[0.25, 0.75]',
+    "vespa": "0.25 * normalize_linear(bm25) + 0.75 * normalize_linear(dense-1)",
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_request_has_weights_and_window(engine, tmp_path):
+    weights = EngineWeights(engine, WEIGHTS, 50)
+    request = weights.request()
+    if engine in LINES:
+        assert LINES[engine] in request and "50" in request
+    else:
+        body = json.loads(request)
+        for key, values in WHERE[engine].items():
+            assert sorted(map(str, find(body, key))) == sorted(map(str, values))
+        assert engine == "weaviate" or "the query of dense-1" in request or engine == "azure"
+    weights.save(tmp_path / "w.json")
+    assert load_weights(tmp_path / "w.json") == weights
+    content = json.loads((tmp_path / "w.json").read_text())
+    assert [*content] == ["engine", "rule", "weights", "rank_constant", "window"]
+
+
+def test_the_text_query_of_azure_is_left_out_where_it_has_no_weight():
+    body = json.loads(EngineWeights("azure", {"text": 0.0, "a": 0.4, "b": 0.6}, 9).request())
+    assert "search" not in body and find(body, "weight") == [0.4, 0.6]
+
+
+@pytest.mark.parametrize(
+    "content",
+    ['{"engine": "qdrant"}', '{"engine": "qdrant", "weights": {"a": -1}, "window": 3}',
+     '{"engine": "none", "weights": {"a": 1}, "window": 3}',
+     '{"engine": "qdrant", "weights": {}, "window": 3}'],
+)  # fmt: skip
+def test_other_files_are_refused(tmp_path, content):
+    (tmp_path / "w.json").write_text(content)
+    with pytest.raises(InputError):
+        load_weights(tmp_path / "w.json")
+    (tmp_path / "w.json").write_text("[1]")
+    assert load_weights(tmp_path / "w.json") is None
