@@ -9,6 +9,7 @@ beside every run alone and beside the yardsticks `rrf`, `combsum` and `combmnz`.
 from structsvm_papk.files.trec import read_judgments, read_run, write_run
 from structsvm_papk.fusion.comparing import cross_validate, for_engine
 from structsvm_papk.fusion.joining import join_lists
+from structsvm_papk.fusion.requests import load_weights
 from structsvm_papk.fusion.yardsticks import combmnz, combsum, rrf
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "cross_validate",
     "for_engine",
     "join_lists",
+    "load_weights",
     "read_judgments",
     "read_run",
     "rrf",

@@ -27,6 +27,7 @@ _FACTORS = (0.1, 10.0)  # of the alpha of the rule, beside it
 _SCALES = (0.25, 1.0, 4.0, 16.0, 64.0)  # times a mean weight of 1, where scale matters
 _SWEEPS = 10
 _LEAST_GAIN = 1e-9
+_WIDEST = 1e6  # a weight is neither smaller nor larger than the others together by more
 
 
 class Learned(NamedTuple):
@@ -146,6 +147,8 @@ class RuleSearch:
         best = Learned(self.equal, self.equal, rankers[0], starts_equal=True)
         highest = self.values(self.equal)[queries].mean()
         for ranker in rankers:
+            if not ranker.coef_.any():  # weights of 0 rank nothing
+                continue
             for weights in self._scaled(shares(ranker, of_minmax=True)):
                 value = self.values(weights)[queries].mean()
                 if value > highest:
@@ -181,7 +184,7 @@ class RuleSearch:
                 reached = float(self.values(changed)[queries].mean())
                 if reached > value + _LEAST_GAIN:
                     value = reached
-                    weights = changed
+                    weights = normalised(changed, self.engine)
             if value <= before:
                 break
         return weights
@@ -208,10 +211,11 @@ class RuleSearch:
             at.append(breaks)
             change.append(np.diff(values))
         ends = np.concatenate(at)
-        if not ends.size:
+        if not ends.size or not others.any():
             return float(weights[column])
         order = np.argsort(ends, kind="stable")
-        ends = ends[order]
+        unit = others.sum()
+        ends = np.clip(ends[order], unit / _WIDEST, unit * _WIDEST)
         total = np.append(0.0, np.cumsum(np.concatenate(change)[order]))
         # the first interval begins at 0 and the last has no end: a factor of two from their breaks
         ends = np.concatenate([[0.5 * ends[0]], ends, [2.0 * ends[-1]]])

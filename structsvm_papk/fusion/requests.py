@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from structsvm_papk._types import Array
+from structsvm_papk._types import Array, PathLike
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.fusion.engines import Engine, engine_of
@@ -65,9 +65,9 @@ class EngineWeights:
             "window": self.window,
         }
 
-    def save(self, path: Path) -> None:
+    def save(self, path: PathLike) -> None:
         """Write a JSON file."""
-        write_atomically(path, (json.dumps(self.as_dict(), indent=2) + "\n").encode())
+        write_atomically(Path(path), (json.dumps(self.as_dict(), indent=2) + "\n").encode())
 
     def request(self) -> str:
         """What is pasted: a body of JSON, or a line of code."""
@@ -76,8 +76,22 @@ class EngineWeights:
         return made if isinstance(made, str) else json.dumps(made, indent=2)
 
 
-def load_weights(path: Path) -> EngineWeights | None:
-    """The weights of a file that `EngineWeights.save` wrote; None where it is something else."""
+def load_weights(path: PathLike) -> EngineWeights:
+    """The weights that ``fuse --for-engine NAME --weights FILE`` or `EngineWeights.save` wrote.
+
+    Raises
+    ------
+    InputError
+        A file that has none.
+    """
+    weights = read_weights(Path(path))
+    if weights is None:
+        raise InputError(f"{path}: not the weights of an engine, as --weights writes them")
+    return weights
+
+
+def read_weights(path: Path) -> EngineWeights | None:
+    """The weights of a file; None where it is something else."""
     try:
         content = json.loads(path.read_bytes())
     except (OSError, ValueError):

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import json
 import traceback
 from dataclasses import is_dataclass
 
@@ -100,6 +101,8 @@ def calls(folder):
     table = metrics.evaluate(["pap@2", "ap"], SCORES, Y, USERS)
     (folder / "a.run").write_text("q Q0 x 1 2.0 t\nq Q0 y 2 1.0 t\n")
     (folder / "a.qrels").write_text("q 0 x 1\n")
+    weights = {"engine": "qdrant", "weights": {"a": 1.0, "b": 2.0}, "window": 3}
+    (folder / "w.json").write_text(json.dumps(weights))
     runs = rankers.compare(LISTS, ["ts"], 2, 1.0, etas=())
     limits = {"alpha": 1.0, "tol": 1e-2, "max_iter": 5}
     fit = {"k": 2, "relevance_threshold": None, "verbose": 0}
@@ -186,6 +189,7 @@ def calls(folder):
         fusion.for_engine: {"engine": "qdrant", "runs": RUNS, "judgments": JUDGED, "k": 2, "cv": 2,
                             "level": 0.9, "relevance_threshold": 1.0, "n_resamples": 20, "depth": 9,
                             "ablate": False, "random_state": 0},
+        fusion.load_weights: {"path": folder / "w.json"},
         fusion.rrf: {"joined": fusion.join_lists(RUNS), "k": 60},
         fusion.combsum: {"joined": fusion.join_lists(RUNS)},
         fusion.combmnz: {"joined": fusion.join_lists(RUNS)},
