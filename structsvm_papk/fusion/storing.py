@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from glob import glob
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.data.columns import column_of
 from structsvm_papk.data.validation import places_of
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, check_choice
 from structsvm_papk.files import tables, trec
 from structsvm_papk.files.atomic import write_atomically
+from structsvm_papk.files.model import Model
 from structsvm_papk.fusion.entries import places
 from structsvm_papk.fusion.joining import Joined
 from structsvm_papk.fusion.requests import EngineWeights
-from structsvm_papk.fusion.yardsticks import from_lowest
+from structsvm_papk.fusion.yardsticks import combmnz, combsum, from_lowest, rrf
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from structsvm_papk.files.model import Model
 
 _ENDINGS = (".gz", ".run", ".txt", ".trec", ".res", ".csv", ".tsv", ".parquet", ".pq")
 RECOMMENDED = ("user", "item")
 RETRIEVED = ("query", "document")
+METHODS: dict[str, Callable[..., Array]] = {"rrf": rrf, "combsum": combsum, "combmnz": combmnz}
+Fusing: TypeAlias = str | EngineWeights | Model  # a method, or weights
 
 
 def named_runs(given: Sequence[str]) -> dict[str, Path]:
@@ -103,17 +105,14 @@ def list_columns(path: Path) -> tuple[str, str]:
     return RECOMMENDED if column_of("item", present, path) else RETRIEVED
 
 
-def fused(model: Model | EngineWeights, joined: Joined) -> pd.DataFrame:
+def fused(fusing: Fusing, joined: Joined) -> pd.DataFrame:
     """The joined rows with their fused scores, 0 for the last of a list: columns of ids, score."""
-    if isinstance(model, EngineWeights):
-        scores = model.scores(joined)
+    if isinstance(fusing, str):
+        scores = METHODS[fusing](joined.frame)
+    elif isinstance(fusing, EngineWeights):
+        scores = fusing.scores(joined)
     else:
-        scores = model.predict(joined.scores, joined.query)
-    return scored(joined, scores)
-
-
-def scored(joined: Joined, scores: Array) -> pd.DataFrame:
-    """The joined rows with scores, 0 for the last of a list: columns of ids, score."""
+        scores = fusing.predict(joined.scores, joined.query)
     return joined.frame.iloc[:, :2].assign(score=from_lowest(scores, joined.query))
 
 
@@ -143,8 +142,15 @@ def write_fused(path: Path, lists: pd.DataFrame, top: int) -> int:
     return len(best)
 
 
-def matched(runs: dict[str, Path], wanted: Sequence[str]) -> dict[str, Path]:
-    """The runs that weights were learned for, in their order; refuses others."""
+def matched(runs: dict[str, Path], fusing: Fusing) -> dict[str, Path]:
+    """The runs that weights were learned for, in their order; refuses others, and other methods."""
+    if isinstance(fusing, str):
+        check_choice("--method", fusing, METHODS)
+        return runs
+    if isinstance(fusing, EngineWeights):
+        wanted = tuple(fusing.weights)
+    else:
+        wanted = fusing.feature_names or ()
     absent = [name for name in wanted if name not in runs]
     more = [name for name in runs if name not in wanted]
     if absent or more:

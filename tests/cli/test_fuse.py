@@ -118,6 +118,39 @@ def test_all_outputs_are_written(sample, tmp_path, capsys):
     assert (table.groupby("query")["score"].diff().dropna() <= 0).all()
 
 
+def test_weights_for_an_engine_come_with_its_request_and_fuse_other_runs(sample, tmp_path, capsys):
+    weights, output = tmp_path / "w.json", tmp_path / "fused.run"
+    runs = [sample / f"dl19.{name}.run" for name in ("bm25", "tasb")]
+    command = ["fuse", *runs, "--qrels", sample / "dl19.qrels", "--for-engine", "elasticsearch-rrf",
+               "--depth", 20, "--cv", 2, "--weights", weights]  # fmt: skip
+    assert run(*command, "--request") in (0, None)
+    out = capsys.readouterr().out
+    assert "no weights" in out and "certified" in out
+    body = json.loads(out[out.index("\n{") :])
+    content = json.loads(weights.read_text())
+    assert content["window"] == body["retriever"]["rrf"]["rank_window_size"] == 20
+    given = [each["weight"] for each in body["retriever"]["rrf"]["retrievers"]]
+    assert given == pytest.approx([*content["weights"].values()], abs=1e-6)
+    status, said = run_json(capsys, *command, "--request")
+    assert status in (0, None) and json.loads(said["request"]) == body
+    assert said["engine"] == content
+    other = [sample / f"dl20.{name}.run" for name in ("tasb", "bm25")]
+    assert run("fuse", *other, "--model", weights, "--output", output) in (0, None)
+    written = fusion.read_run(output)
+    assert written.groupby("query", observed=True).size().max() <= 40  # two lists of 20
+
+
+@pytest.mark.parametrize("method", ["rrf", "combsum", "combmnz"])
+def test_runs_are_fused_without_judgments(small, capsys, monkeypatch, method):
+    monkeypatch.chdir(small)
+    assert run("fuse", "a.run", "b.run", "--method", method, "--output", "o.csv") in (0, None)
+    joined = fusion.join_lists({"a": small / "a.run", "b": small / "b.run"})
+    joined["score"] = getattr(fusion, method)(joined)
+    order = joined.sort_values(["query", "score", "document"], ascending=[True, False, False])
+    written = pd.read_csv(small / "o.csv")
+    assert written["document"].tolist() == order["document"].tolist()
+
+
 def test_users_and_items_in_tables(tmp_path, capsys):
     rng = pd.Series(range(40)).sample(frac=1, random_state=0)
     rows = [(user, item, (item * 7 + user) % 11) for user in range(12) for item in rng[:15]]
@@ -156,8 +189,8 @@ def test_a_table_of_queries_is_one_of_queries_and_remarks_are_made_once(small, c
 
 
 WRONG = {
-    "neither judgments nor model": (["a.run"], "give --qrels FILE to learn weights, or --model"),
-    "a model without output": (["a.run", "--model", "m"], "with --model give --output"),
+    "neither judgments nor model": (["a.run"], "give --qrels FILE to learn weights, --model"),
+    "a model without output": (["a.run", "--model", "m"], "give --output FILE"),
     "weights without judgments": (
         ["a.run", "--model", "m", "--output", "o.run", "--weights", "w.json"], "give --qrels, too"),
     "a model that is not there": (["a.run", "--model", "m", "--output", "o.run"], "m"),
@@ -179,6 +212,21 @@ WRONG = {
     "a threshold above all grades": (
         ["a.run", "b.run", "--qrels", "judged", "--relevance-threshold", "2"],
         "0 of 2 judged queries have relevant"),
+    "an engine that is none": (
+        ["a.run", "b.run", "--qrels", "judged", "--for-engine", "solr"], "known are elasticsearch"),
+    "a request of no engine": (
+        ["a.run", "b.run", "--qrels", "judged", "--request"], "give --for-engine NAME"),
+    "a request without judgments": (
+        ["a.run", "b.run", "--method", "rrf", "--output", "o", "--request"], "give --qrels, too"),
+    "a method that is none": (
+        ["a.run", "b.run", "--method", "mean", "--output", "o"], "choose one of rrf, combsum"),
+    "a method and judgments": (
+        ["a.run", "b.run", "--method", "rrf", "--qrels", "judged"], "leave out --qrels"),
+    "a method without an output": (["a.run", "b.run", "--method", "rrf"], "give --output"),
+    "a model for an engine": (
+        ["a.run", "b.run", "--qrels", "judged", "--for-engine", "qdrant", "--model", "m"],
+        "written by --weights"),
+    "a window of 0": (["a.run", "b.run", "--qrels", "judged", "--depth", "0"], "depth must be"),
     "one run": (["a.run", "--qrels", "judged"], "one run (a) has no weights to learn"),
     "a run called as ids are": (
         ["qid=a.run", "b.run", "--qrels", "judged"], "a run cannot be called 'qid'"),
