@@ -170,7 +170,9 @@ def fuse(
         if output is None:
             raise InputError("give --output FILE, where the fused lists go")
         check_outputs([path for path in (model, *given.values()) if path is not None], [output])
-        fusing = method if model is None else read_weights(model) or load_model(model)
+        fusing: storing.Fusing = method or ""
+        if model is not None:
+            fusing = read_weights(model) or load_model(model)
         n_rows = _write_fused(output, top, fusing, given, depth)
         content = {"output": str(output), "n_rows": n_rows}
         content["method" if model is None else "model"] = str(method or model)
