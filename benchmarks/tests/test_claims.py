@@ -122,6 +122,17 @@ def test_risks_of_hinge_minimisers_on_the_page(name, depth, risk):
     assert abs(excess) < 1e-3 and law.risk(ranks[None])[0] == pytest.approx(risk, abs=1e-6)
 
 
+@pytest.mark.parametrize(("n_neg", "n_sampled", "k"), [(10_000, 100, 10), (400, 100, 20)])
+def test_the_farthest_list_of_sampled_negatives_and_the_closed_bound(n_neg, n_sampled, k):
+    weights = targets.weights_of_sampled(n_neg, n_sampled, k)
+    full = k * n_neg // n_sampled
+    assert weights.sum() == pytest.approx(1) and (np.diff(weights) <= 1e-15).all()
+    # of a list with all positives behind the first `full` negatives, before the others
+    off = targets.off_from(weights, full)
+    assert off == pytest.approx(1 - weights[:full].sum(), abs=1e-9)
+    assert 0.01 < off <= 0.5 * np.sqrt((1 - k / n_sampled) / k)
+
+
 # ----------------------------------------------------------------- limits
 
 GRADED = {3: lambda s: 0.05 + 0.3 * s**2, 1: lambda s: 0.25}

@@ -18,6 +18,10 @@ from structsvm_papk.errors import (
 
 FORMS = ("auto", "c2", "k3")
 CONSTANTS = {"c2": 2.0, "k3": 3.0}
+_NOT_VALID = (
+    "gamma='paper' is not valid in general: its share of positives is not beta/n_pos "
+    "(structsvm-papk verify --check theorem2); use gamma='empirical'"
+)
 MOST_COVER = 5_000  # features up to which Cover's sum is added up; Sauer's bound beyond
 
 
@@ -38,8 +42,8 @@ class UniformBound:
     vacuous : bool
         True when ``raw >= 1``: the statement says nothing.
     guaranteed : bool
-        False for ``gamma="paper"`` and for a constant below the proven one.
-    form, gamma, growth : str
+        False for ``gamma="paper"``.
+    form, gamma : str
     gamma_pos, gamma_neg, vc_dim, rho : float
     two_sided : bool
     note : str
@@ -52,7 +56,6 @@ class UniformBound:
     guaranteed: bool
     form: str
     gamma: str
-    growth: str
     gamma_pos: float
     gamma_neg: float
     vc_dim: int
@@ -83,15 +86,13 @@ def uniform(
     form: str = "auto",
     two_sided: bool = True,
     gamma: str = "empirical",
-    growth: str = "auto",
-    constant: float | None = None,
 ) -> UniformBound:
     """Corrected Theorem 2: ``sup_f |R(f) - R^(f)| <= half_width`` with probability 1 - rho.
 
     With ``a = beta/n_pos``, ``b = k/n_neg``, ``A(n) = d ln n + ln(1/rho)``, d the VC dimension::
 
-        c2    C ( sqrt(A(n_pos)/n_pos)/a + sqrt(A(n_neg)/n_neg)/b ),   C = 2
-        k3    C ( sqrt(A(n_pos)/beta) + sqrt(A(n_neg)/k) ),            C = 3
+        c2    2 ( sqrt(A(n_pos)/n_pos)/a + sqrt(A(n_neg)/n_neg)/b )
+        k3    3 ( sqrt(A(n_pos)/beta) + sqrt(A(n_neg)/k) )
         auto  side(n_pos, a) + side(n_neg, b), delta = rho/4 (one-sided rho/2)
               side(n, g) = min( absolute deviation(n)/g, relative deviation(n, g)/g )
 
@@ -109,13 +110,8 @@ def uniform(
     two_sided : bool
         False: only ``R <= R^ + half_width``. Smaller for "auto"; "c2" and "k3" are the same.
     gamma : {"empirical", "paper"}
-        "paper" takes ``a = 1 if n_pos/(n_pos + n_neg) <= b else b``; not valid in general
-        (`theorem2_counterexamples`), and warned about.
-    growth : {"auto", "sauer", "cover"}
-        Growth function for "auto": Sauer's, Cover's for linear scorers, or the smaller one
-        (always Sauer's above 5,000 features).
-    constant : float, optional
-        Another C for "c2" or "k3"; below the proven 2 or 3 the result is not guaranteed.
+        "paper" takes ``a = 1 if n_pos/(n_pos + n_neg) <= b else b``; not valid in general, and
+        warned about.
 
     Raises
     ------
@@ -125,35 +121,30 @@ def uniform(
     Notes
     -----
     The list holds n_pos independent draws of one law and n_neg of another; the sizes, k and the
-    class are fixed before it is seen. Theorem 2 of the paper as printed is false, see
-    `theorem2_counterexamples`. c2 and k3 follow from the two deviations with ``m = n`` and
-    ``m = 4n`` where they are below 1, and say nothing elsewhere; their proof needs rho <= 1/2.
-    Proofs: the manual's page "Theorem 2, corrected".
+    class are fixed before it is seen. Theorem 2 of the paper as printed is false:
+    ``verify --check theorem2``. "auto" takes the smaller of Sauer's growth function and, for linear
+    scorers of at most 5,000 features, Cover's. c2 and k3 follow from the two deviations with
+    ``m = n`` and ``m = 4n`` where they are below 1, and say nothing elsewhere; their proof needs
+    rho <= 1/2. Proofs: the manual's page "Theorem 2, corrected".
     """
     n_pos, n_neg, k = checked_sizes(n_pos, n_neg, k)
     check_rho(rho)
     check_choice("form", form, FORMS)
-    check_choice("growth", growth, ("auto", "sauer", "cover"))
     check_choice("gamma", gamma, ("empirical", "paper"))
     dim = _dimension(n_features, vc_dim)
-    if growth == "cover" and n_features is None:
-        raise InputError("growth='cover' counts linear dichotomies: give n_features")
-    if constant is not None and (form == "auto" or not constant > 0):
-        raise InputError(f"constant = {constant}: a positive number, for form 'c2' or 'k3' only")
     a, b = shares(n_pos, n_neg, k, gamma)
     if form == "auto":
         delta = rho / (4 if two_sided else 2)
         raw = sum(
-            _one_side(n, share, delta, dim, n_features, growth)
-            for n, share in ((n_pos, a), (n_neg, b))
+            _one_side(n, share, delta, dim, n_features) for n, share in ((n_pos, a), (n_neg, b))
         )
     else:
         log_pos, log_neg = (dim * np.log(n) + np.log(1 / rho) for n in (n_pos, n_neg))
         rate = np.sqrt(log_pos / (a * n_pos)) + np.sqrt(log_neg / (b * n_neg))
         if form == "c2":
             rate = np.sqrt(log_pos / n_pos) / a + np.sqrt(log_neg / n_neg) / b
-        raw = (constant or CONSTANTS[form]) * rate
-    note = _uniform_note(gamma, form, constant)
+        raw = CONSTANTS[form] * rate
+    note = _NOT_VALID if gamma == "paper" else ""
     if note:
         warn(note, NotGuaranteedWarning)
     return UniformBound(
@@ -163,7 +154,6 @@ def uniform(
         guaranteed=not note,
         form=form,
         gamma=gamma,
-        growth=growth if form == "auto" else "polynomial",
         gamma_pos=a,
         gamma_neg=b,
         vc_dim=dim,
@@ -201,49 +191,7 @@ def log_cover(n: ArrayLike, n_features: int) -> Array:
     return np.log(2.0) + scipy.special.logsumexp(np.where(inside, terms, -np.inf), axis=1)
 
 
-def theorem2_counterexamples() -> list[dict[str, Any]]:
-    """Two computed counterexamples to the paper's Theorem 2 as printed."""
-    n_pos = 30
-    n_neg = 100
-    k = 25
-    true_a, b = shares(n_pos, n_neg, k)
-    paper_a, _ = shares(n_pos, n_neg, k, "paper")
-    return [
-        {
-            "claim": "|R - R^| <= C(...) for every f, also with atoms",
-            "setting": "w = 0, so all scores tie; a = b = 1/10",
-            "population": 1 / (0.1 * 0.1),
-            "empirical": 1.0,
-            "why": "with ties all pairs lie in both top shares: 1/(ab) Pr(pair counted) = 1/(ab)",
-        },
-        {
-            "claim": "a = 1 when n_pos/(n_pos + n_neg) <= k/n_neg",
-            "setting": (
-                f"positives N(1,1), negatives N(0,1), n_pos : n_neg : k = {n_pos} : {n_neg} : {k}, "
-                f"n -> infinity; a is {true_a:.4f}, the paper's is {paper_a:.4f}, b = {b:.4f}"
-            ),
-            "population": _normal_risk(paper_a, b),
-            "empirical": _normal_risk(true_a, b),
-            "why": "the metric counts the best beta = min(n_pos, k) positives: a = beta/n_pos",
-        },
-    ]
-
-
-def _normal_risk(a: float, b: float) -> float:
-    """``R_{a,b} = 1/(ab) int_0^a min(b, Pr(q >= Q_P(u))) du`` for positives N(1,1), q N(0,1)."""
-    normal = scipy.stats.norm
-
-    def height(u: float) -> float:
-        return min(b, normal.sf(1 + normal.isf(u)))
-
-    kink = normal.sf(normal.isf(b) - 1)
-    value, _ = scipy.integrate.quad(height, 0, a, points=[kink] if kink < a else None)
-    return float(value / (a * b))
-
-
-def _one_side(
-    n: int, share: float, delta: float, dim: int, n_features: int | None, growth: str
-) -> float:
+def _one_side(n: int, share: float, delta: float, dim: int, n_features: int | None) -> float:
     """The smaller of two uniform deviations of n draws from a share of their law, over the share.
 
     For S the growth function and a ghost sample of any size m, a grid of which is tried::
@@ -256,27 +204,12 @@ def _one_side(
     """
     m = np.unique(np.geomspace(1, 1e3 * max(n, 10), 300).astype(np.int64)).astype(float)
     log_growth = log_sauer(n + m, dim)
-    if growth != "sauer" and n_features is not None and n_features <= MOST_COVER:
-        cover = log_cover(n + m, n_features)
-        log_growth = cover if growth == "cover" else np.minimum(cover, log_growth)
+    if n_features is not None and n_features <= MOST_COVER:
+        log_growth = np.minimum(log_cover(n + m, n_features), log_growth)
     log_term = log_growth + np.log(2 / delta)
     absolute = np.min(1 / m + np.sqrt((n + m) * (m + 1) / (2 * n * m**2) * log_term))
     relative = np.min(1 / m + share * (n + m) / m * np.sqrt(2 * log_term / (share * n)))
     return float(min(absolute, relative)) / share
-
-
-def _uniform_note(gamma: str, form: str, constant: float | None) -> str:
-    notes = []
-    if gamma == "paper":
-        notes.append(
-            "gamma='paper' is not valid in general: its share of positives is not beta/n_pos "
-            "(see theorem2_counterexamples); use gamma='empirical'"
-        )
-    if constant is not None and constant < CONSTANTS[form]:
-        notes.append(
-            f"constant = {constant} is below the proven {CONSTANTS[form]:g}: not guaranteed"
-        )
-    return "; ".join(notes)
 
 
 def _dimension(n_features: int | None, vc_dim: int | None) -> int:

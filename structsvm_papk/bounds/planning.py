@@ -1,16 +1,14 @@
-"""How many items or users a bound needs, its plot, and what sampled negatives estimate."""
+"""How many items or users a bound needs, and its plot."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy  # its parts load when they are first used
 
-from structsvm_papk._types import Array
 from structsvm_papk.bounds.class_bound import FORMS, uniform
 from structsvm_papk.bounds.intervals import (
     MANY_USERS,
@@ -21,7 +19,7 @@ from structsvm_papk.bounds.intervals import (
     kl_inverse_up,
     mean_half_width,
 )
-from structsvm_papk.errors import InputError, check_choice, check_number, whole_number
+from structsvm_papk.errors import InputError, check_choice, check_number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -175,58 +173,3 @@ def plot_uniform(
         )
     axes[1].legend(title="form", loc="lower left")
     return figure
-
-
-@dataclass(frozen=True)
-class SampledTarget:
-    """What the mean of risk_k over samples of the negatives is on the full list.
-
-    It is ``(1/beta) sum_{i <= beta} sum_j weights[j-1] 1[p_(i) <= q_(j)]``: a soft risk at
-    `effective_k` negatives, k n_neg / n_sampled rounded, and `off` away from the risk there at
-    most, which occurs: the total variation between the weights and 1/K each on the K first.
-    `off_from_k` is the same for the risk at k itself, for which it is often taken.
-    """
-
-    k: int
-    n_neg: int
-    n_sampled: int
-    effective_k: int
-    off: float
-    off_from_k: float
-    weights: Array
-
-    def as_dict(self) -> dict[str, Any]:
-        """As plain values; places by the share of weight that is above them."""
-        above = np.cumsum(self.weights)
-        places = {
-            f"place_{share:.0%}": int(np.searchsorted(above, share - 1e-12)) + 1
-            for share in (0.5, 0.95)
-        }
-        names = ("k", "n_neg", "n_sampled", "effective_k", "off", "off_from_k")
-        return {name: getattr(self, name) for name in names} | places
-
-
-def sampled_target(n_neg: int, n_sampled: int, k: int) -> SampledTarget:
-    """The `SampledTarget` of risk_k on `n_sampled` of `n_neg` negatives and all positives.
-
-    The samples are uniform, without replacement. The j-th best negative has the weight
-    ``n_sampled / (k n_neg) P(H < k)``, H the number of the j - 1 better ones among the n_sampled -
-    1 others that are drawn (hypergeometric). Proofs: paper/proofs.md,
-    "Small lists and sampled negatives".
-
-    Raises
-    ------
-    InputError
-        Sizes that are no whole numbers, ``k > n_sampled`` or ``n_sampled > n_neg``.
-    """
-    n_neg = whole_number("n_neg", n_neg)
-    n_sampled = whole_number("n_sampled", n_sampled)
-    _, _, k = checked_sizes(1, n_sampled, k)
-    if n_sampled > n_neg:
-        raise InputError(f"n_sampled = {n_sampled}, but there are {n_neg} negatives")
-    better = np.arange(n_neg)
-    few = scipy.stats.hypergeom.cdf(k - 1, n_neg - 1, better, n_sampled - 1)
-    weights = n_sampled / (k * n_neg) * few
-    full = max(1, round(k * n_neg / n_sampled))
-    off, off_k = (float(np.abs(weights - (better < top) / top).sum() / 2) for top in (full, k))
-    return SampledTarget(k, n_neg, n_sampled, full, off, off_k, weights)

@@ -15,7 +15,7 @@ import numpy as np
 import typer
 
 from structsvm_papk import bounds
-from structsvm_papk.bounds.class_bound import FORMS, theorem2_counterexamples
+from structsvm_papk.bounds.class_bound import FORMS
 from structsvm_papk.bounds.intervals import MANY_USERS
 from structsvm_papk.bounds.planning import plot_uniform
 from structsvm_papk.cli._shared import console, options
@@ -71,9 +71,6 @@ def uniform(
         str,
         typer.Option(help="empirical, or paper (not valid in general).", rich_help_panel=_BOUND),
     ] = "empirical",
-    constant: Annotated[
-        float | None, typer.Option(help="Another constant in c2 or k3.", rich_help_panel=_BOUND)
-    ] = None,
     plot: options.Plot = None,
     as_json: options.Json = False,
 ) -> None:
@@ -91,11 +88,8 @@ def uniform(
             form=form,
             two_sided=not one_sided,
             gamma=gamma,
-            constant=constant,
         )
     content = {"kind": "uniform", **result.as_dict()}
-    if gamma == "paper":
-        content["counterexamples"] = theorem2_counterexamples()
     draw = partial(plot_uniform, n_pos, n_neg, k, n_features=n_features, vc_dim=vc_dim, rho=rho)
     save_plot(plot, draw)
     rows = [
@@ -109,11 +103,6 @@ def uniform(
     ]
     title = "|R - R^| for all scorers at once" if result.two_sided else "R - R^, one-sided"
     console.answer(as_json, content, _show, title, rows)
-    for example in content.get("counterexamples", ()):
-        console.warn(
-            f"counterexample to “{example['claim']}”: {example['setting']}: population value "
-            f"{example['population']:.4g}, empirical {example['empirical']:.4g} ({example['why']})"
-        )
 
 
 @bound.command("held-out")

@@ -20,6 +20,7 @@ from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from structsvm_papk._types import Array
+from structsvm_papk.margins.highs_output import HIGHS_PRINTS, without_output
 from structsvm_papk.margins.proofs import (
     CommonProof,
     ExactLists,
@@ -39,7 +40,6 @@ from structsvm_papk.margins.separation import (
     positions_of_users,
     seconds_to,
 )
-from structsvm_papk.margins.silence import HIGHS_PRINTS, no_output_of_libraries
 
 NUMERICAL_ZERO = 1e-6
 _FAILED = 4  # what `milp` says of other ends than an optimum, a limit and no solution
@@ -362,10 +362,10 @@ def _none(rows, n_columns):
 
 def _integer_programme(cost, integral, low, high, rules, deadline):
     """``min cost.x`` by HiGHS within the time that is left; x is None where it has none."""
-    silence = no_output_of_libraries if HIGHS_PRINTS else nullcontext
+    printed = without_output if HIGHS_PRINTS else nullcontext
     for presolve in (True, False):  # after some presolves HiGHS ends in a "solve error"
         options = {"time_limit": seconds_to(deadline), "presolve": presolve}
-        with silence():
+        with printed():
             result = milp(
                 cost,
                 integrality=integral,

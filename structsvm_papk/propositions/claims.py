@@ -28,11 +28,14 @@ from structsvm_papk.propositions.lists import (
     both,
     clipped_limit,
     convex,
+    deviation,
+    distinct,
     equal,
     half,
     margin_implies,
     move_into,
     p_beta_above_mean,
+    printed_share,
     realises,
     separated_gaps,
     tie_some,
@@ -202,6 +205,44 @@ PUBLISHED = (
     ),
 )
 
+THEOREM_2 = (
+    _published(
+        id="theorem2-ties",
+        title="Theorem 2, the population value",
+        claim="The risk of a sample tends to the printed population value, for laws with ties too.",
+        formula="R^ -> Pr(p <= q, both in their top shares) / (ab)",
+        statement=Statement(lambda b: np.abs(b.printed_population_value() - b.risk())[:, 0], EVERY),
+        control=Statement(
+            lambda b: np.abs(b.printed_population_value() - b.risk())[:, 0], EVERY, distinct
+        ),
+        control_words="no two scores are equal",
+        quantities=("risk", "printed population value"),
+    ),
+    _published(
+        id="theorem2-share",
+        title="Theorem 2, the share of positives",
+        claim="At the printed share of positives the population value is that of the risk.",
+        formula="a = 1 if n_pos/(n_pos + n_neg) <= b else b, b = k/n_neg => R_{a,b} = risk",
+        hypothesis="no two scores are equal",
+        statement=Statement(printed_share, EVERY, distinct),
+        control=Statement(printed_share, LOW, distinct),
+        control_words="n_pos <= k",
+        quantities=("risk", "risk at the printed share"),
+    ),
+    Claim(
+        id="theorem2-corrected",
+        title="Theorem 2, corrected",
+        claim="Two risks differ by at most the distance of the laws of positives plus that of "
+        "negatives, each divided by the share that counts.",
+        formula="|R - R^| <= sup|P - P^| / a + sup|N - N^| / b, a = beta/n_pos, b = k/n_neg",
+        source="corrected here",
+        statement=Statement(deviation(True), PAIRS),
+        control=Statement(deviation(False), PAIRS),
+        control_words="not divided by the shares",
+        quantities=("risk",),
+    ),
+)
+
 _EQUAL_WHEN_FEW = ("ts", "ts_alg2", "ramp", "max", "pauc")
 
 FURTHER = (
@@ -278,6 +319,31 @@ FURTHER = (
             lambda b: np.abs(b.surrogate("ts_alg2") - b.ts_by_enumeration())[:, 0], TINY
         ),
         control_words="the paper's Algorithm 2, which leaves it out",
+        quantities=("ts", "ts_alg2"),
+    ),
+    Claim(
+        id="ts-first-line",
+        title="What Algorithm 2 computes",
+        claim="Algorithm 2 computes the first line of (14), in which the minimum over sets of beta "
+        "positives stands outside the maximum over orderings.",
+        formula="TS_alg2 = max over Z- of min over Z+ of max over orderings of (14)",
+        source="this package",
+        statement=Statement(
+            lambda b: np.abs(b.surrogate("ts_alg2") - b.ts_first_line())[:, 0], TINY
+        ),
+        control=Statement(lambda b: np.abs(b.surrogate("ts") - b.ts_first_line())[:, 0], TINY),
+        control_words="the exact TS, of the second line",
+        quantities=("ts", "ts_alg2"),
+    ),
+    _published(
+        id="ts-derivation",
+        title="Equation (14), from the first line to the second",
+        claim="The first line of (14) is at most the second, in which minimum and maximum have "
+        "changed places.",
+        formula="max_Z- min_Z+ max_pi <= max_Z- max_pi min_Z+",
+        statement=Statement(lambda b: (b.ts_first_line() - b.ts_by_enumeration())[:, 0], TINY),
+        control=Statement(lambda b: (b.ts_by_enumeration() - b.ts_first_line())[:, 0], TINY),
+        control_words="at least, instead of at most",
         quantities=("ts", "ts_alg2"),
     ),
 )
@@ -367,6 +433,7 @@ def _implication(
 
 CLAIMS = (
     *PUBLISHED,
+    *THEOREM_2,
     *FURTHER,
     *(_order(*row) for row in _ORDERS),
     *(_convexity(*row) for row in _CONVEX),

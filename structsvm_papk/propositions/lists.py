@@ -6,7 +6,7 @@ then the lists of an instance, then the items: p has shape (n, m, n_pos), q (n, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, permutations, product
 from typing import Any, TypeAlias
@@ -36,6 +36,12 @@ class Shape:
     def beta(self) -> int:
         """``min(n_pos, k)``."""
         return min(self.n_pos, self.k)
+
+    @property
+    def printed_share(self) -> float:
+        """The share of positives in the paper's Theorem 2."""
+        b = self.k / self.n_neg
+        return 1.0 if self.n_pos / (self.n_pos + self.n_neg) <= b else b
 
     @property
     def size(self) -> tuple[int, int, int]:
@@ -106,23 +112,61 @@ class Batch:
         return risks.min(axis=-2)
 
     def ts_by_enumeration(self) -> Array:
-        """Equation (14) word by word: all subsets of k negatives, all orderings of the items.
+        """Equation (14), second line, word by word: all Z- and all orderings of the items.
 
         An ordering is an order of the negatives and, for each positive, how many of them it has
         above; ``pi_ij = 1`` where negative j is above positive i. The first sum takes the beta
-        positives that the *ordering* ranks highest.
+        positives that the *ordering* ranks highest: the Z+ with the smallest sum.
+        """
+        best = -np.inf
+        for loss, rest in self._orderings():
+            best = np.maximum(best, (loss.min(axis=1)[:, None] + rest).max(axis=1))
+        return best / (self.shape.beta * self.shape.k)
+
+    def ts_first_line(self) -> Array:
+        """Equation (14), first line: for each Z- the smallest, over Z+, maximum over orderings."""
+        best = {}
+        for chosen, (loss, rest) in zip(self._negatives(), self._orderings(), strict=True):
+            largest = (loss[:, :, None] + rest[:, :, None]).max(axis=1)  # of each Z+
+            known = best.get(frozenset(chosen), -np.inf)
+            best[frozenset(chosen)] = np.maximum(known, largest)
+        worst = np.max([value.min(axis=1) for value in best.values()], axis=0)
+        return worst / (self.shape.beta * self.shape.k)
+
+    def _negatives(self) -> Iterator[tuple[int, ...]]:
+        """Every order of every set of k negatives."""
+        for chosen in combinations(range(self.shape.n_neg), self.shape.k):
+            yield from permutations(chosen)
+
+    def _orderings(self) -> Iterator[tuple[Array, Array]]:
+        """For each of `_negatives`: the first sum of (14), shape (orderings, sets Z+), and the
+        other two, shape (n, orderings, m).
         """
         shape = self.shape
         n, m = self.p.shape[:2]
-        best = np.full((n, m), -np.inf)
-        above, loss = _orderings(shape.n_pos, shape.k, shape.beta)
-        reward = -above.sum(axis=2) @ np.swapaxes(self.p, 1, 2).reshape(n, shape.n_pos, m)
-        for chosen in combinations(range(shape.n_neg), shape.k):
-            for order in permutations(chosen):
-                columns = np.swapaxes(self.q[..., list(order)], 1, 2)
-                value = loss[:, None] + reward + above.sum(axis=1) @ columns
-                best = np.maximum(best, value.max(axis=1))
-        return best / (shape.beta * shape.k)
+        counts = np.array(list(product(range(shape.k + 1), repeat=shape.n_pos)))
+        above = (np.arange(shape.k) < counts[:, :, None]).astype(float)
+        loss = counts @ _subsets(shape.n_pos, shape.beta).T
+        reward = -counts @ np.swapaxes(self.p, 1, 2).reshape(n, shape.n_pos, m)
+        for order in self._negatives():
+            columns = np.swapaxes(self.q[..., list(order)], 1, 2)
+            yield loss, reward + above.sum(axis=1) @ columns
+
+    def risk_at_share(self, a: float) -> Array:
+        """``R_{a,b}`` of the laws that give each item of a list the same chance, b = k / n_neg."""
+        n_pos = self.shape.n_pos
+        weight = np.clip(a * n_pos - np.arange(n_pos), 0.0, 1.0) / (a * n_pos)
+        wrong = self.best[..., :, None] <= -np.sort(-self.q, axis=-1)[..., None, : self.shape.k]
+        risk: Array = wrong.mean(axis=-1) @ weight
+        return risk
+
+    def printed_population_value(self) -> Array:
+        """``Pr(pair wrong, both in their top shares) / (ab)`` of these laws, ties included."""
+        wrong = self.p[..., :, None] <= self.q[..., None, :]
+        counted = _in_top(self.p, self.shape.beta)[..., :, None]
+        counted = counted & _in_top(self.q, self.shape.k)[..., None, :]
+        share: Array = (wrong & counted).sum(axis=(-2, -1)) / (self.shape.beta * self.shape.k)
+        return share
 
     def midpoint(self) -> Batch:
         """Each instance's mean list."""
@@ -133,6 +177,10 @@ class Batch:
         """Values (n, m) of the risk, of a surrogate, or of the largest delta of a condition."""
         if name.startswith("delta_"):
             return self.margins()[name.removeprefix("delta_")]
+        if name == "printed population value":
+            return self.printed_population_value()
+        if name == "risk at the printed share":
+            return self.risk_at_share(self.shape.printed_share)
         depth = self.shape.n_neg if name.endswith(FULL) else None
         name = name.removesuffix(FULL)
         return self.risk(depth) if name == "risk" else self.surrogate(name, depth)
@@ -166,11 +214,9 @@ def _subsets(n: int, size: int) -> Array:
     return np.array([np.bincount(c, minlength=n) for c in combinations(range(n), size)], float)
 
 
-def _orderings(n_pos: int, k: int, beta: int) -> tuple[Array, Array]:
-    """All matrices pi with rows 1..1 0..0, and the first sum of (14) of each."""
-    counts = np.array(list(product(range(k + 1), repeat=n_pos)))
-    above = (np.arange(k) < counts[:, :, None]).astype(float)
-    return above, np.sort(counts, axis=1)[:, :beta].sum(axis=1).astype(float)
+def _in_top(scores: Array, n: int) -> Array:
+    """Items above which fewer than `n` of their side score."""
+    return (scores[..., None, :] > scores[..., :, None]).sum(axis=-1) < n
 
 
 def shapes(
@@ -257,6 +303,39 @@ SMALL = shapes(largest=4, extra=((6, 6, 3), (5, 7, 2)))
 TINY = [s for s in shapes(largest=4, extra=()) if s.k <= 3]
 PAIRS = shapes(largest=4, extra=((8, 10, 5),), n_lists=2)
 PAIRS_LOW = [s for s in PAIRS if s.n_pos <= s.k]
+
+
+def distinct(batch: Batch) -> Array:
+    """Whether no two scores of the first list are equal."""
+    scores = np.sort(np.concatenate([batch.p[:, 0], batch.q[:, 0]], axis=1), axis=1)
+    return (np.diff(scores, axis=1) > 1e-9).all(axis=1)
+
+
+def printed_share(batch: Batch) -> Array:
+    """Violation of: at the share of positives that Theorem 2 prints the risk is the same."""
+    return np.abs(batch.risk_at_share(batch.shape.printed_share) - batch.risk())[:, 0]
+
+
+def deviation(divided: bool) -> Measure:
+    """Violation of ``|R - R^| <= eps_+ / a + eps_- / b``, the laws those of a pair of lists.
+
+    With a and b = 1 in place of the shares, unless `divided`.
+    """
+
+    def violation(batch: Batch) -> Array:
+        shape = batch.shape
+        a = shape.beta / shape.n_pos if divided else 1.0
+        b = shape.k / shape.n_neg if divided else 1.0
+        risk = batch.risk()
+        return np.abs(risk[:, 0] - risk[:, 1]) - _apart(batch.p) / a - _apart(batch.q) / b
+
+    return violation
+
+
+def _apart(scores: Array) -> Array:
+    """``sup_t |P(s > t) - P^(s > t)|`` of the two lists of each instance."""
+    first, second = ((scores[:, i, :, None] > scores.reshape(len(scores), 1, -1)) for i in (0, 1))
+    return np.abs(first.mean(axis=1) - second.mean(axis=1)).max(axis=1)
 
 
 def p_beta_above_mean(batch: Batch) -> Array:

@@ -273,7 +273,7 @@ def test_bound_command(files, tmp_path):
     assert json.loads(invoke(*held_out, "--one-list").stdout)["method"] == "shift"
     sizes = ("--n-pos", 500, "--n-neg", 2000, "--k", 100, "--n-features", 5)
     told = json.loads(invoke("bound", "uniform", *sizes, "--gamma", "paper", "--json").stdout)
-    assert not told["guaranteed"] and len(told["counterexamples"]) == 2
+    assert not told["guaranteed"] and "verify --check theorem2" in told["note"]
     shown = invoke("bound", "uniform", *sizes, "--plot", tmp_path / "bound.png")
     assert (tmp_path / "bound.png").stat().st_size > 1000
     assert "vacuous" in shown.stdout and str(told["raw"])[:5] not in shown.stdout

@@ -22,7 +22,7 @@ FAILS = {
     "order-max-ts", "order-ts-avg", "order-avg-ts", "order-ts-ramp", "low-engagement-avg",
     "convex-ramp", "convex-ts_alg2", "convex-clipped_ramp", "margin-beta-weak-as-printed",
     "margin-beta-moderate", "margin-moderate-beta", "optimum-avg-beta", "optimum-avg-strong",
-    "depth-two-scorers",
+    "depth-two-scorers", "theorem2-ties", "theorem2-share", "ts-derivation",
 }  # fmt: skip
 
 
@@ -34,7 +34,7 @@ def checks(request):
     """Every day, claims about scores with few draws; all claims as the quickest search tries."""
     with pytest.MonkeyPatch.context() as patch:
         about = set(CLAIMS)
-        assert len(about) == 47 and about > FAILS
+        assert len(about) == 52 and about > FAILS
         if request.param == "scores":
             about = {claim for claim in about if not claim.startswith(LONG)}
             few = Effort(n_random=15, n_steps=4, n_climbers=4, largest=4, n_data=(1, 10))
@@ -55,7 +55,7 @@ def test_counterexamples_are_small_and_right_by_the_formulas(checks):
             continue
         sizes = [len(v) for one in example["lists"] for v in one.values()]
         assert max(sizes) <= 2 + name.startswith("optimum")
-        if not name.startswith(("convex", "margin", "optimum", "depth")):
+        if not name.startswith(("convex", "margin", "optimum", "depth", "theorem2")):
             (one,) = example["lists"]
             for value, shown in example["values"].items():
                 naive = NAIVE[value](one["positives"], one["negatives"], example["k"])
@@ -84,6 +84,8 @@ def test_values_are_the_formulas_and_the_orders_that_hold_those_of_the_manual():
             expected = [naive(list(a[0]), list(b[0]), k) for a, b in zip(p[:3], q, strict=False)]
             assert np.allclose(values[name][:3, 0], expected)
         assert np.allclose(batch.ts_by_enumeration(), values["ts"])
+        assert np.allclose(batch.ts_first_line(), values["ts_alg2"])
+        assert np.allclose(batch.risk_at_share(batch.shape.beta / n_pos), values["risk"])
     assert {pair for pair, violation in worst.items() if violation < 1e-9} == ORDERS
 
 

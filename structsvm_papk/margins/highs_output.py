@@ -1,4 +1,4 @@
-"""Silence for a library that prints without being asked to."""
+"""Integer programmes without the lines that some releases of HiGHS print."""
 
 import ctypes
 import os
@@ -16,7 +16,7 @@ _LOCK = threading.Lock()
 
 
 @contextmanager
-def no_output_of_libraries() -> Iterator[None]:
+def without_output() -> Iterator[None]:
     """Drop what compiled code prints on standard output within.
 
     The file descriptor belongs to the whole process: what another thread prints meanwhile may be
