@@ -118,19 +118,19 @@ class Batch:
         above; ``pi_ij = 1`` where negative j is above positive i. The first sum takes the beta
         positives that the *ordering* ranks highest: the Z+ with the smallest sum.
         """
-        best = -np.inf
+        best = np.full(self.p.shape[:2], -np.inf)
         for loss, rest in self._orderings():
             best = np.maximum(best, (loss.min(axis=1)[:, None] + rest).max(axis=1))
         return best / (self.shape.beta * self.shape.k)
 
     def ts_first_line(self) -> Array:
         """Equation (14), first line: for each Z- the smallest, over Z+, maximum over orderings."""
-        best = {}
+        best: dict[frozenset[int], Array] = {}
         for chosen, (loss, rest) in zip(self._negatives(), self._orderings(), strict=True):
             largest = (loss[:, :, None] + rest[:, :, None]).max(axis=1)  # of each Z+
             known = best.get(frozenset(chosen), -np.inf)
             best[frozenset(chosen)] = np.maximum(known, largest)
-        worst = np.max([value.min(axis=1) for value in best.values()], axis=0)
+        worst: Array = np.max([value.min(axis=1) for value in best.values()], axis=0)
         return worst / (self.shape.beta * self.shape.k)
 
     def _negatives(self) -> Iterator[tuple[int, ...]]:
@@ -216,7 +216,8 @@ def _subsets(n: int, size: int) -> Array:
 
 def _in_top(scores: Array, n: int) -> Array:
     """Items above which fewer than `n` of their side score."""
-    return (scores[..., None, :] > scores[..., :, None]).sum(axis=-1) < n
+    n_above = (scores[..., None, :] > scores[..., :, None]).sum(axis=-1)
+    return np.asarray(n_above < n)
 
 
 def shapes(
