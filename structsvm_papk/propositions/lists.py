@@ -216,8 +216,8 @@ def _subsets(n: int, size: int) -> Array:
 
 def _in_top(scores: Array, n: int) -> Array:
     """Items above which fewer than `n` of their side score."""
-    n_above = (scores[..., None, :] > scores[..., :, None]).sum(axis=-1)
-    return np.asarray(n_above < n)
+    n_above: Array = (scores[..., None, :] > scores[..., :, None]).sum(axis=-1)
+    return n_above < n
 
 
 def shapes(
@@ -309,7 +309,7 @@ PAIRS_LOW = [s for s in PAIRS if s.n_pos <= s.k]
 def distinct(batch: Batch) -> Array:
     """Whether no two scores of the first list are equal."""
     scores = np.sort(np.concatenate([batch.p[:, 0], batch.q[:, 0]], axis=1), axis=1)
-    return (np.diff(scores, axis=1) > 1e-9).all(axis=1)
+    return np.diff(scores, axis=1).min(axis=1) > 1e-9
 
 
 def printed_share(batch: Batch) -> Array:
