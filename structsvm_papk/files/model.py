@@ -44,11 +44,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _SHOWN = 12  # weights in a notebook
-# a file has the lowest version that says all of its model, so that older releases read it
-_PLAIN = TensorFile("model", version=1)
-_SCALED = TensorFile("model", version=2, older=(1,))  # X is scaled before it is multiplied
-_WITH_HOLES = TensorFile("model", version=3, older=(1, 2))  # X may hold NaN as well
-_OF_ONE_LIST = TensorFile("model", version=4, older=(1, 2, 3))  # scaled and filled as in training
+_FILE = TensorFile("model", version=4)
 _DTYPES = ("float64", "float32")
 _CERTIFICATE = ("objective", "lower_bound", "gap", "status", "converged", "n_iter")
 _TYPES = {
@@ -280,18 +276,15 @@ def save_model(path: PathLike, model: Model) -> None:
     del entries["one_list"]
     arrays = {"coef": entries.pop("coef")}
     missing_coef = entries.pop("missing_coef")
-    file = _PLAIN if model.user_scaling is None else _SCALED
     if missing_coef is not None:
-        file = _WITH_HOLES
         arrays["missing_coef"] = missing_coef
     if model.one_list is not None:
-        file = _OF_ONE_LIST
         arrays["lowest"] = model.one_list.lowest
         if model.one_list.ranks is not None:
             arrays["ranks"] = np.concatenate(model.one_list.ranks)
             arrays["n_knots"] = np.array([len(knots) for knots in model.one_list.ranks])
     entries |= {"k": int(model.k), "alpha": float(model.alpha)}
-    write_atomically(path, file.encoded(entries, arrays))
+    write_atomically(path, _FILE.encoded(entries, arrays))
 
 
 def load_model(path: PathLike) -> Model:
@@ -300,26 +293,26 @@ def load_model(path: PathLike) -> Model:
     Raises
     ------
     InputError
-        The file cannot be read, is not a model file, is damaged, or of a later format.
+        The file cannot be read, is not a model file, is damaged, or of another format.
     """
-    description, arrays = _OF_ONE_LIST.read(path)
+    description, arrays = _FILE.read(path)
     coef = arrays.pop("coef", None)
     if coef is None or coef.ndim != 1 or not coef.size:
-        raise _OF_ONE_LIST.damaged(path, "it does not hold one vector of coefficients")
+        raise _FILE.damaged(path, "it does not hold one vector of coefficients")
     missing_coef = arrays.pop("missing_coef", None)
     if missing_coef is not None and missing_coef.shape != coef.shape:
         reason = "it does not hold a coefficient for the holes of every column"
-        raise _OF_ONE_LIST.damaged(path, reason)
+        raise _FILE.damaged(path, reason)
     for values in (coef, missing_coef, *arrays.values()):
         if values is not None and not np.isfinite(values).all():
-            raise _OF_ONE_LIST.damaged(path, "a coefficient is not finite")
+            raise _FILE.damaged(path, "a coefficient is not finite")
     try:
         entries = _checked(description, coef.size)
         one_list = _one_list(arrays, coef.size)
         coef = coef.astype(float)
         return Model(coef=coef, missing_coef=missing_coef, one_list=one_list, **entries)
     except (KeyError, TypeError, ValueError) as error:
-        raise _OF_ONE_LIST.damaged(path, f"bad or missing entry ({error})") from None
+        raise _FILE.damaged(path, f"bad or missing entry ({error})") from None
 
 
 def _one_list(arrays: dict[str, np.ndarray], n_features: int) -> OneListColumns | None:
@@ -342,35 +335,24 @@ def _one_list(arrays: dict[str, np.ndarray], n_features: int) -> OneListColumns 
 def _checked(description, n_features):
     """The fields of a `Model` that a file has, each of a type and in a range."""
     arrays = ("coef", "missing_coef", "one_list")
-    known = (field.name for field in fields(Model) if field.name not in arrays)
-    entries = {name: description[name] for name in known if name in description}
+    names = [field.name for field in fields(Model) if field.name not in arrays]
+    entries = {name: description[name] for name in names}
     entries["certificate"] = {name: description["certificate"][name] for name in _CERTIFICATE}
     values = entries | entries["certificate"]
     for name in values.keys() & _TYPES.keys():
         check_type(name, values[name], _TYPES[name], f"of type {_TYPES[name].__name__}")
     for name, bounds in _NUMBERS.items():
-        check_number(name, values.get(name), **bounds)
-    names = values.get("feature_names")
-    if names is not None:
-        entries["feature_names"] = as_names("feature_names", names, str)
-        if not isinstance(names, list) or not len(names) == len(set(names)) == n_features:
+        check_number(name, values[name], **bounds)
+    feature_names = values["feature_names"]
+    if feature_names is not None:
+        entries["feature_names"] = as_names("feature_names", feature_names, str)
+        n_names = len(set(feature_names))
+        if not isinstance(feature_names, list) or not len(feature_names) == n_names == n_features:
             raise ValueError(f"feature_names must be a list of {n_features} different names")
-    entries["user_scaling"] = check_user_scaling(values.get("user_scaling"))
-    entries["scale_rule"] = _scale_rule(description)
+    entries["user_scaling"] = check_user_scaling(values["user_scaling"])
+    rule = values["scale_rule"]
+    entries["scale_rule"] = None if rule is None else ScaleRule(rule).value
     return entries
-
-
-def _scale_rule(description: dict[str, Any]) -> str | None:
-    """By what rule columns were divided; older files have two truth values in its place."""
-    if "scale_rule" in description:
-        rule = description["scale_rule"]
-        return None if rule is None else ScaleRule(rule).value
-    older = {name: description.get(name, False) for name in ("standardized", "common_scale")}
-    for name, value in older.items():
-        check_type(name, value, bool, "of type bool")
-    if not older["standardized"]:
-        return None
-    return "common" if older["common_scale"] else "each"
 
 
 # --- other formats ------------------------------------------------------------------------------

@@ -29,7 +29,6 @@ class TensorFile:
 
     kind: str
     version: int
-    older: tuple[int, ...] = ()  # versions that are read too
 
     @property
     def format(self) -> str:
@@ -76,10 +75,10 @@ class TensorFile:
     def _checked_metadata(self, path, metadata, body):
         if not isinstance(metadata, dict) or metadata.get("format") != self.format:
             raise self._foreign(path)
-        if metadata.get("format_version") not in [str(v) for v in (self.version, *self.older)]:
+        if metadata.get("format_version") != str(self.version):
             raise InputError(
                 f"{path} has {self.kind} format {str(metadata.get('format_version'))[:20]}, this "
-                f"version reads format {self.version}: upgrade structsvm-papk"
+                f"version reads format {self.version}: use the version that wrote it"
             )
         text = metadata.get(self.kind)
         if not isinstance(text, str) or metadata.get("sha256") != checksum(text, body):

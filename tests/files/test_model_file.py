@@ -131,32 +131,7 @@ def test_signed_nonsense_is_refused(saved, name, values):
         save_model(saved, MODEL)
 
 
-@pytest.mark.parametrize(
-    ("older", "rule"),
-    [
-        ({}, None),
-        ({"standardized": False, "common_scale": False}, None),
-        ({"standardized": True}, "each"),
-        ({"standardized": True, "common_scale": False}, "each"),
-        ({"standardized": True, "common_scale": True}, "common"),
-    ],
-)
-def test_older_files_say_by_truth_values_what_columns_were_divided_by(saved, older, rule):
-    header, array = parts(saved)
-    description = json.loads(header["__metadata__"]["model"])
-    assert description.pop("scale_rule") is None
-    text = json.dumps(description | older)
-    header["__metadata__"] |= {"model": text, "sha256": tensor_file.checksum(text, array)}
-    rewrite(saved, header, array)
-    assert load_model(saved).scale_rule == rule
-    text = json.dumps(description | {"standardized": "yes"})
-    header["__metadata__"] |= {"model": text, "sha256": tensor_file.checksum(text, array)}
-    rewrite(saved, header, array)
-    with pytest.raises(InputError, match="standardized must be of type bool"):
-        load_model(saved)
-
-
-def test_a_later_format_and_what_no_checksum_shows(saved):
+def test_another_format_and_what_no_checksum_shows(saved):
     header, array = parts(saved)
     wrong = np.array([1.0, np.nan, 0.0, 0.0]).tobytes()
     resign(header, wrong)
