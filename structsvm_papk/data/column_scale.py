@@ -208,15 +208,18 @@ def _two_values(X: Any, rows: Array) -> tuple[Array, Array]:
 def _row_squares(X, rows, indptr, inverse, squares):
     mean = np.empty(squares.size)
     for u in range(indptr.size - 1):
-        first, last = indptr[u], indptr[u + 1]
+        first = indptr[u]
+        last = indptr[u + 1]
         mean[:] = 0.0
         for p in range(first + 1, last):
-            row, origin = X[rows[p]], X[rows[first]]
+            row = X[rows[p]]
+            origin = X[rows[first]]
             for f in range(mean.size):
                 mean[f] += difference(row[f], origin[f]) * inverse[f]
         mean /= max(last - first, 1)
         for p in range(first, last):
-            row, origin = X[rows[p]], X[rows[first]]
+            row = X[rows[p]]
+            origin = X[rows[first]]
             for f in range(mean.size):
                 away = difference(row[f], origin[f]) * inverse[f] - mean[f]
                 squares[f] += away * away
@@ -225,7 +228,8 @@ def _row_squares(X, rows, indptr, inverse, squares):
 @kernel
 def _csr_squares(data, indices, indptr, rows, bounds, inverse, squares):
     """Entries that are not stored are zeros; the origin of a column is its first stored entry."""
-    origin, mean = np.zeros(squares.size), np.zeros(squares.size)
+    origin = np.zeros(squares.size)
+    mean = np.zeros(squares.size)
     count = np.zeros(squares.size, dtype=np.int64)
     for u in range(bounds.size - 1):
         users_rows = rows[bounds[u] : bounds[u + 1]]
@@ -253,4 +257,5 @@ def _csr_squares(data, indices, indptr, rows, bounds, inverse, squares):
                 squares[f] += away * away
         for row in users_rows:
             for e in range(indptr[row], indptr[row + 1]):
-                mean[indices[e]], count[indices[e]] = 0.0, 0
+                mean[indices[e]] = 0.0
+                count[indices[e]] = 0

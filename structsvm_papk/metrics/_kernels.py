@@ -327,20 +327,23 @@ def areas_at_k(ranks, bounds, counts, ties, k, out):
 
 
 @kernel
-def in_order(scores, gains, bounds, lengths, ties, ordered, stops, best, counts):
-    """Gains of users in the order of their scores, ends of tied blocks, and gains in order.
+def in_order(scores, gains, ties, ordered, best, counts):
+    """Write gains of users in the order of their scores, and of their own, and ends of tied blocks.
 
     Under the rules that give tied rows an order, that of their gains, every block has one row.
     """
+    bounds = ordered.bounds
     for u in range(counts.shape[0]):
         own = slice(bounds[u] - bounds[0], bounds[u + 1] - bounds[0])
         n = bounds[u + 1] - bounds[u]
         order = increasing_order(-scores[bounds[u] : bounds[u + 1]])
         values = scores[bounds[u] : bounds[u + 1]][order]
-        gained = ordered[own]
+        gained = ordered.gains[own]
         gained[:] = gains[bounds[u] : bounds[u + 1]][order]
-        stop_of = stops[own]
-        length = min(n, lengths[u]) if lengths.size else n
+        stop_of = ordered.stops[own]
+        length = n
+        if ordered.shown.size:
+            length = min(n, ordered.shown[u])
         spare = np.empty(n)
         start = 0
         while start < n:

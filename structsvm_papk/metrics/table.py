@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Summary:
+class MetricSummary:
     """One metric's mean (NaN where no user is left), and the users that each rule concerned."""
 
     metric: str
@@ -145,13 +145,13 @@ class MetricTable:
             )
 
     @overload
-    def summary(self, metric: None = None) -> list[Summary]: ...
+    def summary(self, metric: None = None) -> list[MetricSummary]: ...
 
     @overload
-    def summary(self, metric: str) -> Summary: ...
+    def summary(self, metric: str) -> MetricSummary: ...
 
-    def summary(self, metric: str | None = None) -> Summary | list[Summary]:
-        """One Summary of a metric, or a list of all of them."""
+    def summary(self, metric: str | None = None) -> MetricSummary | list[MetricSummary]:
+        """The summary of a metric, or a list of all of them."""
         if metric is None:
             return [self.summary(name) for name in self.metrics]
         value = self.mean(metric)
@@ -159,7 +159,7 @@ class MetricTable:
         if self.is_pooled:  # every row takes part, or there is no value
             n_used = 0 if np.isnan(value) else self.users.size
         by_rule = {rule: int(mask.sum()) for rule, mask in self.by_rule[metric].items()}
-        return Summary(metric, value, self.users.size, n_used, by_rule, self.conventions)
+        return MetricSummary(metric, value, self.users.size, n_used, by_rule, self.conventions)
 
     def take(self, mask: Array) -> MetricTable:
         """The table of some users; a pooled mean has to be computed afresh."""

@@ -199,16 +199,14 @@ def _of_gains(
     def task(start: int, stop: int) -> None:
         runs = _runs(rows.indptr, start, stop)
         most = np.diff(rows.indptr[runs]).max()
-        ordered = np.empty(most)
+        in_order = np.empty(most)
         best = np.empty(most)
         stops = np.empty(most, dtype=np.int64)
         for lo, hi in pairwise(runs.tolist()):
             bounds = rows.indptr[lo : hi + 1]
             shown = rows.lengths[lo:hi]
-            _kernels.in_order(
-                scores, gains, bounds, shown, ties, ordered, stops, best, counts[lo:hi]
-            )
-            lists = _kernels.InOrder(ordered, stops, bounds, shown)
+            lists = _kernels.InOrder(in_order, stops, bounds, shown)
+            _kernels.in_order(scores, gains, ties, lists, best, counts[lo:hi])
             ideal = _kernels.InOrder(best, none, bounds, none)
             for out, (metric, terms) in zip(values, wanted, strict=True):
                 _write_values(metric, terms, lists, ideal, out[lo:hi])
