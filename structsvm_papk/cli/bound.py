@@ -44,14 +44,6 @@ bound = typer.Typer(
 )
 
 Rho = Annotated[float, typer.Option(help="Error probability, at most 1/2.", rich_help_panel=_BOUND)]
-Features = Annotated[
-    int | None,
-    typer.Option("--n-features", help="Linear scorers on R^p.", rich_help_panel=_SIZES),
-]
-VCDim = Annotated[
-    int | None,
-    typer.Option("--vc-dim", help="VC dimension of another class.", rich_help_panel=_SIZES),
-]
 
 
 @bound.command("uniform")
@@ -60,13 +52,8 @@ def uniform(
     n_pos: Annotated[int, typer.Option(help="Positives.", rich_help_panel=_SIZES)],
     n_neg: Annotated[int, typer.Option(help="Negatives.", rich_help_panel=_SIZES)],
     k: Annotated[int, typer.Option("--k", help="Recommended items.", rich_help_panel=_SIZES)],
-    n_features: Features = None,
-    vc_dim: VCDim = None,
+    n_features: Annotated[int, typer.Option(help="Linear scorers on R^p.", rich_help_panel=_SIZES)],
     rho: Rho = 0.05,
-    form: Annotated[str, typer.Option(help="auto, c2 or k3.", rich_help_panel=_BOUND)] = "auto",
-    one_sided: Annotated[
-        bool, typer.Option("--one-sided", help="Upper bounds only.", rich_help_panel=_BOUND)
-    ] = False,
     gamma: Annotated[
         str,
         typer.Option(help="empirical, or paper (not valid in general).", rich_help_panel=_BOUND),
@@ -78,19 +65,9 @@ def uniform(
     check_outputs([], plot=plot)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", bounds.NotGuaranteedWarning)  # the note says it
-        result = bounds.uniform(
-            n_pos,
-            n_neg,
-            k,
-            n_features=n_features,
-            vc_dim=vc_dim,
-            rho=rho,
-            form=form,
-            two_sided=not one_sided,
-            gamma=gamma,
-        )
+        result = bounds.uniform(n_pos, n_neg, k, n_features=n_features, rho=rho, gamma=gamma)
     content = {"kind": "uniform", **result.as_dict()}
-    draw = partial(plot_uniform, n_pos, n_neg, k, n_features=n_features, vc_dim=vc_dim, rho=rho)
+    draw = partial(plot_uniform, n_pos, n_neg, k, n_features=n_features, rho=rho)
     save_plot(plot, draw)
     rows = [
         ("half-width", _unless_vacuous(result, f"{result.half_width:.6g}")),
@@ -101,8 +78,7 @@ def uniform(
         ("level", f"{1 - result.rho:g}"),
         ("guaranteed", _guaranteed(result)),
     ]
-    title = "|R - R^| for all scorers at once" if result.two_sided else "R - R^, one-sided"
-    console.answer(as_json, content, _show, title, rows)
+    console.answer(as_json, content, _show, "|R - R^| for all scorers at once", rows)
 
 
 @bound.command("held-out")
@@ -115,21 +91,11 @@ def held_out(
     label: options.Label = "label",
     group: options.Group = None,
     ignore: options.Ignore = None,
-    format: options.Format = None,
     first_index: options.FirstIndex = None,
     relevance_threshold: options.RelevanceThreshold = None,
-    query: options.Query = None,
     one_list: options.OneList = False,
     policy: options.Policy = "exclude",
     rho: Rho = 0.05,
-    method: Annotated[
-        str | None,
-        typer.Option(
-            help="One list: shift, dkw or asymptotic; several users: kl, hoeffding, bernstein or "
-            "bootstrap.",
-            rich_help_panel=_BOUND,
-        ),
-    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """For one scorer that was fixed before, --model or --scores: an interval from held-out DATA."""
@@ -140,10 +106,8 @@ def held_out(
         label=label,
         group=group,
         ignore=ignore,
-        format=format,
         first_index=first_index,
         relevance_threshold=relevance_threshold,
-        query=query,
         one_list=one_list,
     )
     table = reading.table(data, scorer)
@@ -154,11 +118,11 @@ def held_out(
     if lists.n_users == 1:
         kind = "one list"
         labels = lists.labels.astype(int)
-        interval = bounds.held_out(scores_of_rows, labels, k, rho, method or "shift")
+        interval = bounds.held_out(scores_of_rows, labels, k, rho)
     else:
         kind = "mean over users"
         risks = list_risks(lists, scores_of_rows, k)
-        interval = bounds.many_users(risks, rho, method or "kl")
+        interval = bounds.many_users(risks, rho)
     numbers = interval.as_dict()
     content = {
         "kind": kind,
@@ -185,15 +149,16 @@ def sizes(
     ],
     top_share: Annotated[float, typer.Option(help="k/n_neg.", rich_help_panel=_SIZES)] = 0.05,
     pos_per_neg: Annotated[float, typer.Option(help="n_pos/n_neg.", rich_help_panel=_SIZES)] = 0.25,
-    n_features: Features = None,
-    vc_dim: VCDim = None,
+    n_features: Annotated[
+        int | None, typer.Option(help="Linear scorers on R^p.", rich_help_panel=_SIZES)
+    ] = None,
     rho: Rho = 0.05,
     as_json: options.Json = False,
 ) -> None:
     """How many items, and how many users, a half-width needs."""
     check_number("WIDTH", target, above=0, below=1)
     forms = ["dkw"]  # of one scorer; the others need the class
-    if n_features is not None or vc_dim is not None:
+    if n_features is not None:
         forms = [*FORMS, "dkw"]
     items = {}
     for form in forms:
@@ -202,9 +167,7 @@ def sizes(
             top_share,
             pos_per_neg,
             rho=rho,
-            form=form,
             n_features=n_features,
-            vc_dim=vc_dim,
         )
     users = {method: bounds.required_users(target, rho, method) for method in MANY_USERS[:3]}
     rows = []
@@ -228,10 +191,8 @@ def new_users(
     label: options.Label = "label",
     group: options.Group = None,
     ignore: options.Ignore = None,
-    format: options.Format = None,
     first_index: options.FirstIndex = None,
     relevance_threshold: options.RelevanceThreshold = None,
-    query: options.Query = None,
     one_list: options.OneList = False,
     policy: options.Policy = "cap",
     held_out: Annotated[
@@ -259,10 +220,8 @@ def new_users(
         label=label,
         group=group,
         ignore=ignore,
-        format=format,
         first_index=first_index,
         relevance_threshold=relevance_threshold,
-        query=query,
         one_list=one_list,
     )
     table = reading.table(data, model)

@@ -40,10 +40,8 @@ def compare(
     label: options.Label = "label",
     group: options.Group = None,
     ignore: options.Ignore = None,
-    format: options.Format = None,
     first_index: options.FirstIndex = None,
     relevance_threshold: options.RelevanceThreshold = None,
-    query: options.Query = None,
     one_list: options.OneList = False,
     missing: options.Missing = None,
     test: Annotated[
@@ -65,15 +63,13 @@ def compare(
     Prints objective, certified lower bound, gap, data passes, seconds and pAp@k of every run. Two
     rankers are compared by evaluate --compare.
     """
-    check_outputs([data, query, test], plot=plot)
+    check_outputs([data, test], plot=plot)
     reading = Reading(
         label=label,
         group=group,
         ignore=ignore,
-        format=format,
         first_index=first_index,
         relevance_threshold=relevance_threshold,
-        query=query,
         one_list=one_list,
         missing=missing,
     )

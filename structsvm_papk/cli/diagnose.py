@@ -58,10 +58,8 @@ def diagnose(
     label: options.Label = "label",
     group: options.Group = None,
     ignore: options.Ignore = None,
-    format: options.Format = None,
     first_index: options.FirstIndex = None,
     relevance_threshold: options.RelevanceThreshold = None,
-    query: options.Query = None,
     one_list: options.OneList = False,
     missing: options.Missing = None,
     plot: options.Plot = None,
@@ -71,15 +69,13 @@ def diagnose(
 
     For all users jointly, and for some alone; and from which training depth on it is not.
     """
-    check_outputs([data, query], plot=plot)
+    check_outputs([data], plot=plot)
     reading = Reading(
         label=label,
         group=group,
         ignore=ignore,
-        format=format,
         first_index=first_index,
         relevance_threshold=relevance_threshold,
-        query=query,
         one_list=one_list,
         missing=missing,
     )

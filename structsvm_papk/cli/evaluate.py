@@ -28,6 +28,7 @@ from structsvm_papk.plots.evaluation import evaluation_page
 _RULES = "Metrics and rules"
 _SURE = "Comparison and uncertainty"
 _USUAL = "pap@10,auc,ap,ndcg@10,precision@10"
+_RESAMPLES = 2000  # of intervals and tests
 _BESIDE_PAIRS = "ndcg@10,ap,rr,precision@10,recall@10"
 
 
@@ -63,34 +64,6 @@ def evaluate(
             rich_help_panel=_RULES,
         ),
     ] = None,
-    ties: Annotated[
-        str | None,
-        typer.Option(
-            help="loss, half, win, threshold or trec_eval.", metavar="RULE", rich_help_panel=_RULES
-        ),
-    ] = None,
-    few_negatives: Annotated[
-        str | None,
-        typer.Option(
-            help="What a list with fewer than k negatives counts in pap@k and pauc@k: exclude "
-            "(left out), raise, normalise (by the pairs that exist) or as_wins (missing ones as "
-            "ranked below).",
-            metavar="RULE",
-            rich_help_panel=_RULES,
-        ),
-    ] = None,
-    no_positives: Annotated[
-        str | None,
-        typer.Option(
-            help="exclude, zero, one, nan or raise.", metavar="RULE", rich_help_panel=_RULES
-        ),
-    ] = None,
-    mean: Annotated[
-        str | None,
-        typer.Option(
-            help="user, positives, pairs or pooled.", metavar="RULE", rich_help_panel=_RULES
-        ),
-    ] = None,
     gains: Annotated[
         str,
         typer.Option(
@@ -100,14 +73,6 @@ def evaluate(
             rich_help_panel=_RULES,
         ),
     ] = "linear",
-    ideal: Annotated[
-        str | None,
-        typer.Option(
-            help="What NDCG@k divides by: achievable or all_places.",
-            metavar="RULE",
-            rich_help_panel=_RULES,
-        ),
-    ] = None,
     population: Annotated[
         str | None,
         typer.Option(
@@ -151,10 +116,8 @@ def evaluate(
         ),
     ] = None,
     ignore: options.Ignore = None,
-    format: options.Format = None,
     first_index: options.FirstIndex = None,
     relevance_threshold: options.RelevanceThreshold = None,
-    query: options.Query = None,
     one_list: options.OneList = False,
     compare: Annotated[
         Path | None,
@@ -186,18 +149,6 @@ def evaluate(
         float,
         typer.Option(help="Coverage of the intervals.", min=0, max=1, rich_help_panel=_SURE),
     ] = 0.95,
-    resamples: Annotated[
-        int,
-        typer.Option(help="Resamples of intervals and tests.", min=10, rich_help_panel=_SURE),
-    ] = 2000,
-    correction: Annotated[
-        str,
-        typer.Option(
-            help="For several metrics: none, bh, by, or a method of statsmodels.",
-            metavar="NAME",
-            rich_help_panel=_SURE,
-        ),
-    ] = "bh",
     seed: Annotated[int, typer.Option(help="Seed of the resampling.", rich_help_panel=_SURE)] = 0,
     csv_file: Annotated[
         Path | None,
@@ -219,14 +170,6 @@ def evaluate(
             rich_help_panel=OUTPUT,
         ),
     ] = None,
-    pooled: Annotated[
-        bool,
-        typer.Option(
-            "--pooled",
-            help="Print AUROC and AUPRC of all rows as one list, too.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = False,
     print_rules: Annotated[
         bool, typer.Option("--rules", help="Print the rules, too.", rich_help_panel=OUTPUT)
     ] = False,
@@ -238,18 +181,9 @@ def evaluate(
     1 where no user can be used for any of the metrics, and with --require-better where the scores
     are not shown to be better.
     """
-    check_outputs([file, data, query, model, scores, qrels, compare], [csv_file, per_user, html])
-    rules: dict[str, Any] = {
-        "preset": preset,
-        "ties": ties,
-        "few_negatives": few_negatives,
-        "no_positives": no_positives,
-        "mean": mean,
-        "ideal": ideal,
-        "population": population,
-    }
+    check_outputs([file, data, model, scores, qrels, compare], [csv_file, per_user, html])
     wanted = _metric_names(names)
-    resolve(**rules)
+    resolve(preset, population=population)
     if require_better and compare is None:
         raise InputError("--require-better needs --compare: better than what?")
     if data is not None and model is not None:
@@ -258,10 +192,8 @@ def evaluate(
         label=label,
         group=group,
         ignore=ignore,
-        format=format,
         first_index=first_index,
         relevance_threshold=relevance_threshold,
-        query=query,
         one_list=one_list,
         model=model if data is None else file,
         scores=scores,
@@ -276,25 +208,30 @@ def evaluate(
         file = data
     rows, other = load(file, compare, columns)
     if rows.is_run and preset is None:
-        rules["preset"] = "trec_eval"
+        preset = "trec_eval"
     if relevance_threshold is None:
         relevance_threshold = rows.threshold
-    rules |= {"gains": gains, "relevance_threshold": relevance_threshold}
+    rules: dict[str, Any] = {
+        "preset": preset,
+        "population": population,
+        "gains": gains,
+        "relevance_threshold": relevance_threshold,
+    }
     if not wanted:
         wanted = _metric_names([_USUAL if rows.relevant is None else _BESIDE_PAIRS])
     table = rows.evaluated(wanted, rules)
-    draws: dict[str, Any] = {"level": level, "n_resamples": resamples, "seed": seed}
+    draws: dict[str, Any] = {"level": level, "n_resamples": _RESAMPLES, "seed": seed}
     compared: list[Comparison] = []
     second = None
     if other is not None:
         second = other.evaluated(wanted, rules)
         _check_same_lists(rows, table, second, file, compare)
-        compared = metrics.compare(table, second, correction=correction, **draws)
+        compared = metrics.compare(table, second, **draws)
     for note in [*rows.notes, *_left_out(table)]:
         console.note(note)
     whole = None
-    if pooled or html is not None or as_json:
-        whole = _as_one_list(rows, table, required=pooled)
+    if html is not None or as_json:
+        whole = _as_one_list(rows, table)
     evaluation = Evaluation(table=table, pooled=whole, compared=compared, method=interval, **draws)
     if csv_file is not None:
         write_atomically(csv_file, _csv(evaluation).encode())
@@ -316,8 +253,6 @@ def evaluate(
     console.answer(as_json, content, _show, evaluation, scorers, rows)
     if print_rules:
         console.note(f"Rules: {table.conventions}")
-    if pooled:
-        console.note(f"All rows as one list: {whole}")
     _warn_of_ties(rows, table)
     if not _any_list(table, rows.nouns):
         raise typer.Exit(1)
@@ -352,13 +287,11 @@ def _threshold(table: MetricTable, rows: Rows) -> float | None:
     return table.relevance_threshold
 
 
-def _as_one_list(rows: Rows, table: MetricTable, required: bool) -> OneList | None:
-    """All rows as one list; None where that has no number and is not asked for."""
+def _as_one_list(rows: Rows, table: MetricTable) -> OneList | None:
+    """All rows as one list; None where that has no number."""
     try:
         return as_one_list(rows.scores, rows.labels, relevance_threshold=_threshold(table, rows))
     except InputError:
-        if required:
-            raise
         return None
 
 

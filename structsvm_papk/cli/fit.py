@@ -43,10 +43,8 @@ def fit(
     label: options.Label = "label",
     group: options.Group = None,
     ignore: options.Ignore = None,
-    format: options.Format = None,
     first_index: options.FirstIndex = None,
     relevance_threshold: options.RelevanceThreshold = None,
-    query: options.Query = None,
     one_list: options.OneList = False,
     missing: options.Missing = None,
     policy: options.Policy = "cap",
@@ -92,16 +90,14 @@ def fit(
 
     Ctrl-C keeps the best model so far.
     """
-    check_outputs([data, query], [model_file, checkpoint])
+    check_outputs([data], [model_file, checkpoint])
     kept = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_interval)
     reading = Reading(
         label=label,
         group=group,
         ignore=ignore,
-        format=format,
         first_index=first_index,
         relevance_threshold=relevance_threshold,
-        query=query,
         one_list=one_list,
         missing=missing,
     )

@@ -26,10 +26,8 @@ def margins(
     label: options.Label = "label",
     group: options.Group = None,
     ignore: options.Ignore = None,
-    format: options.Format = None,
     first_index: options.FirstIndex = None,
     relevance_threshold: options.RelevanceThreshold = None,
-    query: options.Query = None,
     one_list: options.OneList = False,
     delta: Annotated[
         float, typer.Option(help="Margin to check the scores for.", rich_help_panel=PROBLEM)
@@ -73,10 +71,8 @@ def margins(
         label=label,
         group=group,
         ignore=ignore,
-        format=format,
         first_index=first_index,
         relevance_threshold=relevance_threshold,
-        query=query,
         one_list=one_list,
     )
     scorer = load_scorer(model, scores)

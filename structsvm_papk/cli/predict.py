@@ -15,7 +15,7 @@ from structsvm_papk.data.top import scored_rows, top_rows
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.files.model import load_model
-from structsvm_papk.files.tables import FORMATS, format_of, read_columns
+from structsvm_papk.files.tables import format_of, read_columns
 
 
 def predict(
@@ -26,7 +26,6 @@ def predict(
     group: options.Group = None,
     item: options.Item = None,
     ignore: options.Ignore = None,
-    format: options.Format = None,
     first_index: options.FirstIndex = None,
     one_list: options.OneList = False,
     top: Annotated[
@@ -62,17 +61,15 @@ def predict(
     if output is not None and format_of(output) == "parquet":
         raise InputError(f"--output {output}: CSV or TSV is written, not Parquet")
     trained = load_model(model)
-    as_format = format or format_of(data)
-    name = item_column(data, as_format, item) if as_format in FORMATS else None
+    format = format_of(data)
+    name = None if format is None else item_column(data, format, item)
     items = None
     if name is not None:
-        items = pd.Series(read_columns(data, str(as_format), {name: Kind.ID})[name], name=name)
+        items = pd.Series(read_columns(data, str(format), {name: Kind.ID})[name], name=name)
     no_features = list(ignore or ())
     if item:
         no_features.append(item)
-    reading = Reading(
-        label=label, group=group, ignore=no_features, format=format, first_index=first_index
-    )
+    reading = Reading(label=label, group=group, ignore=no_features, first_index=first_index)
     table = reading.table(data, like=trained, require_labels=False)
     scores = scores_of(trained, table, one_list)
     users = None if one_list else table.groups

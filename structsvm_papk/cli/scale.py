@@ -157,7 +157,7 @@ class Place:
             raise InputError("--threads is for this machine: workers have threads of their own")
 
     def _streamed(self, data: Path, reading: Reading, ranker: PAPKRanker, budget: int) -> Loaded:
-        if not _in_pieces(data, reading):
+        if not is_in_pieces(data):
             raise InputError(f"--memory-budget cannot read {data} in pieces: it needs {IN_PIECES}")
         source = _source(data, reading)
         risk = StreamedRisk(
@@ -182,7 +182,7 @@ class Place:
                 raise InputError(f"no worker came to {self.dask} within {_PATIENCE} s") from None
         partitions: Any
         n_partitions = self.partitions or 2 * sum(client.nthreads().values())
-        if _in_pieces(data, reading):
+        if is_in_pieces(data):
             table = _source(data.resolve(), reading)  # workers have other folders
             piece_bytes = -(-table.n_rows * table.row_bytes // n_partitions)  # rounded up
             partitions = file_partitions(table, piece_bytes, ranker.relevance_threshold)
@@ -200,21 +200,12 @@ class Place:
         return Loaded(risk, table)
 
 
-def _in_pieces(data: Path, reading: Reading) -> bool:
-    """Whether rows of the data can be read without the others."""
-    if reading.format is not None:
-        return reading.format == "parquet"
-    return is_in_pieces(data)
-
-
 def _source(data: Path, reading: Reading) -> Any:
     """The data in pieces."""
     if reading.one_list:
         raise InputError(
             "--one-list: one list cannot be cut into partitions; it must fit in memory"
         )
-    if reading.query is not None:
-        raise InputError("--query: data that are read in pieces name the user in every row")
     if reading.first_index is not None:
         raise InputError("--first-index: it is for svmlight, which cannot be read in pieces")
     ignore = tuple(reading.ignore or ())

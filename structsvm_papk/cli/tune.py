@@ -95,19 +95,14 @@ def tune(
     label: options.Label = "label",
     group: options.Group = None,
     ignore: options.Ignore = None,
-    format: options.Format = None,
     first_index: options.FirstIndex = None,
     relevance_threshold: options.RelevanceThreshold = None,
-    query: options.Query = None,
     one_list: options.OneList = False,
     missing: options.Missing = None,
     policy: options.Policy = "cap",
     tol: Annotated[
         float, typer.Option(help="Relative gap of the fit on all users.", rich_help_panel=SOLVER)
     ] = 1e-4,
-    cv_tol: Annotated[
-        float, typer.Option(help="Relative gap of the fits on folds.", rich_help_panel=SOLVER)
-    ] = 1e-2,
     time_limit: Annotated[
         float | None,
         typer.Option(
@@ -148,15 +143,13 @@ def tune(
     chosen one is then trained on all users. Prints the settings, best first; --plot draws the
     metric against the depth, a line a surrogate.
     """
-    check_outputs([data, query], [model_file], plot=plot, folder=checkpoint)
+    check_outputs([data], [model_file], plot=plot, folder=checkpoint)
     reading = Reading(
         label=label,
         group=group,
         ignore=ignore,
-        format=format,
         first_index=first_index,
         relevance_threshold=relevance_threshold,
-        query=query,
         one_list=one_list,
         missing=missing,
     )
@@ -183,7 +176,6 @@ def tune(
             policy=policy,
             missing=missing,
             tol=tol,
-            cv_tol=cv_tol,
             time_limit=time_limit,
             checkpoint=checkpoint,
             callback=_watch(update),

@@ -76,8 +76,6 @@ BUDGET = ["--memory-budget", "1MB"]
         ("", ["--memory-budget", "0"], "a size such as"),
         ("", ["--memory-budget", "12kB"], "too small: .* give at least .* MB"),
         ("", [*BUDGET, "--one-list"], "one list cannot be cut"),
-        ("", [*BUDGET, "--query", "rows.txt"], "name the user in every row"),
-        ("", [*BUDGET, "--format", "csv"], "in pieces"),
         ("", [*BUDGET, "--policy", "raise"], "user 3 has no positive"),
         ("part0.parquet", [*BUDGET, "--scratch", "nowhere"], "choose another scratch directory"),
         ("part0.parquet", ["--scratch", "."], "--scratch is for --memory-budget"),

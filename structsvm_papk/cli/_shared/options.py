@@ -183,14 +183,6 @@ Ignore = Annotated[
         rich_help_panel=READING,
     ),
 ]
-Format = Annotated[
-    str | None,
-    typer.Option(
-        help="svmlight, csv, tsv or parquet; by default as the file is called.",
-        metavar="FORMAT",
-        rich_help_panel=READING,
-    ),
-]
 FirstIndex = Annotated[
     int | None,
     typer.Option(
@@ -206,14 +198,6 @@ RelevanceThreshold = Annotated[
     typer.Option(
         help="Rows with at least this label are relevant; needed for graded labels.",
         metavar="LABEL",
-        rich_help_panel=READING,
-    ),
-]
-Query = Annotated[
-    Path | None,
-    typer.Option(
-        help="Number of rows of each user, one per line; by default FILE.query if it exists.",
-        metavar="FILE",
         rich_help_panel=READING,
     ),
 ]

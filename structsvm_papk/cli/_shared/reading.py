@@ -21,10 +21,8 @@ class Reading:
     label: str
     group: str | None
     ignore: Sequence[str] | None
-    format: str | None
     first_index: int | None
     relevance_threshold: float | None = None
-    query: Path | None = None
     one_list: bool = False
     missing: str | None = None
 
@@ -35,8 +33,6 @@ class Reading:
             label=self.label,
             group=self.group,
             ignore=self.ignore or (),
-            query=self.query,
-            format=self.format,
             first_index=self.first_index,
             missing=self.missing,
             like=like,
@@ -45,8 +41,7 @@ class Reading:
 
     def second_table(self, path: Path, like: Table) -> Table:
         """The table in a second file with the features of the first."""
-        # the first file's format and counts of rows say nothing of the second
-        return replace(self, query=None, format=None, first_index=None).table(path, like)
+        return replace(self, first_index=None).table(path, like)  # it may be of another format
 
     def lists(self, table: Table) -> RankingData:
         """The lists of a table."""

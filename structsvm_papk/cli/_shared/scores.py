@@ -60,7 +60,7 @@ def refuse_unknown_users(table: Table) -> None:
     """Refuse a table that does not say whose rows are whose."""
     if table.groups is None:
         raise InputError(
-            f"{table.source}: nothing says which user a row belongs to; give --query or --group, "
+            f"{table.source}: nothing says which user a row belongs to; give --group, "
             "or --one-list when all rows are one list"
         )
 
@@ -128,12 +128,7 @@ class Scoring(Reading):
 
     def is_run(self, path: Path) -> bool:
         """Whether a file is a run of TREC."""
-        return self.format is None and tables.format_of(path) is None and trec.is_run(path)
-
-    def format_of(self, path: Path) -> str | None:
-        """The format of a table with named columns; None where a file is none."""
-        format = self.format or tables.format_of(Path(path))
-        return format if format in tables.FORMATS else None
+        return tables.format_of(path) is None and trec.is_run(path)
 
     def features(self, path: Path, like: Model | None = None) -> Table:
         """A file of features; the column of items is no feature."""
@@ -142,7 +137,7 @@ class Scoring(Reading):
                 f"{path} is a run: it has scores of its own, and no features for a model. A model "
                 f"of runs fuses them (fuse --model MODEL RUN .. --output FILE)"
             )
-        if self.format_of(path) is None:
+        if tables.format_of(path) is None:
             if self.item:
                 raise InputError(f"{path}: --item needs a table with named columns")
             return self.table(path, like)
@@ -264,7 +259,7 @@ def load(file: Path, second: Path | None, columns: Scoring) -> tuple[Rows, Rows 
     model = load_scorer(columns.model, columns.scores)
     pairs = columns.pairs()
     column = _second_column(file, second, columns)
-    by_file = columns.scores is not None and columns.format_of(file) is None  # of svmlight rows
+    by_file = columns.scores is not None and tables.format_of(file) is None  # of svmlight rows
     if model is not None or by_file:
         rows, other = _of_rows_with_features(file, model, second, column, columns)
     else:
@@ -275,7 +270,7 @@ def load(file: Path, second: Path | None, columns: Scoring) -> tuple[Rows, Rows 
 
 def _second_column(file: Path, second: Path | None, columns: Scoring) -> str | None:
     """The column of the same table that `second` names; None where it is a file."""
-    format = columns.format_of(file)
+    format = tables.format_of(file)
     if second is None or second.exists() or format is None:
         return None
     name = str(second)
@@ -321,7 +316,7 @@ def _of_rows_with_features(
     if second is None:
         return rows, None
     if column is not None:
-        read = tables.read_columns(file, str(columns.format_of(file)), {column: Kind.NUMBER})
+        read = tables.read_columns(file, str(tables.format_of(file)), {column: Kind.NUMBER})
         return rows, _of_features(file, table, columns, read[column], None)
     if model is None:
         scores = read_scores(second, table.X.shape[0])
@@ -344,7 +339,7 @@ def _of_table(path: Path, columns: Scoring, scores: Path | None = None) -> Rows:
     """
     if columns.is_run(path):
         return _of_run(path, columns)
-    format = columns.format_of(path)
+    format = tables.format_of(path)
     if format is None:
         raise InputError(
             f"{path}: neither a table (CSV, TSV, Parquet) with scores nor a run of TREC; for a "
@@ -405,7 +400,7 @@ def _of_features(
         names["user"] = "the user"
         frame["the user"] = np.asarray(table.groups)
     names["item"] = None
-    format = columns.format_of(path)
+    format = tables.format_of(path)
     kinds = {}
     if format is not None and not columns.one_list:
         names["item"] = item_column(path, format, columns.item)
