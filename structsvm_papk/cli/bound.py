@@ -167,6 +167,7 @@ def sizes(
             top_share,
             pos_per_neg,
             rho=rho,
+            form=form,
             n_features=n_features,
         )
     users = {method: bounds.required_users(target, rho, method) for method in MANY_USERS[:3]}
