@@ -89,8 +89,6 @@ def read_text(
                     piece[name] = texts_of(path, frame[name])
                 pieces.append(piece)
         except pd.errors.ParserError as error:
-            if source.interrupt is not None:
-                raise source.interrupt from None
             raise InputError(_uneven_row(path, format, names) or f"{path}: {error}") from None
     if not pieces or frame.empty:
         raise InputError(f"{path}: the file has a header, but no data rows")
@@ -152,25 +150,17 @@ def texts_of(path: PathLike, column: Any) -> Array:
 
 
 class _NoNulls:
-    """An open text file; null characters are refused, at which older parsers cut texts.
-
-    An interrupt while it is read is kept, because pandas makes a `ParserError` of it.
-    """
+    """An open text file; null characters are refused, at which older parsers cut texts."""
 
     def __init__(self, path, file):
         self.path = path
         self.file = file
-        self.interrupt = None
 
     def __iter__(self):
         return iter(self.file)
 
     def read(self, size=-1):
-        try:
-            text = self.file.read(size)
-        except KeyboardInterrupt as interrupt:
-            self.interrupt = interrupt
-            raise
+        text = self.file.read(size)
         if "\0" in text:
             raise InputError(f"{self.path} holds a null character: it is not a text file")
         return text

@@ -23,11 +23,7 @@ _ROWS = 16  # active rows for each negative that counts, before idle ones are dr
 
 
 class _User:
-    """The cuts ``c_i . s + b_i`` of a user, over its active rows; positives come first.
-
-    What a method changes is computed first and assigned at its end, with no call between the
-    assignments: an interrupt finds all of a cut or nothing.
-    """
+    """The cuts ``c_i . s + b_i`` of a user, over its active rows; positives come first."""
 
     def __init__(self, positions: Array, loss: Any) -> None:
         self.positions = positions
@@ -41,16 +37,11 @@ class _User:
 
     def take(self, kept: Array) -> None:
         """Keep these cuts only."""
-        coef = self.coef[kept]
-        gram = self.gram[np.ix_(kept, kept)]
-        theta = self.theta[kept]
-        intercepts = self.intercepts[kept]
-        errors = self.errors[kept]
-        self.coef = coef
-        self.gram = gram
-        self.theta = theta
-        self.intercepts = intercepts
-        self.errors = errors
+        self.coef = self.coef[kept]
+        self.gram = self.gram[np.ix_(kept, kept)]
+        self.theta = self.theta[kept]
+        self.intercepts = self.intercepts[kept]
+        self.errors = self.errors[kept]
 
     def merge(self) -> None:
         """Make the two cuts of least weight their weighted mean.
@@ -64,18 +55,14 @@ class _User:
         mix[i, i] = self.theta[i] / total
         mix[i, j] = self.theta[j] / total
         sizes = mix @ np.abs(self.intercepts)
-        errors = mix @ self.errors + 4.0 * EPS * sizes  # the two shares and the sum are rounded
-        intercepts = mix @ self.intercepts
-        coef = mix @ self.coef
-        gram = mix @ self.gram @ mix.T
-        theta = self.theta.copy()
-        theta[i] = total
-        theta[j] = 0.0
-        self.errors = errors
-        self.intercepts = intercepts
-        self.coef = coef
-        self.gram = gram
-        self.theta = theta
+        self.errors = (
+            mix @ self.errors + 4.0 * EPS * sizes
+        )  # the two shares and the sum are rounded
+        self.intercepts = mix @ self.intercepts
+        self.coef = mix @ self.coef
+        self.gram = mix @ self.gram @ mix.T
+        self.theta[i] = total
+        self.theta[j] = 0.0
         self.merged += 1
         self.take(np.delete(np.arange(self.theta.size), j))
 
@@ -88,20 +75,16 @@ class _User:
 
     def add(self, coef: Array, intercept: float, error: float, products: Array) -> None:
         """Add a cut of weight 0; `products` are the active rows times ``X' coef``."""
-        coefs = np.vstack([self.coef, coef])
+        self.coef = np.vstack([self.coef, coef])
         n = self.theta.size
         gram = np.empty((n + 1, n + 1))
         gram[:n, :n] = self.gram
-        gram[-1] = coefs @ products
+        gram[-1] = self.coef @ products
         gram[:, -1] = gram[-1]
-        intercepts = np.append(self.intercepts, intercept)
-        errors = np.append(self.errors, error)
-        theta = np.append(self.theta, 0.0)
-        self.coef = coefs
         self.gram = gram
-        self.theta = theta
-        self.intercepts = intercepts
-        self.errors = errors
+        self.intercepts = np.append(self.intercepts, intercept)
+        self.errors = np.append(self.errors, error)
+        self.theta = np.append(self.theta, 0.0)
 
 
 class CutBlocks(UserBlocks):
@@ -223,12 +206,9 @@ class CutBlocks(UserBlocks):
             return
         if user.positions.size - data.n_pos[u] > _ROWS * m + self._idle_rows:
             self._drop_idle(u, user)
-        positions = np.concatenate([user.positions, new])
-        coef = np.pad(user.coef, ((0, 0), (0, new.size)))
-        loss = self.risk.surrogate.restricted(positions, m)
-        user.positions = positions
-        user.coef = coef
-        user.loss = loss
+        user.positions = np.concatenate([user.positions, new])
+        user.coef = np.pad(user.coef, ((0, 0), (0, new.size)))
+        user.loss = self.risk.surrogate.restricted(user.positions, m)
 
     def _drop_idle(self, u, user):
         """Drop cuts without weight, then the negatives that no cut has, but for m of them."""
@@ -240,10 +220,8 @@ class CutBlocks(UserBlocks):
         keep[:n_pos] = True
         missing = int(m - (np.count_nonzero(keep) - n_pos))
         keep[np.flatnonzero(~keep)[: max(missing, 0)]] = True
-        positions = user.positions[keep]
-        coef = user.coef[:, keep]
-        user.positions = positions
-        user.coef = coef
+        user.positions = user.positions[keep]
+        user.coef = user.coef[:, keep]
 
     def _solve(self, u, user, scores):
         """Maximise the dual over one block, cut after cut; the gain and the rows scored."""

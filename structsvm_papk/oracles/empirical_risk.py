@@ -36,7 +36,6 @@ from structsvm_papk.solvers.oracle import (
     Majorant,
     Oracle,
 )
-from structsvm_papk.solvers.result import Status
 from structsvm_papk.surrogates import Surrogate
 from structsvm_papk.surrogates.base import MajorantSurrogate
 from structsvm_papk.surrogates.losses import Avg, MeanThreshold
@@ -240,10 +239,7 @@ def warm_starts(
 
     def optimum_of_avg(depth: float | None) -> Array:
         risk = EmpiricalRisk(Avg(surrogate.k, depth=depth), data, "cap", n_threads=n_threads)
-        result = CuttingPlane(alpha, tol=1e-2, max_iter=300).solve(risk)
-        if result.status is Status.INTERRUPTED:  # a run resumed later would begin elsewhere
-            raise KeyboardInterrupt
-        return result.w
+        return CuttingPlane(alpha, tol=1e-2, max_iter=300).solve(risk).w
 
     makers = {
         "zero": lambda: np.zeros(data.n_features),

@@ -16,11 +16,13 @@ from typing import Any, Self
 
 import numpy as np
 
+from structsvm_papk._interrupts import interrupted
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.column_scale import ScaleRule, Variation, check_standardize
 from structsvm_papk.data.features import rounding_bound
 from structsvm_papk.data.fingerprint import fingerprint_of
 from structsvm_papk.data.ranking_data import checked_weights
+from structsvm_papk.errors import OracleFailure
 from structsvm_papk.metrics import evaluate
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk, warm_starts
 from structsvm_papk.oracles.list_risk import CHUNK_ROWS, ListRisk, Partition, runs_of_users
@@ -135,7 +137,10 @@ class PartsRisk(BlockOracle):
 
     def on_each_part(self, task: Callback) -> Iterator[Any]:
         """What a task gives of each `Partition`, in the columns' own units."""
-        yield from self.parts.run(task, self._division.shares)
+        for result in self.parts.run(task, self._division.shares):
+            if interrupted():
+                raise OracleFailure("interrupted in the middle of a pass")
+            yield result
 
     def rounding(self) -> Rounding:
         """What rounding of scores and slopes can do at any w, see `Rounding`."""

@@ -17,7 +17,7 @@ import numpy as np
 from structsvm_papk.errors import InputError, check_number
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.oracle import BoxedOracle
-from structsvm_papk.solvers.result import RISK_SCALE, Progress, SolverResult, Status
+from structsvm_papk.solvers.result import RISK_SCALE, Progress, SolverResult
 from structsvm_papk.solvers.solver import Run, Solver
 
 _BATCH = 256
@@ -163,8 +163,6 @@ class _Run(Run[SolverResult]):
         if result.objective < self.best:
             self.best_w = result.w
             self.best = result.objective
-        if result.status is Status.INTERRUPTED:  # the interrupt was meant for this search as well
-            raise KeyboardInterrupt
 
     def _record(self):
         self.lower_bound = self.boxes["bound"].min(initial=self.dropped)

@@ -228,14 +228,11 @@ class Bundle(Run[SolverResult]):
 
     def accept(self, cuts: Cuts, objective: float) -> None:
         """Take the point of an evaluation as the best one."""
-        w = cuts.point[: self.oracle.n_features]
-        error = self._error(cuts)
-        # no call from here on, so that no interrupt comes between a point and its objective
         self.centre = cuts.point
         self.evaluation = cuts
-        self.best_w = w
+        self.best_w = cuts.point[: self.oracle.n_features]
         self.best = objective
-        self.best_error = error
+        self.best_error = self._error(cuts)
         self.place += 1
 
     def move(self, w: Array, objective: float) -> None:

@@ -352,7 +352,7 @@ class _Run(Run[CCCPResult]):
             lower_bound=self.lower_bound,
             n_cuts=0,
         )
-        if self.callback(progress):
+        if self.asked_to_stop(progress):
             self.stop = Status.STOPPED
 
     def note(self, point, lowered=None):
@@ -363,8 +363,6 @@ class _Run(Run[CCCPResult]):
             self.lower_bound = point.lower_bound
         n_cuts = 0 if lowered is None or lowered.cuts is None else lowered.cuts[2].size
         self.stop = self.judge(np.inf, self.record(n_cuts), spent=False)
-        if lowered is not None and lowered.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt  # which was meant for this run as well
 
 
 def _report(start, polished):

@@ -10,7 +10,7 @@ import numpy as np
 from structsvm_papk._types import Array
 from structsvm_papk.solvers.bundle import SMALLEST_PROX, Bundle, Proximal, Step
 from structsvm_papk.solvers.oracle import BlockOracle, Cuts, Oracle
-from structsvm_papk.solvers.result import Status, relative_gap
+from structsvm_papk.solvers.result import relative_gap
 
 _FIRST = 1e-3  # gap of the sample's own optimum
 _PAYS = 0.7  # of the gap may be left after a step of the sample, for another one
@@ -74,10 +74,7 @@ class SampledSteps(Step):
 
 def _minimum(oracle, bundle, start, tol):
     config = replace(bundle.config, tol=tol, n_blocks=None, time_limit=bundle.clock.left())
-    result = config.solve(oracle, start)
-    if result.status is Status.INTERRUPTED:
-        raise KeyboardInterrupt
-    return result.w
+    return config.solve(oracle, start).w
 
 
 class Tilted(BlockOracle):

@@ -21,6 +21,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast, runtime_chec
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+from structsvm_papk._interrupts import interrupted, interrupts_noted
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import (
     InputError,
@@ -29,7 +30,6 @@ from structsvm_papk.errors import (
     check_callback,
     check_number,
     check_type,
-    plain_interrupts,
     warn,
 )
 from structsvm_papk.solvers.oracle import Oracle, as_oracle
@@ -103,8 +103,8 @@ class Solver(ABC, Generic[Result]):
         Returns
         -------
         SolverResult
-            On Ctrl-C, and when the oracle fails in mid-course (`OracleFailure`), the best point so
-            far, with its certificate.
+            On Ctrl-C, which ends the solve after the step that is running, and when the oracle
+            fails in mid-course (`OracleFailure`), the best point so far, with its certificate.
 
         Raises
         ------
@@ -119,9 +119,10 @@ class Solver(ABC, Generic[Result]):
         if self.convex_only and not risk.convex:
             raise not_convex(str(risk))
         kept = None if checkpoint is None else self._kept(risk, checkpoint)
-        if kept is None or kept.last is None:
-            return self._run(risk, w_init, warm_start).solve(callback, kept)
-        result = self._run(risk, None, kept.last).solve(callback, kept)
+        with interrupts_noted(), one_blas_thread():
+            if kept is None or kept.last is None:
+                return self._run(risk, w_init, warm_start).solve(callback, kept)
+            result = self._run(risk, None, kept.last).solve(callback, kept)
         return replace(result, notes=(*kept.last.notes, *result.notes))
 
     def _kept(self, risk: Oracle, checkpoint: ResultStore) -> Kept:
@@ -146,10 +147,11 @@ class Solver(ABC, Generic[Result]):
 
 
 class Clock:
-    """Wall time of a run, and its limit."""
+    """Wall time of a run, its limit, and whether Ctrl-C has ended it before."""
 
     def __init__(self, limit: float | None) -> None:
         self.limit = limit
+        self.callback_interrupted = False
         self._started = time.perf_counter()
 
     def seconds(self) -> float:
@@ -160,8 +162,14 @@ class Clock:
         """Time that a part of the run may take; None without a limit."""
         return None if self.limit is None else max(self.limit - self.seconds(), 1e-3)
 
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C came."""
+        return self.callback_interrupted or interrupted()
+
     def late(self) -> bool:
-        """Whether the time is over: no evaluation is begun then."""
+        """Whether the time is over, or Ctrl-C came: no evaluation is begun then."""
+        if self.interrupted():
+            return True
         return self.limit is not None and self.seconds() >= self.limit
 
 
@@ -230,28 +238,22 @@ class Run(ABC, Generic[Result]):
         self.callback = callback
         self.kept = kept
         self.clock = Clock(self.config.time_limit)
-        notes: tuple[str, ...] = ()
         outer = _RUNS.set((*_RUNS.get(), self))
         try:
-            with plain_interrupts(), one_blas_thread():
-                self.begin()
-                status = self.loop()
-        except KeyboardInterrupt:
-            if not self.has_point():
-                raise
-            status = Status.INTERRUPTED
+            self.begin()
+            result = self.result(self.loop(), ())
         except OracleFailure as failure:
             if not self.has_point():
+                if self.clock.interrupted():
+                    raise KeyboardInterrupt from None
                 raise
-            status = Status.FAILED
-            notes = (str(failure),)
+            result = self.result(Status.FAILED, (str(failure),))  # the oracle is not asked again
+            if self.clock.late():
+                result = replace(result, status=Status.TIME_LIMIT)
         finally:
             _RUNS.reset(outer)
-        late = status is Status.FAILED and self.clock.late()  # the oracle is not asked again
-        with one_blas_thread():
-            result = self.result(status, notes)
-        if late:
-            result = replace(result, status=Status.TIME_LIMIT)
+        if self.clock.interrupted() and result.status is not Status.INCONSISTENT:
+            result = replace(result, status=Status.INTERRUPTED)
         if result.status is Status.INCONSISTENT:
             if not _RUNS.get():  # else the run that asked for this one says so
                 from sklearn.exceptions import ConvergenceWarning
@@ -272,7 +274,17 @@ class Run(ABC, Generic[Result]):
         counts = len(self.history) + 1, self.clock.seconds(), self.passes
         progress = self.progress(*counts, objective, lower_bound, n_cuts, **more)
         self.history.append(progress)
-        return self.callback is not None and bool(self.callback(progress))
+        return self.asked_to_stop(progress)
+
+    def asked_to_stop(self, progress: Progress) -> bool:
+        """What the callback says to an iteration; Ctrl-C that comes there is noted as others."""
+        if self.callback is None:
+            return False
+        try:
+            return bool(self.callback(progress))
+        except KeyboardInterrupt:
+            self.clock.callback_interrupted = True
+            return True
 
     def no_better_than_zero(self, at_zero: float) -> bool:
         """No w improves on zero by more than rounding, and the bound agrees within tol."""
@@ -288,7 +300,12 @@ class Run(ABC, Generic[Result]):
 
 
 def seconds_left() -> float:
-    """Until the first time limit of the runs that wait for an oracle; infinite without one."""
+    """Until the first time limit of the runs that wait for an oracle; infinite without one.
+
+    None are left after Ctrl-C.
+    """
+    if interrupted():
+        return 0.0
     clocks = (run.clock for run in _RUNS.get())
     limited = (each.limit - each.seconds() for each in clocks if each.limit is not None)
     return min(limited, default=math.inf)

@@ -146,18 +146,12 @@ class _Run(Run[SolverResult]):
         if objective < self.best or (config.keep == "last" and self.best_w is not None):
             self.best_w = self.w
             self.best = objective
-        total = self.total
-        n_total = self.n_total
         if config.keep == "average" and t >= config.max_iter // 2:
-            total = total + self.w
-            n_total = n_total + 1
-        w = self.w - config.eta / np.sqrt(t + 1) * gradient
+            self.total = self.total + self.w
+            self.n_total += 1
+        self.w = self.w - config.eta / np.sqrt(t + 1) * gradient
         if config.positive:
-            w = np.maximum(w, 0.0)
-        # at once, so that a step that is interrupted is taken again as a whole
-        self.w = w
-        self.total = total
-        self.n_total = n_total
+            self.w = np.maximum(self.w, 0.0)
         self.n_steps = t + 1
         return self.record()
 

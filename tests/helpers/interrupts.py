@@ -1,15 +1,25 @@
-"""Ctrl-C at a chosen moment, the same one in every run."""
+"""Ctrl-C at a chosen moment: after a number of calls, the same in every run, or by the clock."""
 
+import signal
 import sys
 from contextlib import contextmanager
 
 
 @contextmanager
-def ctrl_c_after_call(n, place="structsvm_papk"):
-    """Raise KeyboardInterrupt as the n-th call made by code of a file or function returns.
+def _sent():
+    """SIGINT raises KeyboardInterrupt outside of solves, also where pytest was started without."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
-    Signals arrive there, too: Python looks for them after calls and at the ends of loops. What is
-    yielded is a list of the names of the functions that made a call.
+
+@contextmanager
+def ctrl_c_after_call(n, place="structsvm_papk"):
+    """Send SIGINT as the n-th call made by code of a file or function returns.
+
+    What is yielded is a list of the names of the functions that made a call.
     """
     callers = []
 
@@ -22,13 +32,27 @@ def ctrl_c_after_call(n, place="structsvm_papk"):
         callers.append(caller.f_code.co_name)
         if len(callers) == n:
             sys.setprofile(None)
-            raise KeyboardInterrupt
+            signal.raise_signal(signal.SIGINT)
 
-    sys.setprofile(profile)
-    try:
-        yield callers
-    finally:
-        sys.setprofile(None)
+    with _sent():
+        sys.setprofile(profile)
+        try:
+            yield callers
+        finally:
+            sys.setprofile(None)
+
+
+@contextmanager
+def ctrl_c_after(seconds):
+    """Send SIGINT by the clock."""
+    with _sent():
+        before = signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+        try:
+            signal.setitimer(signal.ITIMER_REAL, seconds)
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
 
 
 def _is_in(code, place):

@@ -23,7 +23,7 @@ from structsvm_papk import (
     make_surrogate,
 )
 from structsvm_papk.errors import InputError
-from structsvm_papk.oracles.list_risk import ListRisk, Thresholds
+from structsvm_papk.oracles.list_risk import Thresholds
 from structsvm_papk.solvers.cut_model import CutModel
 from structsvm_papk.solvers.qp import PaddedProblem
 from structsvm_papk.solvers.sampled_steps import Tilted
@@ -227,26 +227,6 @@ def test_many_features_are_solved_in_the_span_of_the_cuts(name):
         assert two.objective == pytest.approx(one.objective, rel=2e-8)
 
 
-@pytest.mark.parametrize("depth", [0, 1, 2])
-def test_an_interrupt_that_a_kernel_made_a_system_error_of(depth):
-    cause = KeyboardInterrupt() if depth else None
-    for _ in range(depth - 1):
-        outer = SystemError("a pickled type returned a result with an exception set")
-        outer.__cause__, cause = cause, outer
-
-    def callback(progress):
-        if progress.iteration == 3:
-            raise SystemError("returned a result with an exception set") from cause
-
-    solver, oracle = CuttingPlane(1e-3, tol=1e-9), problems.risk("ts")
-    if not depth:
-        with pytest.raises(SystemError):
-            solver.solve(oracle, callback=callback)
-    else:
-        result = solver.solve(oracle, callback=callback)
-        assert result.status is Status.INTERRUPTED and result.n_iter == 3
-
-
 # --- bounds that are exact in every entry, against exact optima ---------------------------------
 
 ULP = 2.0**-52
@@ -352,23 +332,6 @@ def test_a_tilted_risk_is_the_risk_and_a_line(many):
             tight = (cuts.slopes @ w + cuts.intercepts).sum()
             assert tight == pytest.approx(cuts.value)
             np.testing.assert_allclose(cuts.slopes.sum(axis=0), slope + tilt)
-
-
-def test_an_interrupt_in_the_sample_ends_the_solve(many, monkeypatch):
-    risk = many("ts")
-    tangents = ListRisk.tangents
-
-    def interrupted(self, scores):
-        if self.n_users == risk.sample.n_users:
-            raise KeyboardInterrupt
-        return tangents(self, scores)
-
-    monkeypatch.setattr(ListRisk, "tangents", interrupted)
-    with pytest.raises(KeyboardInterrupt):  # as in a first evaluation: there is no point yet
-        CuttingPlane(1e-2).solve(risk)
-    result = CuttingPlane(1e-2).solve(risk, np.ones(3))
-    assert result.status is Status.INTERRUPTED
-    assert np.isfinite(result.objective)
 
 
 def test_a_path_reuses_cuts_and_does_not_evaluate_its_points_again(many):

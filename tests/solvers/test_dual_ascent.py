@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from helpers.interrupts import ctrl_c_after_call
 from helpers.marks import slow
 from helpers.problems import full_optimum, objective
 from structsvm_papk import (
@@ -234,26 +233,3 @@ def test_the_majorants_of_cccp_are_solved_by_it_where_it_pays(monkeypatch):
     result = solver.solve(EmpiricalRisk(surrogate, data), start)
     assert used and result.converged
     assert result.objective <= 1.1 * reference.objective
-
-
-@pytest.mark.parametrize(
-    "place", ["_activate", slow("_drop_idle"), slow("take"), "merge", slow("add")]
-)
-def test_an_interrupt_between_any_two_calls_leaves_a_users_cuts_whole(place):
-    risk = OfThreeCuts(make_surrogate("max", 3), wide_data(n_users=3, n_items=40))
-    solver, n = DualAscent(1e-3, tol=1e-9, max_iter=3), 0
-    status = Status.INTERRUPTED
-    while status is Status.INTERRUPTED and n < 60:
-        n += 1
-        try:
-            with ctrl_c_after_call(n, place) as callers:
-                result = solver.solve(risk)
-        except KeyboardInterrupt:
-            continue  # before there is a point
-        status = result.status
-        assert (
-            result.lower_bound
-            <= result.objective
-            == pytest.approx(objective(risk, 1e-3, result.w), rel=1e-12)
-        )
-    assert len(callers) > 10

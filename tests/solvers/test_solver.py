@@ -1,15 +1,12 @@
 """What all solvers share."""
 
 import gc
-import sys
 import weakref
-from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from helpers.marks import slow
 from helpers.problems import objective, ranking_data, risk
 from structsvm_papk import (
     CCCP,
@@ -90,55 +87,6 @@ def test_limits_callback_and_interrupt_return_the_best_point(solver, surrogate, 
         assert result.objective >= best.lower_bound
         assert result.objective == pytest.approx(objective(oracle, alpha, result.w))
     assert runs[Status.STOPPED].n_iter <= 2  # CCCP: one where it stopped among L-BFGS steps
-
-
-def count_calls(solve, interrupt_at=-1):
-    """Result of a solve, and its calls of the package; Ctrl-C comes in one of them."""
-    count = 0
-
-    def profile(frame, event, arg):
-        nonlocal count
-        count += event == "call" and "structsvm_papk" in frame.f_code.co_filename
-        if count == interrupt_at:
-            sys.setprofile(None)
-            raise KeyboardInterrupt
-
-    sys.setprofile(profile)
-    try:
-        return solve(), count
-    except KeyboardInterrupt:
-        return None, count
-    finally:
-        sys.setprofile(None)
-
-
-@pytest.mark.parametrize(
-    ("solver", "surrogate"),
-    [
-        (CuttingPlane(1e-2), "ts"),
-        (DualAscent(1e-2), "avg"),
-        (CCCP(1e-1, tol=0.1, quasi_newton=3, starts=("zero",)), "clipped_ramp"),
-        (SubgradientDescent(1e-2, max_iter=9), "ts"),
-        (GlobalRamp(1.0, tol=1e-1), "ramp"),
-    ],
-)
-@pytest.mark.parametrize("n_points", [12, slow(60)])
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # in generators
-def test_an_interrupt_at_any_call_leaves_a_point_and_its_objective(solver, surrogate, n_points):
-    oracle = risk(surrogate, n_features=1 if isinstance(solver, GlobalRamp) else 4)
-
-    def interrupted(n_calls):
-        result, count = count_calls(lambda: solver.solve(oracle), n_calls)
-        if result is not None:
-            value = objective(oracle, solver.alpha, result.w)
-            assert result.objective == pytest.approx(value, rel=1e-12), n_calls
-        return result, count
-
-    interrupted(-1)  # after which the data are measured
-    _, count = interrupted(-1)
-    n_calls = range(1, count, max(1, count // n_points))
-    ends = Counter(str(getattr(interrupted(n)[0], "status", None)) for n in n_calls)
-    assert len(ends) > 1 and ends["interrupted"] >= n_points // 6
 
 
 @pytest.mark.parametrize(

@@ -19,12 +19,10 @@ others the best point usually comes from a twin: the same rows with each user's 
 subtracted, which changes no objective and leaves nothing to cancel.
 """
 
-import signal
 import sys
 import tempfile
 import time
 import warnings
-from contextlib import contextmanager
 
 import numpy as np
 from ranking_problems import draw, draw_oracle
@@ -33,7 +31,7 @@ from searching import main
 
 from helpers.exact_risk import Wide
 from helpers.full_problem import full_problem
-from helpers.interrupts import ctrl_c_after_call
+from helpers.interrupts import ctrl_c_after, ctrl_c_after_call
 from structsvm_papk import (
     CCCP,
     CuttingPlane,
@@ -212,18 +210,6 @@ def interrupted(problem, rng, report):
     yield Answer(f"interrupted, to its end: {name}", last, tol)
     if problem.benign and whole.converged and not last.converged:
         report.add("does not end as undisturbed", name, f"{whole.status}, {last.status}")
-
-
-@contextmanager
-def ctrl_c_after(seconds):
-    """By the clock."""
-    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, seconds)
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def written(problem, rng, report):
