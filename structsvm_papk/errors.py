@@ -1,8 +1,10 @@
-"""The package's own errors and warnings, and what every module checks of its arguments."""
+"""The package's own errors and warnings, what modules check of their arguments, and Ctrl-C."""
 
 import math
 import reprlib
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -152,6 +154,53 @@ def whole_number(name: str, value: Any, least: int = 1) -> int:
     """A setting as an int; 3.0 counts as 3, True and 3.5 raise `InputError`."""
     check_number(name, value, least=least)
     return int(value)
+
+
+# --- Ctrl-C -------------------------------------------------------------------------------------
+
+# A wish that solvers look at between their steps: nothing is ever left half done.
+
+_wish = threading.Event()
+_noting = threading.Lock()  # held by the outermost block that notes interrupts
+
+
+def interrupted() -> bool:
+    """Whether Ctrl-C came in the block of `interrupts_noted` that is running."""
+    return _wish.is_set()
+
+
+@contextmanager
+def interrupts_noted() -> Iterator[None]:
+    """Note the first Ctrl-C of a block, for `interrupted`; a second one raises as ever.
+
+    The same holds for SIGTERM where it raises `KeyboardInterrupt`, as in commands. Nothing changes
+    in other threads, which get no signals, and where somebody else handles them.
+    """
+    numbers = []
+    if threading.current_thread() is threading.main_thread() and _noting.acquire(blocking=False):
+        usual = signal.default_int_handler
+        numbers = [n for n in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(n) is usual]
+        if not numbers:
+            _noting.release()
+    if not numbers:
+        yield
+        return
+
+    def note(*_: Any) -> None:
+        _wish.set()
+        handle(signal.default_int_handler)
+
+    def handle(handler: Any) -> None:
+        for number in numbers:
+            signal.signal(number, handler)
+
+    try:
+        handle(note)
+        yield
+    finally:
+        handle(signal.default_int_handler)
+        _wish.clear()
+        _noting.release()
 
 
 @contextmanager

@@ -29,7 +29,7 @@ from scipy import sparse
 from structsvm_papk._jit import kernel
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
-from structsvm_papk.solvers.rounding import Rounding, error_of_sum
+from structsvm_papk.solvers.oracle import Rounding, error_of_sum
 
 _OFFSET = 1024.0  # how many times its spread a column's values must be for a copy to pay
 _STEPS = 4  # steps of the storage type within a user that are too few to be more than rounding

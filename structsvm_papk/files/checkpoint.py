@@ -77,7 +77,8 @@ class Checkpoint:
 
     def write(self, identity: Mapping[str, Any], result: SolverResult) -> None:
         """Replace the file by one that holds this result."""
-        arrays: dict[str, Array] = {"w": result.w, "steeper": np.array(result.steeper)}
+        arrays: dict[str, Array] = {"w": result.w}
+        arrays["lipschitz_factor"] = np.array(result.lipschitz_factor)
         description: dict[str, Any] = {"identity": _with_version(identity)}
         if result.duals is not None:
             for name, array in result.duals.arrays().items():
@@ -129,7 +130,7 @@ def _result_of(
         cuts=cuts,
         problem=problem,
         notes=(note,),
-        steeper=arrays["steeper"].item(),
+        lipschitz_factor=arrays["lipschitz_factor"].item(),
         duals=duals or None,
     )
 

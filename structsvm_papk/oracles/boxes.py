@@ -34,7 +34,7 @@ from structsvm_papk._sorting import increasing_order, sort
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.list_risk import ListRisk
-from structsvm_papk.solvers.rounding import EPS
+from structsvm_papk.solvers.oracle import EPS
 
 MAX_FEATURES = 8
 MAX_WORK = 1_000_000

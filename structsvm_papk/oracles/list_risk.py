@@ -23,8 +23,7 @@ from structsvm_papk.data.features import ListRows, rounding_bound
 from structsvm_papk.data.fingerprint import fingerprint_of
 from structsvm_papk.data.ranking_data import RankingData, check_policy, checked_weights
 from structsvm_papk.errors import InputError, check_type
-from structsvm_papk.solvers.oracle import Cuts, LineOracle, Oracle
-from structsvm_papk.solvers.rounding import EPS, Rounding, error_of_sum
+from structsvm_papk.solvers.oracle import EPS, Cuts, LineOracle, Oracle, Rounding, error_of_sum
 from structsvm_papk.surrogates._kernels import tangent_intercepts
 from structsvm_papk.surrogates.base import Surrogate, check_scores
 
@@ -91,14 +90,14 @@ class Tangents(NamedTuple):
     """The surrogate of every user at some scores s, and the plane below it that touches there.
 
     ``S_u(s') >= intercept_u + coef_u . s'`` for all s', but for ``error_u``, which is what rounding
-    may have added to the intercept. `steeper` is as in `Cuts`.
+    may have added to the intercept. `lipschitz_factor` is as in `Cuts`.
     """
 
     values: Array
     coef: Array
     intercepts: Array
     errors: Array
-    steeper: float
+    lipschitz_factor: float
 
 
 class Partition(NamedTuple):
@@ -213,7 +212,7 @@ class ListRisk(LineOracle):
             intercepts=self._block_sums(tangents.intercepts),
             point=w,
             errors=self._block_sums(tangents.errors) + n_users * EPS * sizes,
-            steeper=tangents.steeper,
+            lipschitz_factor=tangents.lipschitz_factor,
             values=values,
         )
 
@@ -272,7 +271,7 @@ class ListRisk(LineOracle):
             coef=coef,
             intercepts=intercepts,
             errors=error_of_sum(self.score_terms, sizes),
-            steeper=max(1.0, steepest),
+            lipschitz_factor=max(1.0, steepest),
         )
 
     def on_each_part(self, task: Callback) -> Iterator[Any]:

@@ -9,8 +9,7 @@ import numpy as np
 from structsvm_papk._types import Array
 from structsvm_papk.data import features
 from structsvm_papk.oracles.list_risk import ListRisk
-from structsvm_papk.solvers.oracle import BlockOracle, Cuts
-from structsvm_papk.solvers.rounding import Rounding, error_of_sum
+from structsvm_papk.solvers.oracle import BlockOracle, Cuts, Rounding, error_of_sum
 from structsvm_papk.surrogates._kernels import tangent_intercepts
 from structsvm_papk.surrogates.base import ListTerms, TermBlocks, check_scores
 
@@ -102,7 +101,7 @@ class OneListCuts(BlockOracle):
             intercepts=intercepts,
             point=point,
             errors=error_of_sum(self._longest, sizes),
-            steeper=max(1.0, float(steepest)),
+            lipschitz_factor=max(1.0, float(steepest)),
         )
 
     def _slopes_of(self, terms: TermBlocks) -> Array:

@@ -16,19 +16,24 @@ from typing import Any, Self
 
 import numpy as np
 
-from structsvm_papk._interrupts import interrupted
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.column_scale import ScaleRule, Variation, check_standardize
 from structsvm_papk.data.features import rounding_bound
 from structsvm_papk.data.fingerprint import fingerprint_of
 from structsvm_papk.data.ranking_data import checked_weights
-from structsvm_papk.errors import OracleFailure
+from structsvm_papk.errors import OracleFailure, interrupted
 from structsvm_papk.metrics import evaluate
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk, warm_starts
 from structsvm_papk.oracles.list_risk import CHUNK_ROWS, ListRisk, Partition, runs_of_users
 from structsvm_papk.oracles.parts import Parts, divided
-from structsvm_papk.solvers.oracle import BlockOracle, Cuts, Majorant, MajorisedOracle
-from structsvm_papk.solvers.rounding import EPS, Rounding
+from structsvm_papk.solvers.oracle import (
+    EPS,
+    BlockOracle,
+    Cuts,
+    Majorant,
+    MajorisedOracle,
+    Rounding,
+)
 from structsvm_papk.surrogates import Surrogate
 
 
@@ -109,7 +114,7 @@ class PartsRisk(BlockOracle):
         point = self.in_own_units(w)
         task = partial(_cuts, surrogate=self.surrogate, w=point, frozen=self.frozen)
         n_done = 0
-        steeper = 1.0
+        lipschitz_factor = 1.0
         results = self.on_each_part(task)
         for summary, part in zip(self.parts.used, results, strict=True):
             self.rows_scored += summary.n_rows
@@ -120,7 +125,7 @@ class PartsRisk(BlockOracle):
             intercepts[blocks] += weight * part.intercepts
             errors[blocks] += weight * part.errors
             n_done += part.values.size
-            steeper = max(steeper, part.steeper)
+            lipschitz_factor = max(lipschitz_factor, part.lipschitz_factor)
         # what adding up the partitions may lose comes on top
         errors += len(self.parts.used) * EPS * (np.abs(values) + np.abs(intercepts))
         if self.column_scale is not None:
@@ -131,7 +136,7 @@ class PartsRisk(BlockOracle):
             intercepts=intercepts,
             point=w,
             errors=errors,
-            steeper=steeper,
+            lipschitz_factor=lipschitz_factor,
             values=values,
         )
 

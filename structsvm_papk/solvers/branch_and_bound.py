@@ -76,13 +76,13 @@ class BranchAndBound(Solver[SolverResult]):
             raise InputError("branch and bound needs bounds over boxes: a `BoxedOracle`")
         origin = np.zeros((1, oracle.n_features))
         oracle.bounds(self.alpha, origin, origin)  # refuses what is too large
-        return _Run(self, oracle, w_init, warm_start)
+        return _BranchAndBoundRun(self, oracle, w_init, warm_start)
 
 
 GlobalRamp = BranchAndBound  # the name by what it is mostly used for
 
 
-class _Run(Run[SolverResult]):
+class _BranchAndBoundRun(Run[SolverResult]):
     """State of one search: the best point, the open boxes, the smallest bound of dropped ones."""
 
     progress = BoxProgress

@@ -24,10 +24,17 @@ import numpy as np
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
 from structsvm_papk.solvers.cut_model import CutModel
-from structsvm_papk.solvers.oracle import BlockOracle, Cuts, LineOracle, Oracle
+from structsvm_papk.solvers.oracle import (
+    EPS,
+    OF_A_FEW,
+    BlockOracle,
+    Cuts,
+    LineOracle,
+    Oracle,
+    Rounding,
+)
 from structsvm_papk.solvers.qp import DEFAULT_SOLVER
 from structsvm_papk.solvers.result import RISK_SCALE, SolverResult, Status, relative_gap
-from structsvm_papk.solvers.rounding import EPS, OF_A_FEW, Rounding
 from structsvm_papk.solvers.solver import Run, finite_start
 
 _INNER = 0.3  # accuracy of the restricted problem, relative to the predicted decrease
@@ -66,10 +73,10 @@ class Bundle(Run[SolverResult]):
         self.model: Any = None  # a `CutModel`, from the first evaluation on
         self.prox = 0.0  # curvature of the proximal term around the best point
         self.centre: Any = None  # z of the best point
-        self.place = 0  # how often the best point has changed
+        self.n_moves = 0  # how often the best point has changed
         self.evaluation: Any = None  # the one that was accepted last
         self.at_zero: Any = None  # F(0) = R(0), where it was evaluated
-        self.steeper = 1.0  # than the risk says that it is in the scores; of all cuts
+        self.lipschitz_factor = 1.0  # than the risk says that it is in the scores; of all cuts
         self.n_at_rounding = 0  # iterations at which rounding may have been half of the gap
         self.notes: tuple[str, ...] = ()
 
@@ -85,7 +92,7 @@ class Bundle(Run[SolverResult]):
         w = finite_start(w, self.oracle.n_features, "the start")
         if self.config.positive:
             w = np.maximum(w, 0.0)
-        self.steeper = 1.0 if warm is None else warm.steeper
+        self.lipschitz_factor = 1.0 if warm is None else warm.lipschitz_factor
         cuts = None
         carried = None if warm is None else self._cuts_of(warm)
         if warm is not None and carried is not None and _is_at(warm.evaluation, w):
@@ -125,7 +132,7 @@ class Bundle(Run[SolverResult]):
         while status is None:
             # 1. the minimiser of the model near the best point; the model's dual raises the bound
             w, predicted = self.propose(predicted)
-            self.settle()
+            self.reevaluate()
             # 2. unless that was enough, or took long enough: ask the oracle there, or near it
             if not (self.is_certified or self.clock.late()):
                 self.step.advance(self, w, predicted)
@@ -134,7 +141,7 @@ class Bundle(Run[SolverResult]):
             # 4. enough?
             n_rows = self.oracle.rows_scored - self.rows_before
             stop = self.record(self.model.order.size, rows_scored=n_rows)
-            self.settle()
+            self.reevaluate()
             status = self.judge(self.gap(), stop)
             if status is None:
                 self.look_for_progress()
@@ -147,7 +154,7 @@ class Bundle(Run[SolverResult]):
     def result(self, status: Status, notes: tuple[str, ...]) -> SolverResult:
         """The best point, with the cuts that make its bound."""
         if status is not Status.FAILED:
-            self.step.settle(self)
+            self.step.reevaluate(self)
         if status is Status.CONVERGED:
             self._go_to_zero_if_optimal()
         if status in (Status.STALLED, Status.MAX_ITER):
@@ -158,7 +165,7 @@ class Bundle(Run[SolverResult]):
             cuts=self.model.cuts(active=True),
             notes=(*self.notes, *self.model.qp.notes, *self.oracle.notes, *notes),
             problem=self.problem,
-            steeper=self.steeper,
+            lipschitz_factor=self.lipschitz_factor,
         )
         return result
 
@@ -193,7 +200,7 @@ class Bundle(Run[SolverResult]):
         else:
             cuts = self.oracle.cuts_from_scores(w, scores)
         self.passes += 1
-        self.steeper = max(self.steeper, cuts.steeper)
+        self.lipschitz_factor = max(self.lipschitz_factor, cuts.lipschitz_factor)
         if not (np.isfinite(cuts.value) and np.isfinite(cuts.slopes).all()):
             raise InputError(
                 f"the risk is not finite at a point of norm {np.linalg.norm(w):.3g}; "
@@ -216,7 +223,7 @@ class Bundle(Run[SolverResult]):
         intercepts = cuts.intercepts - errors
         self.model.add(cuts.slopes, intercepts, np.arange(intercepts.size))
 
-    def visit(self, w: Array) -> float:
+    def try_point(self, w: Array) -> float:
         """Ask the oracle at w, and go there if it is better; returns by how much it is."""
         cuts = self.ask(w)
         self.add(cuts)
@@ -233,18 +240,18 @@ class Bundle(Run[SolverResult]):
         self.best_w = cuts.point[: self.oracle.n_features]
         self.best = objective
         self.best_error = self._error(cuts)
-        self.place += 1
+        self.n_moves += 1
 
     def move(self, w: Array, objective: float) -> None:
         """Take a point as the best one whose objective is known without an evaluation."""
         self.best_w = w
         self.best = objective
-        self.place += 1
+        self.n_moves += 1
 
-    def settle(self) -> None:
+    def reevaluate(self) -> None:
         """Where the gap is small enough: make sure that the objective is no sum of steps."""
         if self.is_certified:
-            self.step.settle(self)
+            self.step.reevaluate(self)
 
     @property
     def is_certified(self) -> bool:
@@ -266,7 +273,7 @@ class Bundle(Run[SolverResult]):
     def look_for_progress(self) -> None:
         """After some idle iterations try the dual's own point; note where rounding decides."""
         if self.n_idle and not self.n_idle % _TRY_DUAL:
-            self.step.visit(self, self.model.dual_point(self.config.alpha), 0.0)
+            self.step.try_point(self, self.model.dual_point(self.config.alpha), 0.0)
         gap = relative_gap(self.best, self.lower_bound)
         self.n_at_rounding += self.lost_to_rounding().sum() >= 0.5 * gap
 
@@ -295,7 +302,8 @@ class Bundle(Run[SolverResult]):
         if known is None:
             zero = np.zeros(self.oracle.n_features)
             return Rounding(scores=zero, slopes=zero)
-        return Rounding(scores=self.steeper * known.scores, slopes=self.steeper * known.slopes)
+        factor = self.lipschitz_factor
+        return Rounding(scores=factor * known.scores, slopes=factor * known.slopes)
 
     def lost_to_rounding(self) -> Array:
         """What rounding in each feature may amount to, as a share of the objective."""
@@ -382,11 +390,11 @@ class Step:
         """One iteration from the proposal w, where the model promises that decrease."""
         raise NotImplementedError
 
-    def visit(self, bundle: Bundle, w: Array, predicted: float) -> None:
+    def try_point(self, bundle: Bundle, w: Array, predicted: float) -> None:
         """Ask the oracle at w, where the model promises that decrease, and go there if better."""
-        bundle.visit(w)
+        bundle.try_point(w)
 
-    def settle(self, bundle: Bundle) -> None:
+    def reevaluate(self, bundle: Bundle) -> None:
         """Evaluate the best point anew, where its objective is a sum of steps."""
 
 
@@ -397,7 +405,7 @@ class OneSlack(Step):
 
     def advance(self, bundle: Bundle, w: Array, predicted: float) -> None:
         """Ask the oracle at the proposal."""
-        bundle.visit(w)
+        bundle.try_point(w)
 
 
 class Proximal(Step):
@@ -419,11 +427,11 @@ class Proximal(Step):
 
     def advance(self, bundle: Bundle, w: Array, predicted: float) -> None:
         """Ask the oracle at the proposal."""
-        self.visit(bundle, w, predicted)
+        self.try_point(bundle, w, predicted)
 
-    def visit(self, bundle: Bundle, w: Array, predicted: float) -> None:
-        """`Bundle.visit`; and a looser term after good steps, a tighter one after bad ones."""
-        decrease = bundle.visit(w)
+    def try_point(self, bundle: Bundle, w: Array, predicted: float) -> None:
+        """`Bundle.try_point`; and a looser term after good steps, a tighter one after bad ones."""
+        decrease = bundle.try_point(w)
         smallest = SMALLEST_PROX * bundle.config.alpha
         if decrease >= _SERIOUS * predicted:
             shrink = 0.25 if decrease >= 0.5 * predicted else 0.5

@@ -22,8 +22,8 @@ from structsvm_papk.errors import InputError, as_floats, check_number, check_typ
 from structsvm_papk.solvers.cut_model import default_blocks
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.descent import (
-    Point,
-    Problem,
+    Iterate,
+    PenalisedRisk,
     best_scale,
     follow_majorants,
     quasi_newton,
@@ -169,8 +169,8 @@ class CCCP(Solver[CCCPResult]):
         ladder = self.continuation if warm_start is None else ()  # it would lead away again
         if ladder is None:
             ladder = () if given or may_race else _STEPS
-        return _Run(
-            problem=Problem(config=self, risk=oracle, majorised=majorised),
+        return _CCCPRun(
+            problem=PenalisedRisk(config=self, risk=oracle, majorised=majorised),
             given=starts,
             race=may_race and len(starts) > 1,
             ladder=ladder,
@@ -215,11 +215,11 @@ class _Start:
 
     name: str
     initial: float
-    point: Point
+    point: Iterate
     n_iter: int = 0  # majorants, and descents by quasi-Newton steps
 
 
-class _Run(Run[CCCPResult]):
+class _CCCPRun(Run[CCCPResult]):
     """State of one solve: its starts, each with its point. It is the `Budget` of the phases.
 
     Where starts `race`, quasi-Newton steps alone compare them. `ladder`: the multiples of alpha of

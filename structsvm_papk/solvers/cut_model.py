@@ -5,9 +5,8 @@ from scipy.linalg import lapack
 
 from structsvm_papk._jit import kernel
 from structsvm_papk._types import Array
-from structsvm_papk.solvers.oracle import BlockOracle, Oracle
+from structsvm_papk.solvers.oracle import EPS, OF_A_FEW, BlockOracle, Oracle
 from structsvm_papk.solvers.qp import RestrictedQP, duality_gap, onto_simplices
-from structsvm_papk.solvers.rounding import EPS, OF_A_FEW
 
 _SWEEPS = 15
 _FEW_BLOCKS = 8  # with fewer, coordinate steps crawl and the QP is small
@@ -325,7 +324,7 @@ def block_sweeps(slopes, intercepts, starts, theta, v, max_sweeps, target):
     """Maximise the dual block by block with pairwise steps; return the last sweep's gap.
 
     The problem is ``min_v ||v||^2 / 2 + sum over blocks of max_i slopes[i] . v + intercepts[i]``.
-    Each visit moves weight from the lowest active cut of a block to its highest. `theta` and `v`
+    Each step moves weight from the lowest active cut of a block to its highest. `theta` and `v`
     are updated in place; stops after `max_sweeps` or when the gap falls to `target`.
     """
     heights = np.empty(theta.size)
@@ -337,7 +336,7 @@ def block_sweeps(slopes, intercepts, starts, theta, v, max_sweeps, target):
             last = starts[j + 1] if j + 1 < starts.size else theta.size
             if last - first < 2:
                 continue
-            for visit in range(2):  # one pair, and another at the v that it leads to
+            for step in range(2):  # one pair, and another at the v that it leads to
                 high = first
                 low = first - 1
                 mean = 0.0
@@ -349,7 +348,7 @@ def block_sweeps(slopes, intercepts, starts, theta, v, max_sweeps, target):
                         mean += theta[i] * heights[i]
                         if low < first or heights[i] < heights[low]:
                             low = i
-                if visit == 0:  # what the block lacks to its maximum, at the v that it found
+                if step == 0:  # what the block lacks to its maximum, at the v that it found
                     gap += heights[high] - mean
                 if heights[high] <= heights[low]:
                     break

@@ -55,8 +55,8 @@ class CuttingPlane(Solver[SolverResult]):
     n_blocks : int, optional
         Cuts an iteration; by default chosen for 'bundle' from the size of the problem, else 1.
     qp_solver : str, optional
-        'blocks', an interior-point method for the restricted problem, or a cvxpy solver; others
-        stand in when it fails. By default 'blocks', and 'piqp' for 'one_slack'.
+        'interior_point', the package's own, or the name of a QP solver that cvxpy finds; others
+        stand in when it fails. By default 'interior_point', and 'piqp' for 'one_slack'.
     time_limit : float, optional
         Seconds.
     positive : bool

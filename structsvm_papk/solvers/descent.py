@@ -25,8 +25,13 @@ from structsvm_papk.solvers.oracle import (
     Oracle,
     as_oracle,
 )
-from structsvm_papk.solvers.result import RISK_SCALE, SolverResult, Status, relative_gap
-from structsvm_papk.solvers.rounding import CONTRADICTION
+from structsvm_papk.solvers.result import (
+    CONTRADICTION,
+    RISK_SCALE,
+    SolverResult,
+    Status,
+    relative_gap,
+)
 from structsvm_papk.solvers.solver import Clock
 
 _MEMORY = 20  # steps from which L-BFGS estimates the curvature
@@ -38,7 +43,7 @@ _SCALES = ((16.0, 5), (4.0, 1), (2.0, 1))  # factors of a start, and how often e
 
 
 @dataclass(frozen=True)
-class Point:
+class Iterate:
     """A point w, and what is known of it.
 
     Attributes
@@ -79,16 +84,16 @@ class Point:
         """Whether the majorants are the risk itself, which is convex then."""
         return self.lower_bound > -np.inf
 
-    def with_alpha(self, alpha: float) -> Point:
+    def with_alpha(self, alpha: float) -> Iterate:
         """The same w at another alpha, where it is not known how critical it is."""
         if alpha == self.alpha:
             return self
         return replace(self, alpha=alpha, criticality=np.inf, lower_bound=-np.inf)
 
-    def moved(self, w: Array, risk: float) -> Point:
+    def moved(self, w: Array, risk: float) -> Iterate:
         """Another point; a bound of the objective at any w is one there as well."""
         objective = float(self.alpha / 2 * (w @ w) + risk)
-        return Point(
+        return Iterate(
             w=w,
             risk=risk,
             alpha=self.alpha,
@@ -99,7 +104,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Problem:
+class PenalisedRisk:
     """``alpha/2 ||w||^2 + R(w)`` for several alphas, and the settings of its `CCCP`.
 
     `risk` and `majorised` are the same R: an evaluation costs less without blocks, and majorants
@@ -110,10 +115,10 @@ class Problem:
     risk: Oracle
     majorised: MajorisedOracle
 
-    def evaluate(self, w: Array, alpha: float, budget: Budget) -> Point:
+    def evaluate(self, w: Array, alpha: float, budget: Budget) -> Iterate:
         """The point at w."""
         budget.passes += 1
-        return Point(w=w, risk=float(self.risk(w)[0]), alpha=alpha)
+        return Iterate(w=w, risk=float(self.risk(w)[0]), alpha=alpha)
 
 
 class Budget(Protocol):
@@ -133,13 +138,13 @@ class Budget(Protocol):
     passes: int
     stop: Status | None
 
-    def keep(self, point: Point) -> None:
+    def keep(self, point: Iterate) -> None:
         """Keep a better point; it is what a run returns that is interrupted now."""
 
-    def show(self, point: Point) -> None:
+    def show(self, point: Iterate) -> None:
         """Show a point within an iteration; the caller may stop the run."""
 
-    def note(self, point: Point, lowered: SolverResult | None = None) -> None:
+    def note(self, point: Iterate, lowered: SolverResult | None = None) -> None:
         """Note an iteration: a majorant, or all of `quasi_newton`."""
 
     def keep_result(self) -> None:
@@ -149,7 +154,7 @@ class Budget(Protocol):
 # --- before -------------------------------------------------------------------------------------
 
 
-def best_scale(problem: Problem, w: Array, budget: Budget) -> Point:
+def best_scale(problem: PenalisedRisk, w: Array, budget: Budget) -> Iterate:
     """The best multiple of a start, by powers of two, so that scores do not round."""
     alpha = problem.config.alpha
     start = problem.evaluate(w, alpha, budget)
@@ -164,7 +169,7 @@ def best_scale(problem: Problem, w: Array, budget: Budget) -> Point:
                 if budget.clock.late():
                     break
                 scale = step * best
-                scaled = Point(w=scale * w, risk=risk_along(scale), alpha=alpha)
+                scaled = Iterate(w=scale * w, risk=risk_along(scale), alpha=alpha)
                 if not scaled.objective < point.objective:
                     break
                 best = scale
@@ -193,7 +198,9 @@ def _risk_along(problem, w, budget):
 # --- phase 1: down the risk ---------------------------------------------------------------------
 
 
-def quasi_newton(problem: Problem, point: Point, budget: Budget, rival: float = np.inf) -> Point:
+def quasi_newton(
+    problem: PenalisedRisk, point: Iterate, budget: Budget, rival: float = np.inf
+) -> Iterate:
     """Go down the risk itself by L-BFGS, until that leads no further.
 
     A mean over many lists is nearly smooth, and a majorant then allows short steps only: without
@@ -260,8 +267,8 @@ def _promises_little(objectives, tol, rival):
 
 
 def follow_majorants(
-    problem: Problem, point: Point, budget: Budget, tol: float, limit: int
-) -> Point:
+    problem: PenalisedRisk, point: Iterate, budget: Budget, tol: float, limit: int
+) -> Iterate:
     """Go to the minimiser of majorant after majorant, at most `limit`, until w is critical.
 
     The point has the status 'critical' where its criticality is at most `tol`, 'stalled' where its
@@ -312,8 +319,8 @@ def _lower(problem, majorant, point, budget, tol):
 
     def enough(progress):
         possible = start - progress.lower_bound
-        settled = possible <= tol * max(start, RISK_SCALE)
-        return settled or start - progress.objective >= _SHARE * possible
+        critical = possible <= tol * max(start, RISK_SCALE)
+        return critical or start - progress.objective >= _SHARE * possible
 
     try:
         result = inner.solve(majorant, point.w, enough, warm)

@@ -1,7 +1,7 @@
 """Exact block-coordinate ascent on the dual, with a certificate, for convex risks of many features.
 
-The blocks are visited in random order. Each visit maximises the dual over one block alone and moves
-w by what that changes, so no cut over all features is ever stored; see
+The blocks are updated in random order. Each update maximises the dual over one block alone and
+moves w by what that changes, so no cut over all features is ever stored; see
 `structsvm_papk.solvers.oracle.DualBlocks` for the problem and what is asked of a risk.
 """
 
@@ -19,7 +19,7 @@ from structsvm_papk.solvers.solver import Run, Solver, finite_start
 _SWEEPS = 8  # of the active rows, at most, for each look at all of them
 _WORTH = 0.2  # of what the look at all of them gained, that such a sweep has to gain
 _CERTIFY = 0.25  # of the last certified gap, to which the gaps have to fall for the next pass
-_OPTIMAL = 0.1  # of the tolerance: a block with so small a gap is not visited
+_OPTIMAL = 0.1  # of the tolerance: a block with so small a gap is not updated
 _STALL = 50  # iterations without any progress before the solver gives up
 _NO_DUALS = "{} offers no dual blocks: use CuttingPlane, which asks for cuts only"
 
@@ -44,7 +44,7 @@ class DualAscent(Solver[SolverResult]):
     time_limit : float, optional
         Seconds.
     seed : int
-        Of the order in which the blocks are visited.
+        Of the order in which the blocks are updated.
 
     References
     ----------
@@ -70,10 +70,10 @@ class DualAscent(Solver[SolverResult]):
             w_init = warm_start.w if duals is None or at_this_alpha else None
         if w_init is not None:
             w_init = finite_start(w_init, oracle.n_features, "the start")
-        return _Run(self, oracle, w_init, duals)
+        return _DualAscentRun(self, oracle, w_init, duals)
 
 
-class _Run(Run[SolverResult]):
+class _DualAscentRun(Run[SolverResult]):
     """State of one solve."""
 
     blocks: Any = None

@@ -8,7 +8,7 @@ import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.solvers.bundle import Bundle, Step
-from structsvm_papk.solvers.rounding import NO_DECREASE
+from structsvm_papk.solvers.result import NO_DECREASE
 
 _AHEAD = 0.1  # of the way from the best point to the proposal: where a line search cuts
 _BISECTIONS = 20
@@ -23,33 +23,33 @@ class LineSearch(Step):
     Sonnenburg, "Optimized cutting plane algorithm for large-scale risk minimization", JMLR 10
     (2009). The oracle is a `LineOracle`.
 
-    Invariant: while ``self.place == bundle.place``, `scores` are those of the best point, and they
+    Invariant: while ``self.at == bundle.n_moves``, `scores` are those of the best point, and they
     and its objective are sums of fewer steps than would lose digits. Whoever else moves the best
-    point raises ``bundle.place``, and the scores are computed anew at the next search.
+    point counts up ``bundle.n_moves``, and the scores are computed anew at the next search.
     """
 
     def __init__(self) -> None:
-        self.place = -1  # `Bundle.place` of the point of `scores`
+        self.at = -1  # `Bundle.n_moves` of the point of `scores`
         self.scores: Any = None
         self.size = 0.0  # of the largest score when they were last computed from the data
-        self.settled = -1  # `Bundle.place` of the point that was last evaluated anew
+        self.reevaluated = -1  # `Bundle.n_moves` of the point that was last evaluated anew
 
-    def settle(self, bundle: Bundle) -> None:
+    def reevaluate(self, bundle: Bundle) -> None:
         """Evaluate the best point anew: its scores are a sum of steps, and so was its objective."""
-        if self.settled == bundle.place:
+        if self.reevaluated == bundle.n_moves:
             return
         cuts = bundle.oracle.cuts(bundle.best_w)
         before = bundle.best
-        had_scores = self.place == bundle.place
+        had_scores = self.at == bundle.n_moves
         bundle.accept(cuts, bundle.objective(bundle.best_w, cuts.value))
-        self.settled = bundle.place
+        self.reevaluated = bundle.n_moves
         if had_scores and abs(bundle.best - before) <= NO_DECREASE * abs(bundle.best):
-            self.place = bundle.place  # it is the same point, and its scores were right
+            self.at = bundle.n_moves  # it is the same point, and its scores were right
 
     def advance(self, bundle: Bundle, w: Array, predicted: float) -> None:
         """Move the best point towards w, and add the cuts a little further on."""
         oracle: Any = bundle.oracle  # a `LineOracle`, as `CuttingPlane` has checked
-        if self.place != bundle.place:
+        if self.at != bundle.n_moves:
             self._renew(bundle)
         # 1. the best point of the line
         proposed = oracle.scores(w)
@@ -75,12 +75,12 @@ class LineSearch(Step):
         """Scores of the best point from the data; sums of older ones keep the errors of larger."""
         self.scores = bundle.oracle.scores(bundle.best_w)
         self.size = np.abs(self.scores).max()
-        self.place = bundle.place
+        self.at = bundle.n_moves
 
     def _follow(self, bundle, scores):
         """Take the scores of a new best point."""
         self.scores = scores
-        self.place = bundle.place
+        self.at = bundle.n_moves
         if np.abs(scores).max() < 0.5 * self.size:
             self._renew(bundle)
             line = bundle.oracle.along(self.scores, self.scores)

@@ -25,7 +25,6 @@ import numpy as np
 
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import InputError
-from structsvm_papk.solvers.rounding import Rounding
 
 
 @dataclass(frozen=True)
@@ -48,8 +47,9 @@ class Cuts:
         How far rounding may have put each intercept above what is right for the slopes as they
         were meant, and together the value from the risk at the computed scores. Without it the
         solver assumes what the sums in ``intercepts = values - slopes . point`` may lose.
-    steeper : float
-        How many times steeper than `BlockOracle.rounding` assumes the risk is here in the scores.
+    lipschitz_factor : float
+        The Lipschitz constant of the risk in the scores, here, in units of the one that
+        `BlockOracle.rounding` assumes.
     values : ndarray of shape (n_blocks,), optional
         What each block adds to the value.
     """
@@ -59,7 +59,7 @@ class Cuts:
     intercepts: np.ndarray
     point: np.ndarray
     errors: np.ndarray | None = None
-    steeper: float = 1.0
+    lipschitz_factor: float = 1.0
     values: np.ndarray | None = None
 
 
@@ -279,7 +279,7 @@ class DualBlocks(ABC):
         min_w F(w) >= sum_j b_j - ||sum_j g_j||^2 / (2 alpha),   attained at w = -sum_j g_j / alpha.
 
     `sweep` raises that bound one block after the other. No g_j is ever formed. The `gaps` are
-    ``R_j(w) - g_j . w - b_j`` at the w of each block's last full visit: their sum estimates the
+    ``R_j(w) - g_j . w - b_j`` at the w of each block's last full update: their sum estimates the
     gap. At a common w, such as that of `certificate`, it is the gap.
     """
 
@@ -361,3 +361,38 @@ def as_oracle(given: Any) -> Oracle:
             "(structsvm_papk.solvers.Oracle) or a callable w -> (value, slope) with `n_features`"
         )
     return _OneBlock(given)
+
+
+# --- rounding -----------------------------------------------------------------------------------
+
+# The computed sum of n terms, in whatever order they are added, is off by at most n times EPS times
+# the sum of their absolute values (EPS is twice the unit roundoff u of paper/proofs.md, so that
+# terms of higher order have room). Certificates rest on that: bounds are lowered, and objectives
+# raised, by what rounding may have done to them.
+
+EPS = float(np.finfo(np.float64).eps)
+FEW_ROUNDINGS = 24  # of one number, beside the sums: margins, scales, counts, differences
+OF_A_FEW = 16 * EPS  # of a number that few sums and products lead to, relative to their sizes
+
+
+def error_of_sum(n_terms: Any, sizes: Any) -> Any:
+    """How far sums of so many terms may be off; `sizes` are those of the absolute terms."""
+    return (n_terms + FEW_ROUNDINGS) * EPS * sizes
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """What rounding can do to a risk and its slopes, whatever w is.
+
+    The risk at the computed scores is within ``scores . |w|`` of R(w), and a sum of one slope of
+    each block is within `slopes` of what it was meant to be; both of shape (n_features,).
+    """
+
+    scores: np.ndarray
+    slopes: np.ndarray
+
+    def scaled(self, scale: np.ndarray | None) -> Rounding:
+        """The bounds for features that are divided by a scale."""
+        if scale is None:
+            return self
+        return Rounding(scores=self.scores / scale, slopes=self.slopes / scale)

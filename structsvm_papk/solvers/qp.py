@@ -10,7 +10,7 @@ Its dual lives on a product of simplices, one for each block, and that is what `
     maximise over theta    b . theta - 1/2 ||A' theta||^2
     subject to             theta >= 0,  sum of theta over each block = 1
 
-BLOCKS is Mehrotra's predictor-corrector with every xi_j eliminated by hand, so that a step costs
+OWN is Mehrotra's predictor-corrector with every xi_j eliminated by hand, so that a step costs
 one Cholesky factorisation of size features, however many blocks there are; the QP solvers that
 cvxpy knows factorise systems of size features + blocks. Whatever they answer is clipped and
 rescaled to a feasible dual point: a certificate never rests on a solver's word.
@@ -25,9 +25,9 @@ from scipy.linalg import LinAlgError, lapack
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
 
-DEFAULT_SOLVER = "blocks"
-BLOCKS = DEFAULT_SOLVER.upper()  # inside, names stand in capitals, as cvxpy has them
-_FALLBACKS = (BLOCKS, "PIQP", "CLARABEL")
+DEFAULT_SOLVER = "interior_point"
+OWN = DEFAULT_SOLVER.upper()  # inside, names stand in capitals, as cvxpy has them
+_FALLBACKS = (OWN, "PIQP", "CLARABEL")
 _SOLVERS = ("PIQP", "CLARABEL", "OSQP", "PROXQP", "DAQP", "QPALM", "SCS", "GUROBI", "MOSEK")
 _MIN_TOLERANCE = 1e-11
 _MAX_STEPS = 50
@@ -39,16 +39,16 @@ _CLOSE_ENOUGH = 10.0  # times the tolerance: below, an answer is not worth askin
 class RestrictedQP:
     """Solve restricted problems of changing size, with solvers that stand in for each other.
 
-    'blocks' or the name of an installed cvxpy QP solver comes first; `notes` has a sentence for
-    each that failed and was replaced.
+    'interior_point' or the name of an installed cvxpy QP solver comes first; `notes` has a
+    sentence for each that failed and was replaced.
     """
 
     def __init__(self, solver: str = DEFAULT_SOLVER) -> None:
         name = str(solver).upper()
-        if name != BLOCKS:
+        if name != OWN:
             import cvxpy as cp  # a second and 70 MB: only where one of its solvers is asked
 
-            installed = [BLOCKS, *(s for s in _SOLVERS if s in cp.installed_solvers())]
+            installed = [OWN, *(s for s in _SOLVERS if s in cp.installed_solvers())]
             if name not in installed:
                 known = ", ".join(installed).lower()
                 raise InputError(f"QP solver {solver!r} is not available here; choose from {known}")
@@ -99,7 +99,7 @@ class RestrictedQP:
         """A feasible dual point of one solver and its gap, which is infinite on failure."""
         if not (np.isfinite(slopes).all() and np.isfinite(intercepts).all()):
             return None, np.inf  # cuts whose products overflow
-        if solver == BLOCKS:
+        if solver == OWN:
             theta = interior_point(slopes, intercepts, starts, tol)
         else:
             problem = self._with_room(blocks.size, slopes.shape[1], starts.size)

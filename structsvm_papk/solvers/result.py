@@ -11,6 +11,9 @@ import numpy as np
 from structsvm_papk._types import Array
 from structsvm_papk.solvers.oracle import Cuts
 
+# shares of the objective, or of another number that a difference is compared with
+NO_DECREASE = 1e-12  # a decrease below this one is rounding
+CONTRADICTION = 1e-9  # a bound above the objective by this one proves that something is wrong
 RISK_SCALE = 1e-3  # floor of the denominator of the relative gap; R(0) = 1 sets the scale
 
 
@@ -129,8 +132,8 @@ class SolverResult:
         not pickled, and cuts of an unknown problem are refused.
     evaluation : Cuts or None
         Of the risk at `w`: a warm start need not ask for it again.
-    steeper : float
-        The largest `Cuts.steeper` of the run.
+    lipschitz_factor : float
+        The largest `Cuts.lipschitz_factor` of the run.
     duals : object
         Of `DualAscent`: see `DualBlocks.duals`, or from a checkpoint their arrays by name. For warm
         starts at every alpha, and scaled at other depths.
@@ -146,7 +149,7 @@ class SolverResult:
     notes: tuple[str, ...] = ()
     problem: tuple[Any, ...] | None = field(default=None, repr=False)
     evaluation: Cuts | None = field(default=None, repr=False)
-    steeper: float = field(default=1.0, repr=False)
+    lipschitz_factor: float = field(default=1.0, repr=False)
     duals: Any = field(default=None, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:

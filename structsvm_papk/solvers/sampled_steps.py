@@ -54,14 +54,14 @@ class SampledSteps(Step):
             self.gap = relative_gap(bundle.best, bundle.lower_bound)
             self.pays = not self.gap > _PAYS * before
             if self.pays:
-                bundle.visit(self._newton_step(bundle))
+                bundle.try_point(self._newton_step(bundle))
                 return
             self.proximal.begin(bundle)
         self.proximal.advance(bundle, w, predicted)
 
-    def visit(self, bundle: Bundle, w: Array, predicted: float) -> None:
+    def try_point(self, bundle: Bundle, w: Array, predicted: float) -> None:
         """As the model's own steps do."""
-        self.proximal.visit(bundle, w, predicted)
+        self.proximal.try_point(bundle, w, predicted)
 
     def _newton_step(self, bundle):
         """The step from the best point."""

@@ -21,7 +21,6 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast, runtime_chec
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from structsvm_papk._interrupts import interrupted, interrupts_noted
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import (
     InputError,
@@ -30,11 +29,19 @@ from structsvm_papk.errors import (
     check_callback,
     check_number,
     check_type,
+    interrupted,
+    interrupts_noted,
     warn,
 )
 from structsvm_papk.solvers.oracle import Oracle, as_oracle
-from structsvm_papk.solvers.result import Progress, SolverResult, Status, relative_gap
-from structsvm_papk.solvers.rounding import CONTRADICTION, NO_DECREASE
+from structsvm_papk.solvers.result import (
+    CONTRADICTION,
+    NO_DECREASE,
+    Progress,
+    SolverResult,
+    Status,
+    relative_gap,
+)
 
 Result = TypeVar("Result", bound=SolverResult)
 _RANGES: dict[str, dict[str, Any]] = {

@@ -10,8 +10,7 @@ import numpy as np
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError, check_choice, check_number
 from structsvm_papk.solvers.oracle import evaluated
-from structsvm_papk.solvers.result import SolverResult, Status, relative_gap
-from structsvm_papk.solvers.rounding import CONTRADICTION
+from structsvm_papk.solvers.result import CONTRADICTION, SolverResult, Status, relative_gap
 from structsvm_papk.solvers.solver import Run, Solver, check_signs, finite_start
 
 _SEEDS_OF_STARTS = 1 << 20
@@ -94,7 +93,7 @@ class SubgradientDescent(Solver[SolverResult]):
             start = finite_start(w_init, oracle.n_features, "w_init")
         if self.positive:
             start = np.maximum(start, 0.0)
-        return _Run(self, oracle, start)
+        return _SubgradientRun(self, oracle, start)
 
 
 def normal_start(n_features: int, seed: int) -> Array:
@@ -106,7 +105,7 @@ def normal_start(n_features: int, seed: int) -> Array:
     return np.random.default_rng(_SEEDS_OF_STARTS + seed).standard_normal(n_features)
 
 
-class _Run(Run[SolverResult]):
+class _SubgradientRun(Run[SolverResult]):
     """State of one descent."""
 
     def __init__(self, config, oracle, w):

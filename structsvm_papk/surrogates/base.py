@@ -185,7 +185,7 @@ class Surrogate(ABC):
         It enters the bound of rounding in the certificate. By default ``2 n_pos / min(n_pos, k)``,
         where every pair of a positive and one of the m highest negatives weighs 1/(beta m);
         surrogates that can be steeper have to say so. Where slopes have no bound, it is that of
-        scores at most 1 apart; the solver raises it to what it meets, see `Cuts.steeper`.
+        scores at most 1 apart; the solver raises it to what it meets, see `Cuts.lipschitz_factor`.
         """
         return 2.0 * n_pos / np.minimum(n_pos, self.k)
 

@@ -103,13 +103,13 @@ def test_a_surrogate_that_is_steeper_than_it_says_widens_the_bound(one_list, on_
 
     risk = make_risk(Understated(1))
     honest = make_risk(Avg(1))
-    assert risk.with_blocks(3).cuts(np.zeros(9)).steeper == pytest.approx(10.0)
+    assert risk.with_blocks(3).cuts(np.zeros(9)).lipschitz_factor == pytest.approx(10.0)
     solver = CuttingPlane(1e-2, n_blocks=3)
     for warm in (None, solver.solve(risk)):
         result = solver.solve(risk, warm_start=warm)
         expected = solver.solve(honest)
-        assert result.steeper == pytest.approx(10.0)
-        assert expected.steeper == 1.0
+        assert result.lipschitz_factor == pytest.approx(10.0)
+        assert expected.lipschitz_factor == 1.0
         assert result.lower_bound == pytest.approx(expected.lower_bound, rel=1e-5)
 
 

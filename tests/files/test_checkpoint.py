@@ -130,7 +130,7 @@ def test_solvers_that_would_begin_anew_take_none(solver, tmp_path):
     [
         *(("w", np.zeros(shape)) for shape in ((), (4,), (5, 2))),
         *(("w", np.full(5, value)) for value in (np.nan, 1e300)),
-        ("steeper", np.zeros(3)),
+        ("lipschitz_factor", np.zeros(3)),
         ("slopes", np.zeros((2, 4))),
         ("slopes", np.full((3, 5), np.nan)),
         ("intercepts", np.full(3, 1e9)),

@@ -23,8 +23,8 @@ from structsvm_papk import (
     SubgradientDescent,
     make_surrogate,
 )
-from structsvm_papk._interrupts import interrupted, interrupts_noted
 from structsvm_papk.datasets import linear_lists
+from structsvm_papk.errors import interrupted, interrupts_noted
 from structsvm_papk.files import load_model
 from structsvm_papk.oracles.list_risk import ListRisk, Thresholds
 from structsvm_papk.solvers.result import Status

@@ -158,7 +158,7 @@ def test_the_bound_holds_at_any_weights(n_draws):
     for _ in range(n_draws):
         d, n_blocks, alpha = int(rng.integers(1, 5)), int(rng.integers(1, 4)), 0.1
         slopes, heights = rng.normal(size=(n_blocks * 3, d)), rng.random(n_blocks * 3)
-        model = CutModel(d, d, n_blocks, "blocks", positive=True)
+        model = CutModel(d, d, n_blocks, "interior_point", positive=True)
         model.add(slopes, heights, np.repeat(np.arange(n_blocks), 3))
         model._theta[:] = 0.0
         model._theta[model.order] = rng.dirichlet(np.ones(3), n_blocks).ravel()

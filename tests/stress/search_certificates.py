@@ -143,7 +143,7 @@ def other_method(problem, rng, report):
 def own_oracle(problem, rng, report):
     """The two methods that ask for cuts only."""
     for method in ("bundle", "one_slack"):
-        solver = _solver(problem, method, max_iter=25, qp_solver="blocks")
+        solver = _solver(problem, method, max_iter=25, qp_solver="interior_point")
         start = rng.normal(size=problem.oracle.n_features) * 10.0 ** rng.uniform(-6, 6)
         result = solver.solve(problem.oracle, start if rng.random() < 0.3 else None)
         yield Answer(f"own oracle, {method}", result)

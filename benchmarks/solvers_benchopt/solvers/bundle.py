@@ -6,4 +6,4 @@ class Solver(CuttingPlaneSolver):
 
     name = "bundle"
     method = "bundle"
-    parameters = {"qp_solver": ["blocks", "piqp", "clarabel"]}
+    parameters = {"qp_solver": ["interior_point", "piqp", "clarabel"]}

@@ -6,4 +6,4 @@ class Solver(CuttingPlaneSolver):
 
     name = "line_search"
     method = "line_search"
-    parameters = {"qp_solver": ["blocks"]}
+    parameters = {"qp_solver": ["interior_point"]}

@@ -6,4 +6,4 @@ class Solver(CuttingPlaneSolver):
 
     name = "one_slack"
     method = "one_slack"
-    parameters = {"qp_solver": ["blocks"]}
+    parameters = {"qp_solver": ["interior_point"]}
