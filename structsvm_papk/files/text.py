@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from structsvm_papk._types import Array, PathLike
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, interrupted, interrupts_noted
 from structsvm_papk.files.lines import first_wrong, line_of, open_text
 
 _ROWS_AT_ONCE = 1 << 16  # that are parsed
@@ -77,19 +77,25 @@ def read_text(
             options["float_precision"] = "round_trip"
         pieces = []
         source = _NoNulls(path, rows.file)
-        try:
-            for frame in pd.read_csv(source, chunksize=_ROWS_AT_ONCE, **options):
-                if not isinstance(frame.index, pd.RangeIndex):  # made of fields too many
-                    raise pd.errors.ParserError
-                frame.columns = names
-                piece = {}
-                for name in numeric:
-                    piece[name] = _numbers(path, format, frame, name, features)
-                for name in texts:
-                    piece[name] = texts_of(path, frame[name])
-                pieces.append(piece)
-        except pd.errors.ParserError as error:
-            raise InputError(_uneven_row(path, format, names) or f"{path}: {error}") from None
+        with interrupts_noted():  # pandas makes another error of Ctrl-C while it reads
+            try:
+                for frame in pd.read_csv(source, chunksize=_ROWS_AT_ONCE, **options):
+                    if interrupted():
+                        raise KeyboardInterrupt
+                    if not isinstance(frame.index, pd.RangeIndex):  # made of fields too many
+                        raise pd.errors.ParserError
+                    frame.columns = names
+                    piece = {}
+                    for name in numeric:
+                        piece[name] = _numbers(path, format, frame, name, features)
+                    for name in texts:
+                        piece[name] = texts_of(path, frame[name])
+                    pieces.append(piece)
+            except pd.errors.ParserError as error:
+                if interrupted():
+                    raise KeyboardInterrupt from None
+                reason = _uneven_row(path, format, names) or f"{path}: {error}"
+                raise InputError(reason) from None
     if not pieces or frame.empty:
         raise InputError(f"{path}: the file has a header, but no data rows")
     return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
