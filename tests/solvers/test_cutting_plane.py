@@ -129,7 +129,7 @@ def test_the_textbook_method_asks_cvxpy_which_is_replaced_where_it_fails(
     result = CuttingPlane(0.05, tol=1e-6, method=method).solve(problems.risk("avg"))
     assert result.converged
     assert set(asked) == ({"PIQP"} if method == "one_slack" else set())
-    replaced = "piqp failed" in result.message and "blocks took over" in result.message
+    replaced = "piqp failed" in result.message and "interior_point took over" in result.message
     assert replaced == (method == "one_slack" and failure is not None)
 
 
