@@ -44,6 +44,7 @@ def compare(
     relevance_threshold: options.RelevanceThreshold = None,
     one_list: options.OneList = False,
     missing: options.Missing = None,
+    label_gain: options.LabelGain = "linear",
     test: Annotated[
         Path | None,
         typer.Option(
@@ -72,6 +73,7 @@ def compare(
         relevance_threshold=relevance_threshold,
         one_list=one_list,
         missing=missing,
+        label_gain=label_gain,
     )
     weighting = Weighting(
         depth=as_depth(depth, missing),
@@ -112,7 +114,7 @@ def compare(
             time_limit=time_limit,
             n_threads=threads,
         )
-    say_columns(table)
+    say_columns(table, lists)
     if second is not None:
         say_columns(second)
     if held_out is not None:

@@ -62,6 +62,7 @@ def diagnose(
     relevance_threshold: options.RelevanceThreshold = None,
     one_list: options.OneList = False,
     missing: options.Missing = None,
+    label_gain: options.LabelGain = "linear",
     plot: options.Plot = None,
     as_json: options.Json = False,
 ) -> None:
@@ -78,6 +79,7 @@ def diagnose(
         relevance_threshold=relevance_threshold,
         one_list=one_list,
         missing=missing,
+        label_gain=label_gain,
     )
     weighting = Weighting(
         depth=as_depth(depth, missing),
@@ -105,7 +107,7 @@ def diagnose(
             update(advance=1)
             depths.append(diagnosis.critical_depth(risk))
             update(advance=1)
-    say_columns(table)
+    say_columns(table, lists)
     save_plot(plot, lambda: degeneracy_figure(answers))
     parts = [
         answer.as_dict() | {"critical_depth": depth.as_dict()}

@@ -47,6 +47,7 @@ def fit(
     relevance_threshold: options.RelevanceThreshold = None,
     one_list: options.OneList = False,
     missing: options.Missing = None,
+    label_gain: options.LabelGain = "linear",
     policy: options.Policy = "cap",
     solver: Annotated[
         str, typer.Option(help=f"{', '.join(SOLVERS)}.", rich_help_panel=SOLVER)
@@ -100,6 +101,7 @@ def fit(
         relevance_threshold=relevance_threshold,
         one_list=one_list,
         missing=missing,
+        label_gain=label_gain,
     )
     weighting = Weighting(
         depth=as_depth(depth, missing),

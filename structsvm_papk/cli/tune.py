@@ -99,6 +99,7 @@ def tune(
     relevance_threshold: options.RelevanceThreshold = None,
     one_list: options.OneList = False,
     missing: options.Missing = None,
+    label_gain: options.LabelGain = "linear",
     policy: options.Policy = "cap",
     tol: Annotated[
         float, typer.Option(help="Relative gap of the fit on all users.", rich_help_panel=SOLVER)
@@ -152,6 +153,7 @@ def tune(
         relevance_threshold=relevance_threshold,
         one_list=one_list,
         missing=missing,
+        label_gain=label_gain,
     )
     tried: dict[str, Any] = {
         "surrogates": surrogate,
@@ -186,7 +188,7 @@ def tune(
             if checkpoint is not None:
                 console.note(f"finished fits are kept in {checkpoint}; the same command goes on")
             raise
-    say_columns(table)
+    say_columns(table, lists)
     console.note(str(ranker.exclusions_))
     for warning in raised:
         console.warn(str(warning.message))
@@ -282,6 +284,7 @@ def _python(ranker: PAPKRankerCV, reading: Reading) -> str:
     settings = ranker.get_params()
     settings["one_list"] = reading.one_list
     settings["relevance_threshold"] = reading.relevance_threshold
+    settings["label_gain"] = reading.label_gain
     arguments = {"k": ranker.k, **ranker.best_params_}
     for name, default in PAPKRanker().get_params().items():
         if name in arguments or name in ("callback", "checkpoint"):

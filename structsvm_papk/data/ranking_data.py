@@ -16,12 +16,14 @@ from structsvm_papk.data import features, validation
 from structsvm_papk.data.column_scale import ScaleRule, Variation, check_standardize
 from structsvm_papk.data.features import ListRows, Spread
 from structsvm_papk.data.fingerprint import fingerprint_of
+from structsvm_papk.data.grades import SharedRows, gains_of, remark_of_grades
 from structsvm_papk.data.rows import (
     check_matrix,
     checked_weight,
     columns_with_holes,
     encode_groups,
     laid_out,
+    laid_out_by_gain,
     refuse_non_finite,
 )
 from structsvm_papk.errors import InputError, as_floats, check_choice, whole_number
@@ -62,7 +64,7 @@ class Exclusions:
 
 
 class RankingData:
-    """Rows of features with binary relevance, grouped by user.
+    """Rows of features with binary relevance, or grades, grouped by user.
 
     The matrix is kept as it is, in any row order: `rows` lists, user after user and positives
     first, where each list position lives in `X`. Nothing is copied, except a CSR matrix that holds
@@ -76,7 +78,7 @@ class RankingData:
         formats to CSR. CSR with 2**31 or more stored values is supported (SciPy then uses 64-bit
         indices).
     y : array-like of shape (n_rows,)
-        Relevance: 0/1, -1/1 or booleans.
+        Relevance: 0/1, -1/1 or booleans; with `label_gain` grades, whole numbers up to 30.
     indptr : array-like of shape (n_users + 1,)
         User u owns the rows ``indptr[u]:indptr[u + 1]``.
     users : array-like of shape (n_users,), optional
@@ -88,6 +90,9 @@ class RankingData:
         Names of the columns, for messages.
     missing : {None, 'lowest'}
         Whether X may hold NaN: lists for an estimator with the same setting, which fills them.
+    label_gain : {'linear', 'exponential'} or sequence of float, optional
+        Says that y are grades, and what a grade g counts: g, ``2**g - 1``, or entry g of a
+        sequence.
 
     Attributes
     ----------
@@ -96,7 +101,14 @@ class RankingData:
     indptr : ndarray of int64, shape (n_users + 1,)
         Bounds of each user in list positions.
     n_pos, n_neg : ndarray of int64, shape (n_users,)
-        Positives (the first list positions of a user) and negatives (the rest).
+        Positives (the first list positions of a user) and negatives (the rest). Of grades all
+        above the lowest gain of the list are positives here.
+    grades : ndarray of shape (n_rows,), or None
+        With `label_gain`, the grade at each list position, by decreasing gain in every list.
+    label_gain : str, sequence of float, or None
+        What grades count.
+    shared : SharedRows or None
+        Of the lists of `by_grade`: which of them have their rows in common.
     users : ndarray of shape (n_users,)
     user_weight : ndarray of float64, shape (n_users,), or None
         None where all users count the same.
@@ -134,6 +146,9 @@ class RankingData:
     _fingerprint: str | None
     with_holes: Array
     one_list: bool
+    grades: Array | None
+    label_gain: str | Sequence[float] | None
+    shared: SharedRows | None
 
     def __init__(
         self,
@@ -144,6 +159,7 @@ class RankingData:
         user_weight: str | ArrayLike | None = None,
         feature_names: Sequence[str] | None = None,
         missing: str | None = None,
+        label_gain: str | Sequence[float] | None = None,
     ) -> None:
         X = check_matrix(X, feature_names, missing)
         bounds = validation.check_indptr(indptr, X.shape[0])
@@ -155,7 +171,7 @@ class RankingData:
             )
         labels = validation.check_ids(labels, n_users, "users")
         user_of_row = np.repeat(np.arange(n_users), np.diff(bounds))
-        self._lay_out(X, y, labels, user_of_row, user_weight, feature_names)
+        self._lay_out(X, y, labels, user_of_row, user_weight, feature_names, label_gain)
 
     @classmethod
     def from_groups(
@@ -166,12 +182,13 @@ class RankingData:
         user_weight: str | ArrayLike | None = None,
         feature_names: Sequence[str] | None = None,
         missing: str | None = None,
+        label_gain: str | Sequence[float] | None = None,
     ) -> RankingData:
         """Build from one group label per row, of any type and in any order.
 
         Parameters
         ----------
-        X, y, feature_names, missing
+        X, y, feature_names, missing, label_gain
             As for the class; data frames and series (pandas, polars) are taken as arrays.
         groups : array-like of shape (n_rows,), optional
             User label of each row; without it all rows are one list. Users are kept in sorted
@@ -185,7 +202,7 @@ class RankingData:
             As for the class; also missing (None, NaN) group labels.
         """
         X = check_matrix(X, feature_names, missing)
-        return cls.from_matrix(X, y, groups, user_weight, feature_names)
+        return cls.from_matrix(X, y, groups, user_weight, feature_names, label_gain)
 
     @classmethod
     def from_matrix(
@@ -195,17 +212,24 @@ class RankingData:
         groups: ArrayLike | None,
         user_weight: str | ArrayLike | None = None,
         feature_names: Sequence[str] | None = None,
+        label_gain: str | Sequence[float] | None = None,
     ) -> RankingData:
         """`from_groups`, of a matrix that `check_matrix` or `finite_matrix` has returned."""
         users, user_of_row = encode_groups(groups, X.shape[0])
         data = cls.__new__(cls)
-        data._lay_out(X, y, users, user_of_row, user_weight, feature_names)
+        data._lay_out(X, y, users, user_of_row, user_weight, feature_names, label_gain)
         data.one_list = groups is None
         return data
 
-    def _lay_out(self, X, y, users, user_of_row, user_weight, feature_names):
-        positive = validation.check_labels(y, X.shape[0], name="labels y")
-        layout = laid_out(positive, user_of_row, users.size)
+    def _lay_out(self, X, y, users, user_of_row, user_weight, feature_names, label_gain):
+        grades = None
+        if label_gain is None:
+            positive = validation.check_labels(y, X.shape[0], name="labels y")
+            layout = laid_out(positive, user_of_row, users.size)
+        else:
+            labels = validation.as_vector(y, "labels y", X.shape[0])
+            layout = laid_out_by_gain(gains_of(labels, label_gain), user_of_row, users.size)
+            grades = labels[layout.rows]
         self._set_attributes(
             X=X,
             rows=layout.rows,
@@ -216,6 +240,8 @@ class RankingData:
             feature_names=feature_names,
         )
         self.with_holes = columns_with_holes(X)
+        self.grades = grades
+        self.label_gain = label_gain
 
     @classmethod
     def from_parts(
@@ -231,6 +257,9 @@ class RankingData:
         spread: Spread | None = None,
         column_scale: Array | None = None,
         one_list: bool = False,
+        grades: Array | None = None,
+        label_gain: str | Sequence[float] | None = None,
+        shared: SharedRows | None = None,
     ) -> RankingData:
         """Build from the attributes of checked data; nothing is checked again."""
         data = cls.__new__(cls)
@@ -246,6 +275,9 @@ class RankingData:
         data._spread = spread
         data.column_scale = column_scale
         data.one_list = one_list
+        data.grades = grades
+        data.label_gain = label_gain
+        data.shared = shared
         return data
 
     def _set_attributes(self, *, X, rows, indptr, n_pos, users, user_weight, feature_names):
@@ -260,6 +292,9 @@ class RankingData:
         self.scale_rule = None
         self.with_holes = np.zeros(X.shape[1], dtype=bool)
         self.one_list = False
+        self.grades = None
+        self.label_gain = None
+        self.shared = None
         # these are computed once, when they are first asked for
         self._spread = None
         self._less_first_rows = None
@@ -300,8 +335,68 @@ class RankingData:
 
     @property
     def most_negatives(self) -> int:
-        """Negatives of the user with the most of them."""
-        return int(self.n_neg.max())
+        """Negatives of the user with the most of them, for grades at the highest of them."""
+        return int(self._negatives_at_most().max())
+
+    def _negatives_at_most(self):
+        """Negatives of each user, for grades at the user's highest."""
+        if self.grades is None:
+            return self.n_neg
+        gains = self.gains
+        first = np.minimum(self.indptr[:-1], gains.size - 1)  # of empty lists any
+        lower = gains < np.repeat(gains[first], self.sizes)
+        return np.diff(np.concatenate([[0], np.cumsum(lower)])[self.indptr])
+
+    @property
+    def gains(self) -> Array:
+        """What the row at each list position counts: of binary labels 1 or 0."""
+        if self.grades is None or self.label_gain is None:
+            return self.labels.astype(np.float64)
+        return gains_of(self.grades, self.label_gain)
+
+    def by_grade(self, needed: int = 1) -> RankingData:
+        """The lists (u, t) of these graded lists, see `data.grades`; X and the rows are shared.
+
+        Of every list u and gain t above its lowest at which it has `needed` negatives or more.
+        Gains that no row of a list has add their weights to the next higher one of the list.
+        """
+        if self.grades is None:
+            return self
+        gains = self.gains
+        user_of_position = self.user_of_position
+        falls = np.flatnonzero(np.diff(gains) != 0.0) + 1  # here a list (u, t) has its first
+        falls = falls[user_of_position[falls] == user_of_position[falls - 1]]  # negative
+        user = user_of_position[falls]
+        n_pos = falls - self.indptr[user]
+        kept = self.sizes[user] - n_pos >= needed
+        user = user[kept]
+        falls = falls[kept]
+        weight = gains[falls - 1] - gains[falls]
+        if self.user_weight is not None:
+            weight = weight * self.user_weight[user]
+        shared = SharedRows(self, user)
+        lists = RankingData.from_parts(
+            X=self.X,
+            rows=shared.handed_out(self.rows),
+            indptr=np.concatenate([[0], np.cumsum(self.sizes[user])]),
+            n_pos=n_pos[kept],
+            users=self.users[user],
+            user_weight=weight,
+            feature_names=self.feature_names,
+            column_scale=self.column_scale,
+            one_list=self.one_list,
+            shared=shared,
+        )
+        lists.scale_rule = self.scale_rule
+        lists.with_holes = self.with_holes
+        return lists
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What was made of the labels, where they are grades."""
+        if self.grades is None:
+            return ()
+        return (remark_of_grades(self.grades, self.label_gain),)
 
     @property
     def labels(self) -> Array:
@@ -330,6 +425,8 @@ class RankingData:
                 parts.append(self.user_weight)
             if self.column_scale is not None:
                 parts.append(self.column_scale)
+            if self.grades is not None:
+                parts.append(self.gains)
             self._fingerprint = fingerprint_of(*parts)
         return self._fingerprint
 
@@ -338,6 +435,8 @@ class RankingData:
 
         A column whose values within a user differ by no more than its storage resolves is refused.
         """
+        if self.shared is not None:
+            return self.shared.lists.spread()
         self.refuse_holes()
         if self._spread is None:
             spread = features.spread_of(self.X, self.rows, self.indptr)
@@ -350,6 +449,9 @@ class RankingData:
 
         It is made once, for whoever is `shift_invariant`; else these are the rows of `X`.
         """
+        if self.shared is not None:
+            multiplied = self.shared.lists.list_rows(shift_invariant)
+            return ListRows(multiplied.X, self.shared.handed_out(multiplied.rows))
         spread = self.spread()
         if not (shift_invariant and spread.has_offsets):
             return ListRows(self.X, self.rows)
@@ -365,6 +467,8 @@ class RankingData:
 
     def variation(self) -> Variation:
         """How the columns of X vary, computed once in passes over the rows of the lists."""
+        if self.shared is not None:
+            return self.shared.lists.variation()
         if self._variation is None:
             spread = self._spread or features.spread_of(self.X, self.rows, self.indptr)
             self._variation = Variation.of(self.X, self.rows, self.indptr, spread)
@@ -445,7 +549,7 @@ class RankingData:
         """Users that have no positive or fewer negatives than needed, as `Exclusions`."""
         needed = whole_number(setting, needed)
         no_positive = self.n_pos == 0
-        few_negatives = ~no_positive & (self.n_neg < needed)
+        few_negatives = ~no_positive & (self._negatives_at_most() < needed)
         return Exclusions(
             needed=needed,
             n_users=self.n_users,
@@ -503,8 +607,13 @@ class RankingData:
     def at_positions(self, keep: Array) -> RankingData:
         """Restrict to the list positions where `keep` is true, and to users who have any there."""
         n_before = np.concatenate([[0], np.cumsum(keep)])  # kept ones before each position
-        first_negatives = self.indptr[:-1] + self.n_pos
-        n_pos = n_before[first_negatives] - n_before[self.indptr[:-1]]
+        positive = self.labels
+        if self.grades is not None and keep.any():  # above the lowest of what is kept of a list
+            last = np.flatnonzero(keep)[np.maximum(n_before[self.indptr[1:]] - 1, 0)]
+            gains = self.gains
+            positive = gains > np.repeat(gains[last], self.sizes)
+        n_positive = np.concatenate([[0], np.cumsum(positive & keep)])
+        n_pos = np.diff(n_positive[self.indptr])
         sizes = np.diff(n_before[self.indptr])
         return self._part(positions=keep, users=sizes > 0, sizes=sizes, n_pos=n_pos)
 
@@ -523,6 +632,8 @@ class RankingData:
             feature_names=self.feature_names,
             column_scale=self.column_scale,
             one_list=self.one_list,
+            grades=None if self.grades is None else self.grades[positions],
+            label_gain=self.label_gain,
         )
         part.scale_rule = self.scale_rule
         part.with_holes = self.with_holes
@@ -538,7 +649,7 @@ class RankingData:
                 "every user has one row, so no user has both a positive and a negative: is the "
                 "column of users (--group, groups=) the right one?"
             )
-        largest = self.n_neg[self.n_pos > 0].max()
+        largest = self._negatives_at_most()[self.n_pos > 0].max()
         if largest == 0:
             return "no user has both a positive and a negative"
         return (

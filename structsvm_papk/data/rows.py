@@ -354,6 +354,20 @@ def laid_out(positive: Array, user_of_row: Array, n_users: int) -> Layout:
     )
 
 
+def laid_out_by_gain(gains: Array, user_of_row: Array, n_users: int) -> Layout:
+    """Rows sorted by user and decreasing gain; positives are all above a user's lowest gain."""
+    rows = np.lexsort((-gains, user_of_row))
+    sizes = np.bincount(user_of_row, minlength=n_users)
+    lowest = np.full(n_users, np.inf)
+    np.minimum.at(lowest, user_of_row, gains)
+    positive = gains > lowest[user_of_row]
+    return Layout(
+        rows=rows,
+        indptr=np.concatenate([[0], np.cumsum(sizes)]),
+        n_pos=np.bincount(user_of_row[positive], minlength=n_users),
+    )
+
+
 def encode_groups(groups: Any, n_rows: int) -> tuple[Array, Array]:
     """Users, and the user of each row as their index; without groups a single one."""
     if groups is None:

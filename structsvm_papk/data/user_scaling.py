@@ -212,6 +212,8 @@ def scaled_lists(
         user_weight=lists.user_weight,
         feature_names=names,
         one_list=lists.one_list,
+        grades=lists.grades,
+        label_gain=lists.label_gain,
     )
 
 

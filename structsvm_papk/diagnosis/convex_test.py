@@ -81,7 +81,7 @@ class Slopes:
 
     def __init__(self, risk: ListRisk) -> None:
         n_blocks = min(default_blocks(risk), 2 * risk.n_features + 32)  # few, for least squares
-        bounds = runs_of_users(risk.data.indptr, n_blocks)
+        bounds = runs_of_users(risk.data, n_blocks)
         self.risk = ListRisk(risk.surrogate, risk.data, bounds, risk.n_threads)
         self.small = 0.05 / risk.data.n_pos.max()
 

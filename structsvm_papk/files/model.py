@@ -19,6 +19,7 @@ from structsvm_papk._version import __version__
 from structsvm_papk.data.column_scale import ScaleRule
 from structsvm_papk.data.columns import listed
 from structsvm_papk.data.features import reported_scores
+from structsvm_papk.data.grades import check_label_gain
 from structsvm_papk.data.rows import check_matrix
 from structsvm_papk.data.top import ids_of, top_rows
 from structsvm_papk.data.user_scaling import (
@@ -87,7 +88,9 @@ class Model:
     first_index : int or None
         svmlight index of the first feature, where the training data was svmlight.
     relevance_threshold : float or None
-        Labels of at least this were relevant; None: the labels were binary.
+        Labels of at least this were relevant; None: the labels were binary, or grades.
+    label_gain : {'linear', 'exponential'}, tuple of float, or None
+        What the grades counted; None: the labels were binary.
     depth : int, float or None
         Training depth, see `Surrogate`.
     user_weight : str
@@ -121,6 +124,7 @@ class Model:
     feature_names: tuple[str, ...] | None = None
     first_index: int | None = None
     relevance_threshold: float | None = None
+    label_gain: Any = None
     depth: int | float | None = None
     user_weight: str = "equal"
     scale_rule: str | None = None
@@ -352,6 +356,8 @@ def _checked(description, n_features):
     entries["user_scaling"] = check_user_scaling(values["user_scaling"])
     rule = values["scale_rule"]
     entries["scale_rule"] = None if rule is None else ScaleRule(rule).value
+    if values["label_gain"] is not None:
+        entries["label_gain"] = check_label_gain(values["label_gain"])
     return entries
 
 
@@ -383,6 +389,8 @@ def weights_of(model: Model) -> dict[str, Any]:
         "surrogate": model.surrogate,
         "depth": model.depth,
         "user_weight": model.user_weight,
+        "relevance_threshold": model.relevance_threshold,
+        "label_gain": model.label_gain,
         "standardized": model.standardized,
         "scale_rule": model.scale_rule,
         "user_scaling": model.user_scaling,

@@ -220,6 +220,11 @@ def file_partitions(
 
 def array_partitions(data: RankingData, n_partitions: int) -> list[ArrayPartition]:
     """Cut data in memory into at most `n_partitions` partitions with about as many rows each."""
+    if data.grades is not None:
+        raise InputError(
+            "grades train in memory only: give relevance_threshold (--relevance-threshold), from "
+            "which grade on a row is relevant, or a sample of the users"
+        )
     rows_each = -(-data.rows.size // n_partitions)  # rounded up
     bounds = cut_users(data.indptr, rows_each)
     return [ArrayPartition(data, int(first), int(last)) for first, last in pairwise(bounds)]

@@ -89,6 +89,7 @@ def read_ranking_data(
     *,
     relevance_threshold: float | None = None,
     one_list: bool = False,
+    label_gain: Any = None,
     **how: Any,
 ) -> RankingData:
     """Read a file as `RankingData`.
@@ -101,6 +102,9 @@ def read_ranking_data(
         Labels of at least this are relevant; without it they are 0/1, -1/1 or booleans.
     one_list : bool
         Whether all rows are ranked against each other.
+    label_gain : {'linear', 'exponential'} or sequence of float, optional
+        Labels of more than two whole values are grades, which count so, where no threshold is
+        given; without it they are refused.
 
     Other Parameters
     ----------------
@@ -130,7 +134,7 @@ def read_ranking_data(
         that are not binary.
     """
     check_type("one_list", one_list, bool, "True or False")
-    return read_table(path, **how).ranking_data(relevance_threshold, one_list)
+    return read_table(path, **how).ranking_data(relevance_threshold, one_list, label_gain)
 
 
 # --- svmlight -------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from scipy import sparse
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data import rows, validation
 from structsvm_papk.data.columns import Kind, column_of, is_named_as_id, label_column, listed
+from structsvm_papk.data.grades import are_grades
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.files import parquet
@@ -66,13 +67,18 @@ class Table:
         """Number of columns of X."""
         return self.X.shape[1]
 
-    def ranking_data(self, threshold: float | None = None, one_list: bool = False) -> RankingData:
+    def ranking_data(
+        self, threshold: float | None = None, one_list: bool = False, label_gain: Any = None
+    ) -> RankingData:
         """Turn the table into `RankingData`; with `one_list` all rows are ranked against each
-        other.
+        other, and with `label_gain` grades count as it says where there is no threshold.
         """
         if self.labels is None:
             raise InputError(f"{self.source}: no labels in the file")
-        relevant = self.labels >= validation.relevant_from(self.labels, threshold, self.source)
+        labels = self.labels
+        if threshold is not None or label_gain is None or not are_grades(labels):
+            labels = labels >= validation.relevant_from(labels, threshold, self.source)
+            label_gain = None
         if self.groups is None and not one_list:
             lacking = "no user column; name it with --group"
             if self.feature_names is None:  # svmlight
@@ -82,7 +88,9 @@ class Table:
                 "if all rows are one list, say so with --one-list (one_list=True in Python)"
             )
         groups = None if one_list else self.groups
-        return RankingData.from_matrix(self.X, relevant, groups, feature_names=self.feature_names)
+        return RankingData.from_matrix(
+            self.X, labels, groups, feature_names=self.feature_names, label_gain=label_gain
+        )
 
 
 class Roles(NamedTuple):

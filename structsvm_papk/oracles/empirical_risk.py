@@ -71,7 +71,8 @@ class DualListRisk(ListRisk, DualOracle):
 class EmpiricalRisk(DualListRisk, BoxedOracle):
     """Mean over users of a surrogate of their lists, ``R(w) = sum_u v_u S(X_u w) / sum_u v_u``.
 
-    The weights v are those of the data, by default all the same.
+    The weights v are those of the data, by default all the same. With grades it is the mean over
+    users and grades of the lists (u, t), which count ``v_u v_t``, see `data.grades`.
 
     Calling it with w gives the value and a subgradient; `blocks` gives them for each block of
     users, for solvers that take several cuts from one pass over the data.
@@ -104,7 +105,9 @@ class EmpiricalRisk(DualListRisk, BoxedOracle):
     Attributes
     ----------
     data : RankingData
-        The users that are used.
+        The lists that are used: with grades those of `RankingData.by_grade`.
+    of_users : RankingData
+        One list for each user.
     exclusions : Exclusions
         The users that were left out, and why.
     rows_scored : int
@@ -132,13 +135,14 @@ class EmpiricalRisk(DualListRisk, BoxedOracle):
         n_threads = whole_number("n_threads", n_threads)
         need = users_needed(surrogate, policy)
         self.exclusions = data.exclusions(need.negatives, need.setting)
-        usable = data.usable(need.negatives, need.policy, need.setting)
+        self.of_users = data.usable(need.negatives, need.policy, need.setting)
+        lists = self.of_users.by_grade(need.negatives)
         super().__init__(
             surrogate,
-            usable,
-            runs_of_users(usable.indptr, n_blocks),
+            lists,
+            runs_of_users(lists, n_blocks),
             n_threads,
-            _sample_of(surrogate, usable, n_threads, thresholds),
+            _sample_of(surrogate, self.of_users, n_threads, thresholds),
         )
         self.thresholds = thresholds
 
@@ -174,8 +178,9 @@ class EmpiricalRisk(DualListRisk, BoxedOracle):
 
     def starts(self, alpha: float, names: Sequence[str] | None = None) -> dict[str, Array]:
         """Starting points by name for solvers of non-convex risks; see `warm_starts`."""
-        n = self.thresholds.start_step(self.data.rows.size, self.n_features)
-        return warm_starts(self.surrogate, self.data.every_nth(n), alpha, names, self.n_threads)
+        users = self.of_users
+        n = self.thresholds.start_step(users.rows.size, self.n_features)
+        return warm_starts(self.surrogate, users.every_nth(n), alpha, names, self.n_threads)
 
 
 def _sample_of(surrogate, data, n_threads, thresholds):

@@ -117,8 +117,9 @@ class Partition(NamedTuple):
 class ListRisk(LineOracle):
     """The risk of users' lists in memory: what scores them and pulls subgradients back.
 
-    Blocks are runs of consecutive users. Each block's rows are added up in chunks that end at fixed
-    places, whatever the number of threads.
+    Rows that lists have in common (`RankingData.shared`) are multiplied once. Blocks are runs of
+    consecutive users. Each block's rows are added up in chunks that end at fixed places, whatever
+    the number of threads.
 
     Parameters
     ----------
@@ -144,6 +145,7 @@ class ListRisk(LineOracle):
         self.surrogate = surrogate
         self.convex = surrogate.convex
         self.data = data
+        self._multiplied = data if data.shared is None else data.shared.lists
         self.n_features = data.n_features
         self.n_users = data.n_users
         self.column_scale = data.column_scale
@@ -162,8 +164,11 @@ class ListRisk(LineOracle):
         self.user_bounds = user_bounds
         self.n_blocks = user_bounds.size - 1
         self.layout = f"users {user_bounds.tolist()}"
+        bounds = user_bounds
+        if data.shared is not None:
+            bounds = np.append(data.shared.source, data.shared.lists.n_users)[user_bounds]
         self.edges, self._block_starts = _split_rows(
-            data.indptr[user_bounds], max(CHUNK_ROWS, 4 * data.n_features)
+            self._multiplied.indptr[bounds], max(CHUNK_ROWS, 4 * data.n_features)
         )
         self.rows_scored = 0
         self._rounding: Rounding | None = None  # computed when it is first asked for
@@ -171,7 +176,7 @@ class ListRisk(LineOracle):
     def with_blocks(self, n_blocks: int) -> Self:
         """The same risk in about `n_blocks` runs of users."""
         risk = copy.copy(self)
-        risk._divide(runs_of_users(self.data.indptr, n_blocks))
+        risk._divide(runs_of_users(self.data, n_blocks))
         return risk
 
     @cached_property
@@ -227,7 +232,7 @@ class ListRisk(LineOracle):
 
     def scores(self, w: Array) -> Array:
         """``X @ w`` at the list positions: linear in w, the costlier half of an evaluation."""
-        X, rows = self.list_rows()
+        X, rows = self._multiplied.list_rows(self.surrogate.shift_invariant)
         w = self.data.divided(checked_weights(w, self.n_features))
         out = np.empty(rows.size)
         self.rows_scored += out.size
@@ -236,7 +241,7 @@ class ListRisk(LineOracle):
             features.scores(X, rows, w, lo, hi, out)
 
         self.map_ranges(part, self.edges)
-        return out
+        return out if self.data.shared is None else self.data.shared.handed_out(out)
 
     def column_text(self, f: int) -> str:
         """A column with its mean and spread, for messages."""
@@ -296,7 +301,8 @@ class ListRisk(LineOracle):
         """The most rows that are added up one after the other in a slope."""
         active = np.add.reduceat(self.score_terms, self.user_bounds[:-1])
         chunks = np.diff(self._block_starts, append=self.edges.size - 1).max()
-        return int(min(active.max(), np.diff(self.edges).max()) + chunks)
+        once = 0 if self.data.shared is None else self.data.shared.most
+        return int(min(active.max(), np.diff(self.edges).max()) + chunks + once)
 
     def _block_sums(self, values):
         return np.add.reduceat(self._weigh(values), self.user_bounds[:-1]) / self._total
@@ -304,8 +310,10 @@ class ListRisk(LineOracle):
     def slopes(self, coef: Array) -> Array:
         """Weighted mean over the users of ``X_u' coef_u``, block by block."""
         data = self.data
-        X, rows = self.list_rows()
+        X, rows = self._multiplied.list_rows(self.surrogate.shift_invariant)
         coef = self._weigh_rows(coef)
+        if data.shared is not None:
+            coef = data.shared.added_up(coef)
         edges = self.edges
         partial = np.zeros((edges.size - 1, data.n_features))
 
@@ -379,8 +387,15 @@ def refuse_deeper_than_all(surrogate: Surrogate, most: int) -> None:
         )
 
 
-def runs_of_users(indptr: Array, n_blocks: int) -> Array:
-    """Bounds of `n_blocks` runs of users, or of one for each user, with about equally many rows."""
+def runs_of_users(data: RankingData, n_blocks: int) -> Array:
+    """Bounds of `n_blocks` runs of users, or of one for each user, with about equally many rows.
+
+    Lists that have rows in common stay together.
+    """
+    if data.shared is not None:
+        bounds = runs_of_users(data.shared.lists, n_blocks)
+        return np.searchsorted(data.shared.source, bounds)
+    indptr = data.indptr
     n_users = indptr.size - 1
     count = np.arange(min(n_blocks, n_users) + 1)
     bounds = np.searchsorted(indptr, count * (indptr[-1] / count[-1]))

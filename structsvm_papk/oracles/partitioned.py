@@ -205,6 +205,11 @@ class PartitionedRisk(PartsRisk, MajorisedOracle):
         )
 
     @property
+    def remarks(self) -> tuple[str, ...]:
+        """What was made of the labels, where they are grades."""
+        return ()
+
+    @property
     def is_sparse(self) -> bool:
         """Whether a partition's matrix is sparse."""
         return any(each.variation.is_sparse for each in self.parts.summaries)
@@ -292,7 +297,7 @@ def _oracle(partition: Partition, surrogate: Surrogate, frozen: Array | None) ->
     """What gives a partition's cuts, or those of its majorant."""
     data = partition.data
     n_threads = partition.n_threads
-    bounds = runs_of_users(data.indptr, partition.share)
+    bounds = runs_of_users(data, partition.share)
     risk = ListRisk(surrogate, data, bounds, n_threads)
     if frozen is None:
         return risk

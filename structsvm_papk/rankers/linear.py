@@ -18,6 +18,7 @@ from structsvm_papk.data import validation
 from structsvm_papk.data.column_scale import ScaleRule
 from structsvm_papk.data.columns import remark_of_ids
 from structsvm_papk.data.features import reported_scores
+from structsvm_papk.data.grades import are_grades, check_label_gain, gains_of
 from structsvm_papk.data.ranking_data import Exclusions, RankingData
 from structsvm_papk.data.rows import (
     ONE_LIST,
@@ -30,6 +31,7 @@ from structsvm_papk.data.rows import (
 from structsvm_papk.data.user_scaling import OneListColumns, completed_rows
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError, check_callback, warn
 from structsvm_papk.files.model import Model, certificate_of, save_model, weights_of, write_onnx
+from structsvm_papk.rankers.folds import values_by_user
 from structsvm_papk.rankers.settings import AUTO_DEPTH, Setting, solver_name
 from structsvm_papk.solvers.result import Progress, SolverResult, Status
 from structsvm_papk.surrogates import Surrogate
@@ -157,6 +159,7 @@ class LinearRanker(BaseEstimator):
     solver: Any
     n_threads: int
     relevance_threshold: float | None
+    label_gain: Any
     one_list: bool
     positive: bool
     missing: str | None
@@ -169,6 +172,7 @@ class LinearRanker(BaseEstimator):
     user_scaling_: str | None
     result_: SolverResult
     classes_: Array
+    label_gain_: Any
     _setting: Setting
     _scale_rule: ScaleRule | None  # by which `scale_` was chosen
     _with_holes: Array
@@ -184,9 +188,11 @@ class LinearRanker(BaseEstimator):
         """Checked rows of users as lists, in memory."""
         matrix, y = validated(self, X, y, missing=self.missing)
         y = _checked_labels(y, len(y))
-        self.classes_ = self._find_classes(y)
+        self._take_classes(y)
         names = getattr(self, "feature_names_in_", None)
-        data = RankingData.from_matrix(matrix, self._relevance(y), groups, feature_names=names)
+        data = RankingData.from_matrix(
+            matrix, self._known_labels(y), groups, feature_names=names, label_gain=self.label_gain_
+        )
         remark = remark_of_ids(X)
         if remark is not None:
             warn(remark)
@@ -203,7 +209,8 @@ class LinearRanker(BaseEstimator):
             As for `fit`.
         """
         self.n_features_in_ = lists.n_features
-        self.classes_ = np.array([False, True])
+        self.classes_ = np.array([False, True]) if lists.grades is None else np.unique(lists.grades)
+        self.label_gain_ = lists.label_gain
         if lists.feature_names is not None:
             self.feature_names_in_ = np.asarray(lists.feature_names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
@@ -213,9 +220,11 @@ class LinearRanker(BaseEstimator):
     def _fit_lists(self, lists: RankingData) -> Self:
         raise NotImplementedError
 
-    def _take(self, result: SolverResult, exclusions: Exclusions) -> None:
+    def _take(
+        self, result: SolverResult, exclusions: Exclusions, remarks: tuple[str, ...] = ()
+    ) -> None:
         """Take over a result: weights in the units of X."""
-        notes = result.notes
+        notes = (*result.notes, *remarks)
         weights = result.w
         if self.scale_ is not None:
             weights = weights / self.scale_
@@ -288,8 +297,9 @@ class LinearRanker(BaseEstimator):
     ) -> float:
         """Mean over users of the pAp@k gain, ties counting as errors.
 
-        Users without a positive or with fewer than k negatives are left out (with the policy
-        'raise' they raise). Groups are those of `fit`.
+        Of grades each user has the mean over them of the gains at "this grade or a higher one",
+        weighted by what the grades add in `label_gain`. Users without a positive or with fewer than
+        k negatives are left out (with the policy 'raise' they raise). Groups are those of `fit`.
 
         Raises
         ------
@@ -297,20 +307,26 @@ class LinearRanker(BaseEstimator):
             No groups, no user that can be used, or labels that were not there in training.
         """
         k = self.n_shown
-        summary = self._mean(f"pap@{k}", X, y, self._groups(groups, qid))
-        if summary.n_used == 0:
-            raise InputError(f"no user has a positive and k={k} negatives: {summary}")
-        return summary.value
+        value = self._mean(f"pap@{k}", X, y, self._groups(groups, qid))
+        if np.isnan(value):
+            raise InputError(f"no user has a positive and k={k} negatives")
+        return value
 
-    def _mean(self, metric: str, X: Any, y: Any, groups: Any) -> Any:
-        """The summary of a metric over users."""
+    def _mean(self, metric: str, X: Any, y: Any, groups: Any) -> float:
+        """The mean of a metric over users; NaN where it is defined for none."""
         scores = self.decision_function(X, ONE_LIST if groups is None else groups)
-        labels = self._relevance(_checked_labels(y, scores.size))
+        labels = self._known_labels(_checked_labels(y, scores.size))
         rule = "raise" if self.policy == "raise" else "exclude"
-        table = metrics.evaluate(
-            metric, scores, labels, groups, few_negatives=rule, no_positives=rule
+        rules = {"few_negatives": rule, "no_positives": rule}
+        if self.label_gain_ is None:
+            table = metrics.evaluate(metric, scores, labels, groups, **rules)
+            return float(table.summary()[0].value)
+        lists = RankingData.from_matrix(
+            scores[:, None], labels, groups, label_gain=self.label_gain_
         )
-        return table.summary()[0]
+        values = values_by_user(metric, scores[lists.rows], lists, **rules)
+        known = values[~np.isnan(values)]
+        return float(known.mean()) if known.size else np.nan
 
     def to_model(self) -> Model:
         """What is needed to score new rows, as a `Model`."""
@@ -334,6 +350,7 @@ class LinearRanker(BaseEstimator):
             certificate=certificate_of(self.result_),
             feature_names=None if names is None else tuple(map(str, names)),
             relevance_threshold=self.relevance_threshold,
+            label_gain=self.label_gain_,
             positive=self.positive,
         )
 
@@ -359,17 +376,26 @@ class LinearRanker(BaseEstimator):
         groups = groups if qid is None else qid
         return required_groups(ONE_LIST if groups is None and self.one_list else groups)
 
+    def _take_classes(self, y: Array) -> None:
+        """Note the values of the labels, and what grades count where they are grades."""
+        self.classes_ = self._find_classes(y)
+        graded = self.classes_.size > 2
+        self.label_gain_ = check_label_gain(self.label_gain) if graded else None
+
     def _find_classes(self, y: Array) -> Array:
         if self.relevance_threshold is not None:
             return np.array([False, True])
         classes = np.unique(y)
         if classes.size == 1:
             raise InputError(f"y holds one class only ({classes[0]}): there is nothing to rank")
+        if classes.size > 2 and self.label_gain is not None and are_grades(classes):
+            gains_of(classes, self.label_gain)  # or refuse
+            return classes
         if classes.size > 2:
             shown = ", ".join(map(str, classes[:3])) + (", .." if classes.size > 3 else "")
             raise InputError(
-                f"y holds {shown}: {classes.size} values; for graded labels give "
-                "relevance_threshold"
+                f"y holds {shown}: {classes.size} values, and grades are whole numbers; give "
+                "relevance_threshold, from which value on a row is relevant"
             )
         if classes[1] == 0:  # where -1/1 and 0/1 are both read, neither is relevant
             raise InputError(
@@ -378,7 +404,10 @@ class LinearRanker(BaseEstimator):
             )
         return classes
 
-    def _relevance(self, y: Array) -> Array:
+    def _known_labels(self, y: Array) -> Array:
+        """Grades as they are, or relevance as booleans."""
+        if self.label_gain_ is not None:
+            return y
         if self.relevance_threshold is not None:
             return validation.relevance(y, self.relevance_threshold)
         relevant: Array = y == self.classes_[1]

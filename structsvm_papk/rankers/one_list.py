@@ -70,9 +70,9 @@ def automatic_alpha_of(
         Values of X beyond which the rule decides for one list, too.
     """
     in_memory = isinstance(given, RankingData)
-    evidence = Evidence.of(given, risk.data if in_memory else risk)
+    evidence = Evidence.of(given, risk.of_users if in_memory else risk)
     usual = automatic_alpha(evidence)
-    if not in_memory or not _can_be_cut(risk.data, most_values):
+    if not in_memory or not _can_be_cut(risk.of_users, most_values):
         return Strength(usual)
     deadline = None if time_limit is None else time.perf_counter() + time_limit / 2
     chosen = _best_on_folds(risk, evidence.mean_variance * STRENGTHS, positive, deadline)
@@ -96,7 +96,7 @@ def _best_on_folds(
         folds_by_content,
     )  # scikit-learn costs a second
 
-    data = risk.data
+    data = risk.of_users
     surrogate = _convex(risk.surrogate)
     scores = np.zeros(alphas.size)
     for fold in folds_by_content(_FOLDS, data):

@@ -97,9 +97,14 @@ class PAPKRanker(LinearRanker):
         users without a positive or a negative only; 'exclude' leaves all of them out, as the metric
         pAp@k and the paper do; 'raise' refuses them.
     relevance_threshold : float, optional
-        ``y >= relevance_threshold`` is relevant. Without it y is 0/1, -1/1 or boolean; as other
-        scikit-learn estimators of two classes, `fit` also takes two other values (but not a
-        negative one and 0), of which the larger is relevant.
+        ``y >= relevance_threshold`` is relevant. Without it y is 0/1, -1/1 or boolean, or grades;
+        as other scikit-learn estimators of two classes, `fit` also takes two other values (but not
+        a negative one and 0), of which the larger is relevant.
+    label_gain : {'linear', 'exponential'}, sequence of float, or None
+        What a grade g counts where y holds more than two whole values, up to 30: g, ``2**g - 1``,
+        or the entry g, as LightGBM's parameter of this name. Every list is there once for each
+        grade t, with "at least t" as relevant, and weighs what t adds to the gain of t - 1: v_u is
+        that times the user's weight. Grades below 0 count as 0. None refuses them.
     n_threads : int
         Threads that share each pass over the data; the result does not depend on it.
     warm_start : bool
@@ -162,8 +167,10 @@ class PAPKRanker(LinearRanker):
         the weights of columns that say "is there", ``-missing_coef_`` times their deviations.
     exclusions_ : Exclusions
         Users that were left out, and why.
-    classes_ : ndarray of shape (2,)
-        Not relevant, relevant (labels, or False and True with a threshold).
+    classes_ : ndarray
+        Not relevant, relevant (labels, or False and True with a threshold), or the grades.
+    label_gain_ : str, tuple of float, or None
+        What grades counted; None where y was binary.
     n_iter_ : int
     n_features_in_ : int
     feature_names_in_ : ndarray of str
@@ -204,6 +211,7 @@ class PAPKRanker(LinearRanker):
     time_limit: float | None = None
     policy: str = "cap"
     relevance_threshold: float | None = None
+    label_gain: Any = "linear"
     n_threads: int = 1
     warm_start: bool = False
     callback: Callback | None = None
@@ -221,11 +229,12 @@ class PAPKRanker(LinearRanker):
     ) -> Self:
         """Ranker of the paper's problem: a user's best k negatives count, columns are as they are.
 
-        ``PAPKRanker(k, surrogate, alpha=alpha, depth=None, standardize=False, policy="exclude")``:
-        users with fewer than k negatives are left out. `settings` are further parameters, such as
-        `solver`.
+        ``PAPKRanker(k, surrogate, alpha=alpha, depth=None, standardize=False, policy="exclude",
+        label_gain=None)``: users with fewer than k negatives are left out, and grades refused.
+        `settings` are further parameters, such as `solver`.
         """
-        return cls(k, surrogate, None, alpha=alpha, policy="exclude", standardize=False, **settings)
+        settings = {"policy": "exclude", "standardize": False, "label_gain": None} | settings
+        return cls(k, surrogate, None, alpha=alpha, **settings)
 
     def fit(
         self,
@@ -333,6 +342,7 @@ class PAPKRanker(LinearRanker):
         refuse_deeper_than_all(risk.surrogate, risk.most_negatives)
         self.n_features_in_ = risk.n_features
         self.classes_ = np.array([False, True])
+        self.label_gain_ = None
         return self._minimise_parts(risk)
 
     def _fit_dask(self, X: Any, y: Any, groups: Any) -> Self:
@@ -346,7 +356,12 @@ class PAPKRanker(LinearRanker):
         with dask_collections.current_client() as client:
             lists = dask_collections.DaskLists(client, X, y, groups)
             take_columns(self, lists.sample)
-            self.classes_ = self._find_classes(lists.classes)
+            self._take_classes(lists.classes)
+            if self.label_gain_ is not None:
+                raise InputError(
+                    f"y of a Dask collection holds {self.classes_.size} grades, which need the "
+                    "lists in memory: give relevance_threshold, or a sample of the users"
+                )
             threshold = self.relevance_threshold
             partitions = lists.partitions(
                 self.classes_[1] if threshold is None else threshold, self.user_scaling
@@ -400,13 +415,15 @@ class PAPKRanker(LinearRanker):
         if self.checkpoint is not None and not strength.out_of_time:  # of a problem yet to be known
             checkpoint = as_checkpoint(self.checkpoint)
         log = Log(self.verbose)
+        for remark in given.remarks:
+            log.say(remark)
         watch = log.watching(self.callback)
         result: SolverResult = solver.solve(risk, start, watch, checkpoint=checkpoint)
         log.say(f"{result.n_iter} iterations, {result.seconds:.1f} s: {result.message}")
         if strength.note:
             warn(strength.note, ConvergenceWarning)
             result = replace(result, notes=(*result.notes, strength.note))
-        self._take(result, risk.exclusions)
+        self._take(result, risk.exclusions, given.remarks)
         self._warn_of_result(lists)
         return self
 

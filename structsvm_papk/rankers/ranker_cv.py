@@ -119,7 +119,7 @@ class PAPKRankerCV(LinearRanker):
         by, the usual large number is 1.5 to 30 times the usual small one), and 'rank' of one list.
         'auto': 'rank' of several lists, too; where it is chosen, `predict` needs `groups`. A sparse
         X is tried as it is.
-    relevance_threshold, one_list, verbose, standardize, missing
+    relevance_threshold, label_gain, one_list, verbose, standardize, missing
         As for `PAPKRanker`; they apply to every solve. On a fold columns have the scale of its
         training rows.
     time_limit : float, optional
@@ -173,6 +173,7 @@ class PAPKRankerCV(LinearRanker):
     time_limit: float | None = None
     policy: str = "cap"
     relevance_threshold: float | None = None
+    label_gain: Any = "linear"
     n_jobs: int | None = None
     callback: Callback | None = None
     checkpoint: PathLike | None = None
@@ -243,7 +244,7 @@ class PAPKRankerCV(LinearRanker):
         self._one_list = OneListColumns.of(data, self._setting.user_scaling, self.missing)
         start = np.mean(table.weights[chosen], axis=0)
         result = self._refit(scaled[self._setting.user_scaling], start, started)
-        self._take(result, exclusions)
+        self._take(result, exclusions, data.remarks)
         self.cv_results_ = table.results()
         self.n_splits_ = len(folds)
         self.best_params_ = self._setting.as_dict()
@@ -261,8 +262,7 @@ class PAPKRankerCV(LinearRanker):
             return super().score(X, y, groups, qid)
         groups = self._groups(groups, qid)
         if isinstance(self.scoring, str):
-            value: float = self._mean(self.scoring, X, y, groups).value
-            return value
+            return self._mean(self.scoring, X, y, groups)
         return value_of(self.scoring, self, X, y, ONE_LIST if groups is None else groups)
 
     def _candidates(

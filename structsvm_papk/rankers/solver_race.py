@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from structsvm_papk import metrics
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.ranking_data import Exclusions, RankingData
 from structsvm_papk.errors import (
@@ -19,6 +18,7 @@ from structsvm_papk.errors import (
 )
 from structsvm_papk.files.model import certificate_of
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
+from structsvm_papk.rankers.folds import values_by_user
 from structsvm_papk.rankers.one_list import automatic_alpha_of
 from structsvm_papk.rankers.penalty import check_alpha, is_auto
 from structsvm_papk.rankers.settings import ALPHA, make_solver
@@ -73,15 +73,15 @@ class Run:
 
 def mean_pap_at_k(w: Array, data: RankingData, k: int) -> float:
     """Mean pAp@k gain of a linear scorer over the users that have k negatives and a positive."""
-    name = f"pap@{k}"
-    table = metrics.evaluate(name, data.scores(w), data.labels, indptr=data.indptr)
-    return table.mean(name)
+    values = values_by_user(f"pap@{k}", data.scores(w), data)
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if known.size else math.nan
 
 
 def train_gain(risk: Any, w: Array) -> float:
     """Mean pAp@k gain on the users of a risk; NaN where its data cannot be reached any more."""
     if not hasattr(risk, "gain"):
-        return mean_pap_at_k(w, risk.data, risk.surrogate.k)
+        return mean_pap_at_k(w, risk.of_users, risk.surrogate.k)
     try:
         return float(risk.gain(w))  # of data in partitions
     except OracleFailure:

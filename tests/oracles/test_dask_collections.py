@@ -207,7 +207,7 @@ BROKEN = {
     "number of columns of X is not known": ("X", lambda X: X[:, da.ones(N_FEATURES) > 0]),
     "groups mix types that have no order: int, str": ("groups", lambda groups: np.array(
         [0, "a"] * 2000, dtype=object)),
-    "4 values; for graded labels give relevance_threshold": ("y", lambda y: 2 * y + ODD),
+    "4 grades, which need the lists in memory": ("y", lambda y: 2 * y + ODD),
     "groups: labels of different types": ("groups", of_two_types),
 }  # fmt: skip
 

@@ -239,7 +239,7 @@ def test_data_that_cannot_be_used(task):
     hole[7, 2] = np.nan
     for arguments, reason in [
         ((hole, y, groups), "row 7, column 2"),
-        ((X, y + (groups == 1) * 3, groups), "4 values; for graded labels"),
+        ((X, y + (groups == 1) * 0.5, groups), "4 values, and grades are whole numbers"),
         ((X, np.ones(y.size), groups), "one class only"),
         ((X, y - 1, groups), "-1 and 0 only, of which neither means relevant"),
         ((X, np.where(y, "yes", "no"), groups), 'labels y are text: give y == "yes"'),

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from structsvm_papk.data.columns import ITEM_COLUMNS, USER_COLUMNS
+from structsvm_papk.data.grades import check_label_gain
 from structsvm_papk.data.user_scaling import USER_SCALINGS
 from structsvm_papk.rankers import penalty
 from structsvm_papk.rankers.settings import USER_WEIGHTS
@@ -62,6 +63,15 @@ def _alpha(text: str) -> float | str:
     if not 0 < alpha < math.inf:
         raise typer.BadParameter(f"{text}: a number above 0, or auto")
     return alpha
+
+
+def _label_gain(text: str) -> Any:
+    """What grades count, as rankers take it."""
+    try:
+        given = [float(part) for part in text.split(",")] if "," in text else text
+        return check_label_gain(given)
+    except ValueError as error:
+        raise typer.BadParameter(f"{text}: {error}") from None
 
 
 MODEL_FLAGS = ("--model", "--output", "-o")  # of a model that is written; the first is the name
@@ -196,8 +206,18 @@ FirstIndex = Annotated[
 RelevanceThreshold = Annotated[
     float | None,
     typer.Option(
-        help="Rows with at least this label are relevant; needed for graded labels.",
+        help="Rows with at least this label are relevant.",
         metavar="LABEL",
+        rich_help_panel=READING,
+    ),
+]
+LabelGain = Annotated[
+    Any,
+    typer.Option(
+        parser=_label_gain,
+        help="What grades count, whole labels of more than two values: linear, exponential, or the "
+        "gains of 0, 1, 2, .. with commas between them.",
+        metavar="GAINS",
         rich_help_panel=READING,
     ),
 ]

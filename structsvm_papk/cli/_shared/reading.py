@@ -25,6 +25,7 @@ class Reading:
     relevance_threshold: float | None = None
     one_list: bool = False
     missing: str | None = None
+    label_gain: Any = None
 
     def table(self, path: Path, like: Any = None, **more: Any) -> Table:
         """The table in a file, see `read_table`."""
@@ -45,12 +46,14 @@ class Reading:
 
     def lists(self, table: Table) -> RankingData:
         """The lists of a table."""
-        return table.ranking_data(self.relevance_threshold, self.one_list)
+        return table.ranking_data(self.relevance_threshold, self.one_list, self.label_gain)
 
 
-def say_columns(table: Any) -> None:
-    """Say which columns of a file were taken for what."""
+def say_columns(table: Any, lists: RankingData | None = None) -> None:
+    """Say which columns of a file were taken for what, and what its labels were taken for."""
     console.note(table.columns_used)
+    for remark in () if lists is None else lists.remarks:
+        console.note(remark)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,129 @@
+"""Grades: labels of more than two whole values, and the lists that they stand for.
+
+A grade g has a gain, ``gain(g) = sum_{t <= g} v_t``, to which every grade t adds its ``v_t >= 0``.
+List u with the labels ``[grade >= t]`` is the list (u, t); it counts ``v_t``, times what u counts,
+and is there for every t at which u has a positive and a negative. Rows stand by decreasing gain, so
+that the positives of every t come first and all lists (u, t) have their rows in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from structsvm_papk._jit import kernel
+from structsvm_papk._types import Array
+from structsvm_papk.data.validation import check_grades
+from structsvm_papk.errors import InputError, as_floats
+
+if TYPE_CHECKING:
+    from structsvm_papk.data.ranking_data import RankingData
+
+LABEL_GAINS = ("linear", "exponential")
+MOST_GRADES = 31  # as LightGBM has it: 0 to 30
+
+
+def are_grades(labels: Array) -> bool:
+    """Whether checked labels are grades: more than two values, all of them whole numbers."""
+    values = np.unique(labels)
+    return values.size > 2 and bool((values == np.floor(values)).all())
+
+
+def check_label_gain(label_gain: Any) -> str | tuple[float, ...]:
+    """'linear', 'exponential', or a tuple of the gains of the grades 0, 1, .., which never fall."""
+    if isinstance(label_gain, str):
+        if label_gain in LABEL_GAINS:
+            return label_gain
+    else:
+        gains = as_floats("label_gain", label_gain)
+        if gains.ndim == 1 and gains.size > 1 and (np.diff(gains) >= 0.0).all():
+            return tuple(gains.tolist())
+    raise InputError(
+        "label_gain must be 'linear', 'exponential' or the gains of the grades 0, 1, 2, .., none "
+        f"smaller than the one before, got {label_gain!r}"
+    )
+
+
+def gains_of(grades: Any, label_gain: str | Sequence[float] = "linear") -> Array:
+    """The gain of every grade: of those below 0 that of 0, as in trec_eval."""
+    grades = check_grades(grades, len(grades), name="labels y")
+    values = np.unique(grades)
+    if (values != np.floor(values)).any():
+        raise InputError(f"grades are whole numbers, but y holds {values[values % 1 != 0][0]:g}")
+    if max(values[-1], values.size) >= MOST_GRADES:
+        raise InputError(
+            f"y holds {values.size} values up to {values[-1]:g}: grades go from 0 to "
+            f"{MOST_GRADES - 1}; give relevance_threshold, from which value on a row is relevant, "
+            "or cut y into grades"
+        )
+    place = np.maximum(grades, 0).astype(np.int64)
+    label_gain = check_label_gain(label_gain)
+    if label_gain == "linear":
+        return place.astype(np.float64)
+    if label_gain == "exponential":
+        return 2.0**place - 1.0
+    if values[-1] >= len(label_gain):
+        raise InputError(
+            f"label_gain has {len(label_gain)} gains, for the grades 0 to {len(label_gain) - 1}, "
+            f"but y holds {values[-1]:g}"
+        )
+    return np.array(label_gain)[place]
+
+
+def remark_of_grades(grades: Array, label_gain: Any) -> str:
+    """What was made of graded labels, in a sentence."""
+    values = np.unique(grades)
+    how = label_gain if isinstance(label_gain, str) else "given"
+    return (
+        f"Labels from {values[0]:g} to {values[-1]:g} are grades ({how} gains): each list counts "
+        "once for every grade, with what the grade adds; relevance_threshold makes them binary."
+    )
+
+
+@dataclass(frozen=True)
+class SharedRows:
+    """Lists that have rows in common: each has those of one of `lists`, in the same order.
+
+    `source` is the index of that one, increasing. A risk needs each of `lists` at least once.
+    """
+
+    lists: RankingData
+    source: Array
+
+    @property
+    def most(self) -> int:
+        """Lists that have the same rows, at most."""
+        return int(np.bincount(self.source).max())
+
+    def handed_out(self, values: Array) -> Array:
+        """Values at the positions of `lists`, at those of all."""
+        out = np.empty(self.lists.sizes[self.source].sum(), dtype=values.dtype)
+        _hand_out(values, self.lists.indptr, self.source, out)
+        return out
+
+    def added_up(self, values: Array) -> Array:
+        """The sums of values at the positions of all, at those of `lists`."""
+        out = np.zeros(self.lists.rows.size)
+        _add_up(values, self.lists.indptr, self.source, out)
+        return out
+
+
+@kernel
+def _hand_out(values, bounds, source, out):
+    at = 0
+    for u in source:
+        for p in range(bounds[u], bounds[u + 1]):
+            out[at] = values[p]
+            at += 1
+
+
+@kernel
+def _add_up(values, bounds, source, out):
+    at = 0
+    for u in source:
+        for p in range(bounds[u], bounds[u + 1]):
+            out[p] += values[at]
+            at += 1

@@ -1,0 +1,200 @@
+"""The risk of graded lists: the mean over lists and grades, held against copies of the lists."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from helpers import problems, reference
+from structsvm_papk import (
+    CCCP,
+    CuttingPlane,
+    DualAscent,
+    EmpiricalRisk,
+    GlobalRamp,
+    RankingData,
+    make_surrogate,
+)
+from structsvm_papk.errors import InputError
+from structsvm_papk.oracles.list_risk import Thresholds
+from structsvm_papk.surrogates import SURROGATES
+
+GAINS = {"linear": [0, 1, 2, 3, 4], "exponential": [0, 1, 3, 7, 15], (0, 0, 2, 2, 9): None}
+ALPHA = 1e-2
+
+
+def rows(n_users=12, n_features=4, seed=0):
+    """Lists of 3 to 20 rows with grades 0 to 4; some lack grades, some have one only."""
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(n_users), rng.integers(3, 21, n_users))
+    X = rng.normal(size=(groups.size, n_features))
+    score = X[:, 0] + rng.normal(size=groups.size)
+    y = np.digitize(score, [0.0, 0.8, 1.2, 2.0])
+    y[groups == 0] = 2
+    y[groups == 1] = np.minimum(y[groups == 1], 1)
+    shuffled = rng.permutation(groups.size)
+    return X[shuffled], y[shuffled], groups[shuffled]
+
+
+def copies(X, y, groups, gains, weight=None):
+    """Binary lists: a copy of every list for each grade at which it has both labels."""
+    gains = np.asarray(gains)
+    parts, labels, lists, weights = [], [], [], []
+    for u in np.unique(groups):
+        mine = groups == u
+        for t in range(1, gains.size):
+            relevant = y[mine] >= t
+            added = gains[t] - gains[t - 1]
+            if added and 0 < relevant.sum() < relevant.size:
+                parts.append(X[mine])
+                labels.append(relevant)
+                lists.append(np.full(relevant.size, len(weights)))
+                weights.append(added * (1.0 if weight is None else weight[u]))
+    stack = sparse.vstack if sparse.issparse(X) else np.concatenate
+    return RankingData.from_groups(
+        stack(parts), np.concatenate(labels), np.concatenate(lists), user_weight=weights
+    )
+
+
+@pytest.mark.parametrize("label_gain", GAINS)
+@pytest.mark.parametrize("name", SURROGATES)
+@pytest.mark.parametrize("depth", [None, 0.7])
+def test_values_and_slopes_are_those_of_copies(name, depth, label_gain):
+    X, y, groups = rows()
+    weight = np.linspace(0.5, 2.0, 12)
+    gains = GAINS[label_gain] or label_gain
+    lists = RankingData.from_groups(X, y, groups, weight, label_gain=label_gain)
+    surrogate = make_surrogate(name, 3, depth)
+    expected = EmpiricalRisk(surrogate, copies(X, y, groups, gains, weight))
+    for n_blocks, n_threads in ((1, 1), (4, 2), (100, 3)):
+        risk = EmpiricalRisk(surrogate, lists, n_blocks=n_blocks, n_threads=n_threads)
+        for w in np.random.default_rng(1).normal(size=(3, 4)):
+            value, slope = risk(w)
+            wanted, wanted_slope = expected(w)
+            assert value == pytest.approx(wanted, rel=1e-12)
+            np.testing.assert_allclose(slope, wanted_slope, rtol=0, atol=1e-12)
+            cuts = risk.cuts(w)
+            assert cuts.slopes.shape[0] == min(n_blocks, lists.usable(1).n_users)
+            np.testing.assert_allclose(cuts.slopes @ w + cuts.intercepts, cuts.values, atol=1e-12)
+
+
+def test_rows_are_multiplied_once_whatever_the_grades():
+    X, y, groups = rows()
+    lists = RankingData.from_groups(X, y, groups, label_gain="linear")
+    risk = EmpiricalRisk(make_surrogate("avg", 2, 0.9), lists)
+    risk(np.ones(4))
+    assert risk.rows_scored == lists.usable(1).rows.size < risk.data.rows.size
+    assert risk.data.X is lists.X
+
+
+def test_by_the_definition():
+    X, y, groups = rows(seed=3)
+    w = np.array([0.3, -0.2, 0.1, 0.0])
+    lists = RankingData.from_groups(X, y, groups, label_gain="exponential")
+    total = weight = 0.0
+    for u in range(12):
+        mine = groups == u
+        added = reference.graded(reference.ts_alg2, X[mine] @ w, 2.0 ** y[mine] - 1, 3)
+        total += added[0]
+        weight += added[1]
+    value, _ = EmpiricalRisk(make_surrogate("ts_alg2", 3), lists)(w)
+    assert value == pytest.approx(total / weight, rel=1e-12)
+
+
+@pytest.mark.parametrize("as_stored", [np.asarray, np.asfortranarray, sparse.csr_array])
+@pytest.mark.parametrize("name", ["avg", "ts", "max", "pauc"])
+def test_certified_optimum_is_that_of_copies(name, as_stored):
+    X, y, groups = rows(n_users=20)
+    surrogate = make_surrogate(name, 3, 0.9)
+    stored = as_stored(X)
+    risk = EmpiricalRisk(surrogate, RankingData.from_groups(stored, y, groups, label_gain="linear"))
+    expected = CuttingPlane(ALPHA, tol=1e-9).solve(
+        EmpiricalRisk(surrogate, copies(X, y, groups, GAINS["linear"]))
+    )
+    for solver in (CuttingPlane(ALPHA, tol=1e-9), DualAscent(ALPHA, tol=1e-8)):
+        result = solver.solve(risk)
+        assert result.converged
+        assert result.objective == pytest.approx(expected.objective, rel=2e-8)
+        assert result.lower_bound <= expected.objective
+
+
+def test_optimum_is_that_of_the_problem_written_in_full():
+    X, y, groups = rows()
+    risk = EmpiricalRisk(
+        make_surrogate("avg", 2, 0.9),
+        RankingData.from_groups(X, y, groups, label_gain="exponential"),
+    )
+    by_definition = EmpiricalRisk(risk.surrogate, copies(X, y, groups, GAINS["exponential"]))
+    optimum = problems.full_optimum(by_definition, ALPHA)
+    assert CuttingPlane(ALPHA, tol=1e-9).solve(risk).objective == pytest.approx(optimum, rel=1e-7)
+
+
+@pytest.mark.parametrize("name", ["ramp", "clipped_ramp"])
+def test_majorants_and_boxes_are_those_of_copies(name):
+    X, y, groups = rows(n_users=6, n_features=2, seed=5)
+    surrogate = make_surrogate(name, 2)
+    risk = EmpiricalRisk(surrogate, RankingData.from_groups(X, y, groups, label_gain="linear"))
+    expected = EmpiricalRisk(surrogate, copies(X, y, groups, GAINS["linear"]))
+    w = np.array([0.5, -0.3])
+    at = np.array([0.2, 0.4])
+    assert risk.majorant(w)(at)[0] == pytest.approx(expected.majorant(w)(at)[0], rel=1e-12)
+    found = GlobalRamp(0.1, tol=1e-3).solve(risk)
+    wanted = GlobalRamp(0.1, tol=1e-3).solve(expected)
+    assert found.objective == pytest.approx(wanted.objective, rel=2e-3)
+    assert found.lower_bound <= wanted.objective
+    assert CCCP(0.1).solve(risk).objective >= found.lower_bound
+
+
+def test_steps_from_a_sample_of_the_users_lead_to_the_same_optimum():
+    X, y, groups = rows(n_users=400, n_features=2)
+    lists = RankingData.from_groups(X, y, groups, label_gain="linear")
+    surrogate = make_surrogate("avg", 2, 0.9)
+    sampled = EmpiricalRisk(surrogate, lists, thresholds=Thresholds(sample_rows=1000))
+    assert sampled.sample is not None
+    results = [
+        CuttingPlane(ALPHA).solve(each) for each in (sampled, EmpiricalRisk(surrogate, lists))
+    ]
+    assert results[0].objective == pytest.approx(results[1].objective, rel=2e-6)
+
+
+def test_lists_with_too_few_negatives_at_a_grade_leave_that_grade_out():
+    X = np.arange(12.0)[:, None]
+    y = np.array([2, 1, 0, 0, 2, 2, 1, 1, 1, 1, 1, 0])
+    lists = RankingData.from_groups(X, y, np.repeat([0, 1], [4, 8]), label_gain="linear")
+    risk = EmpiricalRisk(make_surrogate("avg", 3), lists, "exclude")
+    assert risk.data.users.tolist() == [0, 1]  # at grade 2 both have three negatives or more
+    assert risk.data.n_pos.tolist() == [1, 2]
+    with pytest.raises(InputError, match="at most 3"):
+        lists.subset(np.array([True, False])).usable(9)
+
+
+def test_folds_of_rows_keep_grades():
+    X, y, groups = rows()
+    lists = RankingData.from_groups(X, y, groups, label_gain="linear")
+    keep = np.random.default_rng(0).random(y.size) < 0.6
+    part = lists.at_positions(keep)
+    again = RankingData.from_groups(
+        X[lists.rows[keep]], y[lists.rows[keep]], groups[lists.rows[keep]], label_gain="linear"
+    )
+    np.testing.assert_array_equal(part.n_pos, again.n_pos)
+    np.testing.assert_array_equal(part.grades, again.grades)
+    np.testing.assert_array_equal(X[part.rows], again.X[again.rows])
+
+
+@pytest.mark.parametrize(
+    ("y", "label_gain", "said"),
+    [
+        ([0, 1, 2.5], "linear", "whole numbers"),
+        ([0, 1, 31], "linear", "relevance_threshold"),
+        ([0, 1, 3], (0.0, 1.0, 2.0), "label_gain has 3 gains"),
+        ([0, 1, 2], (0.0, 2.0, 1.0), "none smaller"),
+        ([0, 1, 2], "log", "exponential"),
+    ],
+)
+def test_labels_that_are_no_grades_are_refused(y, label_gain, said):
+    with pytest.raises(InputError, match=said):
+        RankingData.from_groups(np.zeros((3, 1)), y, [0, 0, 0], label_gain=label_gain)
+
+
+def test_grades_below_zero_count_as_zero():
+    lists = RankingData.from_groups(np.eye(3), [-2, 0, 1], [0, 0, 0], label_gain="linear")
+    assert lists.gains.tolist() == [1.0, 0.0, 0.0]

@@ -1,0 +1,155 @@
+"""Graded labels: what estimators, searches, models and commands make of them."""
+
+import numpy as np
+import pytest
+
+from helpers.commands import refused, run, run_json
+from structsvm_papk import PAPKRanker, PAPKRankerCV
+from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.errors import InputError
+from structsvm_papk.files.model import load_model
+from structsvm_papk.metrics import per_user
+
+
+def rows(n_users=30, n_items=15, seed=0):
+    """Queries with grades 0 to 3."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_users * n_items, 4))
+    score = X @ [1.0, -0.5, 0.2, 0.0] + 0.7 * rng.normal(size=len(X))
+    return X, np.digitize(score, [0.3, 1.0, 1.8]), np.repeat(np.arange(n_users), n_items)
+
+
+def test_fit_takes_grades_without_a_further_word():
+    X, y, groups = rows()
+    ranker = PAPKRanker(k=3).fit(X, y, groups=groups)
+    assert ranker.result_.converged
+    assert ranker.classes_.tolist() == [0, 1, 2, 3]
+    assert any("grades (linear gains)" in note for note in ranker.result_.notes)
+    as_floats = PAPKRanker(k=3).fit(X, y.astype(float), groups=groups)
+    np.testing.assert_array_equal(as_floats.coef_, ranker.coef_)
+
+
+def test_gains_and_threshold_choose_the_problem():
+    X, y, groups = rows()
+    fits = {
+        "linear": PAPKRanker(k=3, alpha=0.1),
+        "exponential": PAPKRanker(k=3, alpha=0.1, label_gain="exponential"),
+        "the same": PAPKRanker(k=3, alpha=0.1, label_gain=[0, 1, 3, 7]),
+        "two": PAPKRanker(k=3, alpha=0.1, relevance_threshold=2),
+        "two by gains": PAPKRanker(k=3, alpha=0.1, label_gain=[0, 0, 1, 1]),
+    }
+    coef = {name: ranker.fit(X, y, groups=groups).coef_ for name, ranker in fits.items()}
+    np.testing.assert_allclose(coef["exponential"], coef["the same"], rtol=1e-12)
+    np.testing.assert_allclose(coef["two"], coef["two by gains"], atol=1e-5)
+    assert np.abs(coef["linear"] - coef["exponential"]).max() > 1e-3
+    assert np.abs(coef["linear"] - coef["two"]).max() > 1e-3
+
+
+def test_score_is_the_mean_over_grades_by_what_they_add():
+    X, y, groups = rows()
+    ranker = PAPKRanker(k=3, label_gain="exponential").fit(X, y, groups=groups)
+    order = np.random.default_rng(0).permutation(y.size)
+    scores = ranker.decision_function(X)
+    values = np.array([per_user("pap@3", scores, y >= t, groups) for t in (1, 2, 3)])
+    weight = np.where(np.isnan(values), 0.0, np.array([1, 2, 4])[:, None])
+    expected = np.nansum(weight * values, axis=0) / weight.sum(axis=0)
+    found = ranker.score(X[order], y[order], groups=groups[order])
+    assert found == pytest.approx(np.nanmean(expected), rel=1e-12)
+
+
+def test_search_scores_by_grades():
+    X, y, groups = rows()
+    search = PAPKRankerCV(k=3, cv=3, scoring="ndcg@5", surrogates=["avg"], alphas=[0.1])
+    search.fit(X, y, groups=groups)
+    scores = search.decision_function(X)
+    by_hand = per_user("ndcg@5", scores, y, groups, gains="linear").mean()
+    assert search.score(X, y, groups=groups) == pytest.approx(by_hand, rel=1e-12)
+
+    def seen(ranker, X, y):
+        assert set(np.unique(y)) <= {0, 1, 2, 3} and y.max() > 1
+        return 0.0
+
+    PAPKRankerCV(k=3, cv=3, scoring=seen, surrogates=["avg"], alphas=[0.1]).fit(X, y, groups=groups)
+
+
+def test_one_list_of_grades_chooses_alpha_by_its_folds():
+    X, y, _ = rows(n_users=10)
+    ranker = PAPKRanker(k=5, one_list=True).fit(X, y)
+    assert ranker.result_.converged and ranker.alpha_ > 0
+
+
+@pytest.mark.parametrize("settings", [{"user_scaling": "rank"}, {"missing": "lowest"}])
+def test_columns_are_scaled_and_filled_as_with_two_labels(settings):
+    X, y, groups = rows()
+    X[::7, 1] = np.nan
+    if "missing" not in settings:
+        X = np.nan_to_num(X)
+    ranker = PAPKRanker(k=3, **settings).fit(X, y, groups=groups)
+    assert ranker.result_.converged
+    assert ranker.score(X, y, groups=groups) > 0.5
+
+
+@pytest.mark.parametrize(
+    ("change", "settings", "said"),
+    [
+        (lambda y: y + 0.5 * (y == 2), {}, "grades are whole numbers"),
+        (lambda y: y * 20, {}, "grades go from 0 to 30"),
+        (lambda y: y, {"label_gain": None}, "relevance_threshold"),
+        (lambda y: y, {"label_gain": [0, 1]}, "label_gain has 2 gains"),
+        (lambda y: y, {"label_gain": [3, 2, 1, 0]}, "none smaller"),
+    ],
+)
+def test_what_is_no_grade_is_refused(change, settings, said):
+    X, y, groups = rows()
+    with pytest.raises(InputError, match=said):
+        PAPKRanker(k=3, **settings).fit(X, change(y), groups=groups)
+
+
+def test_model_files_and_json_say_what_grades_counted(tmp_path):
+    X, y, groups = rows()
+    for gain, kept in (("exponential", "exponential"), ([0, 1, 2, 9], (0.0, 1.0, 2.0, 9.0))):
+        ranker = PAPKRanker(k=3, label_gain=gain).fit(X, y, groups=groups)
+        ranker.save(tmp_path / "graded.model")
+        model = load_model(tmp_path / "graded.model")
+        assert model.label_gain == kept
+        assert model.relevance_threshold is None
+        assert ranker.export_weights()["label_gain"] == kept
+    binary = PAPKRanker(k=3).fit(X, y > 1, groups=groups)
+    assert binary.to_model().label_gain is None
+
+
+@pytest.fixture
+def table(tmp_path):
+    X, y, groups = rows()
+    path = tmp_path / "rows.csv"
+    columns = np.column_stack([groups, y, X])
+    np.savetxt(path, columns, delimiter=",", header="qid,label,a,b,c,d", comments="", fmt="%.9g")
+    return path
+
+
+def test_commands_take_grades(table, tmp_path, capsys):
+    model = tmp_path / "a.model"
+    assert run("fit", table, "--k", 3, "--model", model, "--label-gain", "exponential") == 0
+    assert "grades (exponential gains)" in capsys.readouterr().err
+    assert load_model(model).label_gain == "exponential"
+    status, answer = run_json(capsys, "diagnose", table, "--k", 3, "--surrogate", "avg")
+    assert status == 0 and answer["diagnoses"]
+    status, answer = run_json(
+        capsys, "compare", table, "--k", 3, "--surrogate", "avg", "--test", table
+    )
+    assert status == 0 and 0.5 < answer["runs"][0]["pap_at_k"]["test"] <= 1.0
+    status, answer = run_json(capsys, "tune", table, "--k", 3, "--label-gain", "0,1,1,2")
+    assert status == 0
+    assert "label_gain=(0.0, 1.0, 1.0, 2.0)" in answer["python"]
+    assert "0,1,x" in refused(
+        capsys, "fit", table, "--k", 3, "--model", model, "--label-gain", "0,1,x"
+    )
+
+
+def test_lists_of_grades_bring_their_gains_along():
+    X, y, groups = rows()
+    lists = RankingData.from_groups(X, y, groups, label_gain="exponential")
+    ranker = PAPKRanker(k=3).fit_lists(lists)
+    assert ranker.to_model().label_gain == "exponential"
+    expected = PAPKRanker(k=3, label_gain="exponential").fit(X, y, groups=groups)
+    np.testing.assert_allclose(ranker.coef_, expected.coef_, rtol=1e-9)
