@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +18,6 @@ from structsvm_papk._jit import kernel
 from structsvm_papk._types import Array
 from structsvm_papk.data.validation import check_grades
 from structsvm_papk.errors import InputError, as_floats
-
-if TYPE_CHECKING:
-    from structsvm_papk.data.ranking_data import RankingData
 
 LABEL_GAINS = ("linear", "exponential")
 MOST_GRADES = 31  # as LightGBM has it: 0 to 30
@@ -90,7 +87,7 @@ class SharedRows:
     `source` is the index of that one, increasing. A risk needs each of `lists` at least once.
     """
 
-    lists: RankingData
+    lists: Any  # `RankingData`, which holds this
     source: Array
 
     @property
