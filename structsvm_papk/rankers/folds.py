@@ -223,7 +223,7 @@ def values_by_user(name: str, scores: Array, lists: RankingData, **rules: Any) -
     takes_gains = parse(name).metric.graded
     if lists.grades is None or takes_gains:
         labels = lists.gains if takes_gains else lists.labels
-        how = {"gains": "linear"} if takes_gains else {}
+        how: dict[str, Any] = {"gains": "linear"} if takes_gains else {}
         table = metrics.evaluate(name, scores, labels, indptr=lists.indptr, **how, **rules)
         return np.asarray(table.values[:, 0])
     by_grade = lists.weighted("equal").by_grade()

@@ -317,7 +317,7 @@ class LinearRanker(BaseEstimator):
         scores = self.decision_function(X, ONE_LIST if groups is None else groups)
         labels = self._known_labels(_checked_labels(y, scores.size))
         rule = "raise" if self.policy == "raise" else "exclude"
-        rules = {"few_negatives": rule, "no_positives": rule}
+        rules: dict[str, Any] = {"few_negatives": rule, "no_positives": rule}
         if self.label_gain_ is None:
             table = metrics.evaluate(metric, scores, labels, groups, **rules)
             return float(table.summary()[0].value)

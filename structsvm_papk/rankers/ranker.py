@@ -233,7 +233,8 @@ class PAPKRanker(LinearRanker):
         label_gain=None)``: users with fewer than k negatives are left out, and grades refused.
         `settings` are further parameters, such as `solver`.
         """
-        settings = {"policy": "exclude", "standardize": False, "label_gain": None} | settings
+        binary: dict[str, Any] = {"label_gain": None}
+        settings = binary | {"policy": "exclude", "standardize": False} | settings
         return cls(k, surrogate, None, alpha=alpha, **settings)
 
     def fit(
