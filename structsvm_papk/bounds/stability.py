@@ -128,7 +128,7 @@ def stability(risk: Any, result: SolverResult) -> StabilityBound:
     scale = risk.column_scale
     scale = np.ones(risk.n_features) if scale is None else scale
     task = partial(_geometry, surrogate=risk.surrogate, w=result.w, scale=scale)
-    parts = list(zip(*risk.on_each_part(task), strict=True))
+    parts = list(zip(*risk.on_each_partition(task), strict=True))
     scores, radii, slopes, sizes, n_pos, weight = (np.concatenate(part) for part in parts)
     gap = max(result.objective - result.lower_bound, 0.0) + 1e-14 * result.objective
     from_gap = float(np.sqrt(2 * gap / result.alpha))
@@ -145,7 +145,7 @@ def stability(risk: Any, result: SolverResult) -> StabilityBound:
 
 
 def _check(risk: Any, result: SolverResult) -> None:
-    if not hasattr(risk, "on_each_part"):
+    if not hasattr(risk, "on_each_partition"):
         raise InputError("risk must be an EmpiricalRisk, StreamedRisk or DaskRisk")
     check_type("result", result, SolverResult, "a SolverResult")
     if not risk.surrogate.convex:

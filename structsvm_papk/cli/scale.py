@@ -17,10 +17,10 @@ from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.user_scaling import scaled_lists
 from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.files.partitions import (
-    IN_PIECES,
+    SOURCES,
     array_partitions,
     file_partitions,
-    is_in_pieces,
+    is_source,
     open_source,
 )
 from structsvm_papk.oracles.dask_risk import DaskRisk, connect
@@ -72,7 +72,7 @@ MemoryBudget = Annotated[
     typer.Option(
         parser=_size_in_bytes,
         help="Read the features from their file in every pass, within so much memory (500MB, "
-        f"2GiB); {IN_PIECES}, every user's rows together.",
+        f"2GiB); {SOURCES}, every user's rows together.",
         metavar="SIZE",
         rich_help_panel=_SCALE,
     ),
@@ -157,8 +157,8 @@ class Place:
             raise InputError("--threads is for this machine: workers have threads of their own")
 
     def _streamed(self, data: Path, reading: Reading, ranker: PAPKRanker, budget: int) -> Loaded:
-        if not is_in_pieces(data):
-            raise InputError(f"--memory-budget cannot read {data} in pieces: it needs {IN_PIECES}")
+        if not is_source(data):
+            raise InputError(f"--memory-budget cannot read {data}: it needs {SOURCES}")
         source = _source(data, reading)
         risk = StreamedRisk(
             ranker.make_surrogate(),
@@ -182,10 +182,10 @@ class Place:
                 raise InputError(f"no worker came to {self.dask} within {_PATIENCE} s") from None
         partitions: Any
         n_partitions = self.partitions or 2 * sum(client.nthreads().values())
-        if is_in_pieces(data):
+        if is_source(data):
             table = _source(data.resolve(), reading)  # workers have other folders
-            piece_bytes = -(-table.n_rows * table.row_bytes // n_partitions)  # rounded up
-            partitions = file_partitions(table, piece_bytes, ranker.relevance_threshold)
+            partition_bytes = -(-table.n_rows * table.row_bytes // n_partitions)  # rounded up
+            partitions = file_partitions(table, partition_bytes, ranker.relevance_threshold)
         else:
             table = reading.table(data)
             partitions = array_partitions(reading.lists(table), n_partitions)
@@ -201,12 +201,12 @@ class Place:
 
 
 def _source(data: Path, reading: Reading) -> Any:
-    """The data in pieces."""
+    """The data as a source."""
     if reading.one_list:
         raise InputError(
             "--one-list: one list cannot be cut into partitions; it must fit in memory"
         )
     if reading.first_index is not None:
-        raise InputError("--first-index: it is for svmlight, which cannot be read in pieces")
+        raise InputError("--first-index: it is for svmlight, which is read whole")
     ignore = tuple(reading.ignore or ())
     return open_source(data, label=reading.label, group=reading.group, ignore=ignore)

@@ -20,10 +20,10 @@ from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError, as_path, check_number, check_type, whole_number
 from structsvm_papk.files.sources import NpyFiles, ParquetFiles, Source
 
-IN_PIECES = "Parquet, or a directory with X.npy, y.npy and groups.npy"  # what `open_source` reads
+SOURCES = "Parquet, or a directory with X.npy, y.npy and groups.npy"  # what `open_source` reads
 
 
-def is_in_pieces(path: Path) -> bool:
+def is_source(path: Path) -> bool:
     """Whether `open_source` is for this path, by its name: rows can be read without the others."""
     return path.is_dir() or path.suffix in (".parquet", ".pq")
 
@@ -53,7 +53,7 @@ class UserRows:
 
 
 def scan_users(source: Source, threshold: float | None = None) -> UserRows:
-    """Read labels and users of a source in pieces; each user's rows must stand together."""
+    """Read labels and users of a source in batches; each user's rows must stand together."""
     check_type("source", source, Source, "what open_source returns")
     check_number("relevance_threshold", threshold, optional=True)
     positive = np.empty(source.n_rows, dtype=bool)
@@ -63,11 +63,11 @@ def scan_users(source: Source, threshold: float | None = None) -> UserRows:
     distinct: list[Array] = []
     last_user = None
     for first, labels, groups in source.lists():
-        _check_piece(source, first, labels, groups)
+        _check_batch(source, first, labels, groups)
         positive[first : first + labels.size] = labels >= positive_from
         distinct.append(_distinct_labels(labels))
         is_start = np.append(True, groups[1:] != groups[:-1])
-        is_start[0] = last_user is None or groups[0] != last_user  # a run may span two pieces
+        is_start[0] = last_user is None or groups[0] != last_user  # a run may span two batches
         last_user = groups[-1]
         user_of_run.append(groups[is_start])
         starts.append(first + np.flatnonzero(is_start))
@@ -88,7 +88,7 @@ def _distinct_labels(labels):
     return np.append(distinct[:8], distinct[-1])
 
 
-def _check_piece(source, first, labels, groups):
+def _check_batch(source, first, labels, groups):
     try:
         validation.check_grades(labels, groups.size)
         validation.check_ids(groups, groups.size, "users")
@@ -168,16 +168,20 @@ class ArrayPartition:
     def load(self) -> RankingData:
         """A copy of the rows of these users only."""
         users = np.arange(self.data.n_users)
-        part = self.data.subset((users >= self.first) & (users < self.last))
+        some = self.data.subset((users >= self.first) & (users < self.last))
         return RankingData.from_parts(
-            X=part.X[part.rows],
-            rows=np.arange(part.rows.size),
-            indptr=part.indptr,
-            n_pos=part.n_pos,
-            users=part.users,
-            user_weight=part.user_weight,
-            feature_names=part.feature_names,
+            X=some.X[some.rows],
+            rows=np.arange(some.rows.size),
+            indptr=some.indptr,
+            n_pos=some.n_pos,
+            users=some.users,
+            user_weight=some.user_weight,
+            feature_names=some.feature_names,
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Only the rows of its users go to another process."""
+        return ArrayPartition, (self.load(), 0, self.last - self.first)
 
     def __str__(self) -> str:
         return f"users {self.first} to {self.last - 1}"

@@ -1,4 +1,4 @@
-"""Sources: data sets in files that are read in pieces, `NpyFiles` and `ParquetFiles`."""
+"""Sources: data sets in files that are read in batches, `NpyFiles` and `ParquetFiles`."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Source(ABC):
     columns_used: str
     feature_names: tuple[str, ...] | None
     first_index: ClassVar[None] = None
-    piece_bytes: ClassVar[int] = 1 << 23  # of features that are copied at a time
+    batch_bytes: ClassVar[int] = 1 << 23  # of features that are copied at a time
 
     @property
     def row_bytes(self) -> int:
@@ -107,7 +107,7 @@ class Source(ABC):
 
     @abstractmethod
     def lists(self) -> Iterator[tuple[int, Array, Array]]:
-        """Labels and users in pieces: yields (first row, labels, groups)."""
+        """Labels and users in batches: yields (first row, labels, groups)."""
 
     @abstractmethod
     def rows(self, start: int, stop: int) -> tuple[Array, Array, Array]:
@@ -143,7 +143,7 @@ class Source(ABC):
 
     def write_features(self, out: BinaryIO, scratch: PathLike) -> None:
         """Append the features to the file `out`, row after row; `scratch` is for other files."""
-        step = max(1, self.piece_bytes // self.row_bytes)
+        step = max(1, self.batch_bytes // self.row_bytes)
         for start in range(0, self.n_rows, step):
             X, _, _ = self.rows(start, min(start + step, self.n_rows))
             out.write(X.astype(self.dtype, copy=False).tobytes())
@@ -294,7 +294,7 @@ class ParquetFiles(Source):
         column after the other: row i of column c is the value ``c * n_rows + i`` of the row group.
         """
         width = self.dtype.itemsize
-        step = max(1, self.piece_bytes // self.row_bytes)
+        step = max(1, self.batch_bytes // self.row_bytes)
         with parquet.opened(path, _BUFFER_BYTES) as file:
             for row_group in range(file.num_row_groups):
                 n_rows = file.metadata.row_group(row_group).num_rows

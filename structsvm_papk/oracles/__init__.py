@@ -2,8 +2,8 @@
 
 The mean over users of a surrogate of their scores; what differs is where the rows are:
 
-                 lists in memory    in parts that `Parts` evaluates
-    gives cuts   `ListRisk`         `PartsRisk`, which asks a `ListRisk` of each part
+                 lists in memory    partitions elsewhere, see `Partitions`
+    gives cuts   `ListRisk`         `PartitionedCuts`, of the `ListRisk` of each
     the risk     `EmpiricalRisk`    `PartitionedRisk`: `StreamedRisk` and `DaskRisk`
     majorants    `MajorantRisk`     `PartitionedMajorant`
 

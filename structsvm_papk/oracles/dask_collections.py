@@ -1,6 +1,6 @@
 """Dask arrays and data frames as partitions of whole users on the workers.
 
-A block of a collection may hold a part of a user's rows. Every user goes to the block that holds
+A block of a collection may hold some of a user's rows. Every user goes to the block that holds
 most of them; only the rows that are elsewhere move. Nothing but the users' labels and counts comes
 to this process.
 """
@@ -36,7 +36,7 @@ def current_client() -> AbstractContextManager[Any]:
         return connect()
 
 
-class _Rows(NamedTuple):
+class _BlockRows(NamedTuple):
     """Some rows of a collection, in memory."""
 
     X: Any
@@ -52,10 +52,10 @@ class _Overview(NamedTuple):
     counts: np.ndarray
 
 
-class _Part(NamedTuple):
+class _UsersPartition(NamedTuple):
     """Rows of whole users on a worker, to be loaded by `DaskRisk`."""
 
-    rows: _Rows
+    rows: _BlockRows
     relevant_from: float
     user_scaling: str | None
 
@@ -100,15 +100,15 @@ class DaskLists:
         """
         block, owner, users = self._owners()
         away = block != owner
-        pieces: list[list[Any]] = [[] for _ in self._blocks]
+        arrivals: list[list[Any]] = [[] for _ in self._blocks]
         for source, target in np.unique(np.column_stack([block[away], owner[away]]), axis=0):
             moved = users[away & (block == source) & (owner == target)]
-            pieces[target].append(self._submit(take_users, self._blocks[source], moved))
+            arrivals[target].append(self._submit(take_users, self._blocks[source], moved))
         bounds = np.flatnonzero(np.diff(block)) + 1
         gone = map(np.ndarray.__getitem__, np.split(users, bounds), np.split(away, bounds))
         how = relevant_from, user_scaling
         return [
-            self._submit(join_users, how, left, self._blocks[b], *pieces[b])
+            self._submit(join_users, how, left, self._blocks[b], *arrivals[b])
             for b, left in enumerate(gone)
             if left.size < self._overviews[b].users.size
         ]
@@ -142,7 +142,7 @@ def _sample(X):
 
 
 def _row_blocks(X, y, groups):
-    """Delayed `_Rows`, block by block."""
+    """Delayed `_BlockRows`, block by block."""
     import dask
 
     X = X.to_dask_array() if hasattr(X, "to_dask_array") else X
@@ -162,9 +162,9 @@ def _aligned(X, values, name):
     import dask.array as da
 
     if hasattr(values, "to_dask_array"):  # a series: of text, too, which its own method warns of
-        parts = [dask.delayed(np.asarray)(part) for part in values.to_delayed()]
+        blocks = [dask.delayed(np.asarray)(block) for block in values.to_delayed()]
         kind = {"shape": (np.nan,), "dtype": object}
-        values = da.concatenate([da.from_delayed(part, **kind) for part in parts])
+        values = da.concatenate([da.from_delayed(block, **kind) for block in blocks])
     if not is_dask(values):
         values = np.asarray(values)
         values = da.from_array(values, chunks=values.shape)
@@ -201,10 +201,10 @@ def check_block(b, X, y, groups):
             refuse_non_finite(X)
     except InputError as error:
         raise InputError(f"block {b}: {error}") from None
-    return _Rows(X, y, groups)
+    return _BlockRows(X, y, groups)
 
 
-def count_users(rows: _Rows) -> _Overview:
+def count_users(rows: _BlockRows) -> _Overview:
     """What this process learns of a block; tasks of these names show on Dask's dashboard."""
     users, counts = _sorted(rows.groups, return_counts=True)
     return _Overview(np.unique(rows.y), users, counts)
@@ -226,15 +226,15 @@ def take_users(rows, users, others=False):
     """The rows of some users, or of all the others."""
     ids = _validation.joined(rows.groups, users)
     mine = np.isin(ids[: rows.groups.size], ids[rows.groups.size :], invert=others)
-    return _Rows(*(values[mine] for values in rows))
+    return _BlockRows(*(values[mine] for values in rows))
 
 
-def join_users(how, gone, rows, *pieces):
-    """A block without the users that are gone, with the pieces that came from other blocks."""
+def join_users(how, gone, rows, *arrivals):
+    """A block without the users that are gone, with the rows that came from other blocks."""
     if gone.size:
         rows = take_users(rows, gone, others=True)
-    if pieces:
-        X, y, groups = zip(rows, *pieces, strict=True)
+    if arrivals:
+        X, y, groups = zip(rows, *arrivals, strict=True)
         stack = sparse.vstack if sparse.issparse(rows.X) else np.concatenate
-        rows = _Rows(stack(X), np.concatenate(y), _validation.joined(*groups))
-    return _Part(rows, *how)
+        rows = _BlockRows(stack(X), np.concatenate(y), _validation.joined(*groups))
+    return _UsersPartition(rows, *how)

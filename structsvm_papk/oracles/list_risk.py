@@ -279,7 +279,7 @@ class ListRisk(LineOracle):
             lipschitz_factor=max(1.0, steepest),
         )
 
-    def on_each_part(self, task: Callback) -> Iterator[Any]:
+    def on_each_partition(self, task: Callback) -> Iterator[Any]:
         """What a task gives of a `Partition`: here of all users at once."""
         yield task(Partition(self.data, self.n_blocks, self.n_threads, cache=None))
 

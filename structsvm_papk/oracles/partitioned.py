@@ -2,9 +2,9 @@
 
     R(w) = sum_p v_p R_p(w) / sum_p v_p
 
-over partitions p whose users weigh v_p together (by default their number). Whoever holds the
-partitions evaluates them (`Parts`); the sums run in the order of the partitions, so that the result
-does not depend on who was faster.
+over partitions p whose users weigh v_p together (by default their number). Whoever holds them
+evaluates them (`Partitions`); the sums run in their order, so that the result does not depend on
+who was faster.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from structsvm_papk.errors import OracleFailure, interrupted
 from structsvm_papk.metrics import evaluate
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk, warm_starts
 from structsvm_papk.oracles.list_risk import CHUNK_ROWS, ListRisk, Partition, runs_of_users
-from structsvm_papk.oracles.parts import Parts, divided
+from structsvm_papk.oracles.partitions import Partitions, divided
 from structsvm_papk.solvers.oracle import (
     EPS,
     BlockOracle,
@@ -37,15 +37,15 @@ from structsvm_papk.solvers.oracle import (
 from structsvm_papk.surrogates import Surrogate
 
 
-class PartsRisk(BlockOracle):
-    """The risk of lists in parts, or a majorant of it: what asks for cuts and adds them up.
+class PartitionedCuts(BlockOracle):
+    """The risk of lists in partitions, or a majorant of it: what asks for cuts and adds them up.
 
-    Blocks are of consecutive users; every part has a share of them in proportion to its rows.
+    Blocks are of consecutive users; every partition has a share of them in proportion to its rows.
 
     Parameters
     ----------
     surrogate : Surrogate
-    parts : Parts
+    partitions : Partitions
     column_scale : ndarray of shape (n_features,), optional
         What the columns are divided by; by default they are taken as they are.
     n_blocks : int
@@ -58,29 +58,26 @@ class PartsRisk(BlockOracle):
     def __init__(
         self,
         surrogate: Surrogate,
-        parts: Parts,
+        partitions: Partitions,
         column_scale: Array | None = None,
         n_blocks: int = 1,
         frozen: Array | None = None,
     ) -> None:
         self.surrogate = surrogate
-        self.parts = parts
+        self.partitions = partitions
         self.column_scale = column_scale
         self.frozen = frozen
         self.convex = surrogate.convex or frozen is not None
-        self.n_features = parts.n_features
+        self.n_features = partitions.n_features
         self._divide(n_blocks)
 
     def __str__(self) -> str:
         return f"surrogate {self.surrogate.name!r} over partitions"
 
-    @property
-    def notes(self) -> tuple[str, ...]:  # type: ignore[override]
-        """What went wrong on the way and was put right, for the solver's result."""
-        return tuple(self.parts.notes)
-
     def _divide(self, n_blocks):
-        self._division = divided(self.parts.used, int(min(n_blocks, self.parts.most_blocks)))
+        self._division = divided(
+            self.partitions.used, int(min(n_blocks, self.partitions.most_blocks))
+        )
         self.n_blocks = self._division.n_blocks
         self.layout = self._division.layout
         self.rows_scored = 0
@@ -94,7 +91,7 @@ class PartsRisk(BlockOracle):
     def fingerprint(self) -> str:
         """SHA-256 of surrogate, k, data and what is frozen. Blocks do not count."""
         scale = () if self.column_scale is None else (self.column_scale,)
-        data = [each.fingerprint for each in self.parts.used]
+        data = [each.fingerprint for each in self.partitions.used]
         risk = fingerprint_of(*self.surrogate.settings(), *data, *scale)
         if self.frozen is None:
             return risk
@@ -115,19 +112,19 @@ class PartsRisk(BlockOracle):
         task = partial(_cuts, surrogate=self.surrogate, w=point, frozen=self.frozen)
         n_done = 0
         lipschitz_factor = 1.0
-        results = self.on_each_part(task)
-        for summary, part in zip(self.parts.used, results, strict=True):
+        results = self.on_each_partition(task)
+        for summary, cuts in zip(self.partitions.used, results, strict=True):
             self.rows_scored += summary.n_rows
-            weight = summary.weight / self.parts.weight
-            blocks = self._division.block_of[n_done : n_done + part.values.size]
-            values[blocks] += weight * part.values
-            slopes[blocks] += weight * part.slopes
-            intercepts[blocks] += weight * part.intercepts
-            errors[blocks] += weight * part.errors
-            n_done += part.values.size
-            lipschitz_factor = max(lipschitz_factor, part.lipschitz_factor)
+            weight = summary.weight / self.partitions.weight
+            blocks = self._division.block_of[n_done : n_done + cuts.values.size]
+            values[blocks] += weight * cuts.values
+            slopes[blocks] += weight * cuts.slopes
+            intercepts[blocks] += weight * cuts.intercepts
+            errors[blocks] += weight * cuts.errors
+            n_done += cuts.values.size
+            lipschitz_factor = max(lipschitz_factor, cuts.lipschitz_factor)
         # what adding up the partitions may lose comes on top
-        errors += len(self.parts.used) * EPS * (np.abs(values) + np.abs(intercepts))
+        errors += len(self.partitions.used) * EPS * (np.abs(values) + np.abs(intercepts))
         if self.column_scale is not None:
             slopes /= self.column_scale
         return Cuts(
@@ -140,9 +137,9 @@ class PartsRisk(BlockOracle):
             values=values,
         )
 
-    def on_each_part(self, task: Callback) -> Iterator[Any]:
+    def on_each_partition(self, task: Callback) -> Iterator[Any]:
         """What a task gives of each `Partition`, in the columns' own units."""
-        for result in self.parts.run(task, self._division.shares):
+        for result in self.partitions.run(task, self._division.shares):
             if interrupted():
                 raise OracleFailure("interrupted in the middle of a pass")
             yield result
@@ -155,9 +152,9 @@ class PartsRisk(BlockOracle):
     def _rounding(self) -> Rounding:
         scores = np.zeros(self.n_features)
         slopes = np.zeros(self.n_features)
-        used = self.parts.used
+        used = self.partitions.used
         for each in used:
-            l1_bound = self.surrogate.l1_bound(each.n_pos) @ each.weights / self.parts.weight
+            l1_bound = self.surrogate.l1_bound(each.n_pos) @ each.weights / self.partitions.weight
             chain = min(each.n_rows, 2 * CHUNK_ROWS) + each.n_rows // CHUNK_ROWS + len(used)
             shifted = self.surrogate.shift_invariant and each.spread.has_offsets
             bound = rounding_bound(each.spread, shifted, l1_bound, chain)
@@ -171,8 +168,8 @@ class PartsRisk(BlockOracle):
         return w if self.column_scale is None else w / self.column_scale
 
 
-class PartitionedRisk(PartsRisk, MajorisedOracle):
-    """An oracle like `EmpiricalRisk`, over partitions that someone else holds, see `Parts`.
+class PartitionedRisk(PartitionedCuts, MajorisedOracle):
+    """An oracle like `EmpiricalRisk`, over partitions that someone else holds, see `Partitions`.
 
     `exclusions` numbers the users through the partitions.
     """
@@ -180,28 +177,28 @@ class PartitionedRisk(PartsRisk, MajorisedOracle):
     def __init__(
         self,
         surrogate: Surrogate,
-        parts: Parts,
+        partitions: Partitions,
         column_scale: Array | None = None,
         n_blocks: int = 1,
         scale_rule: ScaleRule | None = None,
     ) -> None:
-        super().__init__(surrogate, parts, column_scale, n_blocks)
+        super().__init__(surrogate, partitions, column_scale, n_blocks)
         self.scale_rule = scale_rule  # by which `column_scale` was chosen
-        self.exclusions = parts.exclusions
-        self.n_users = parts.exclusions.n_used  # in the mean
-        self.most_negatives = parts.most_negatives
+        self.exclusions = partitions.exclusions
+        self.n_users = partitions.exclusions.n_used  # in the mean
+        self.most_negatives = partitions.most_negatives
 
     @cached_property
     def sample(self) -> EmpiricalRisk | None:  # type: ignore[override]
         """The risk of few of the users, where there are many."""
-        lists = self.parts.sample_lists(self.surrogate) if self.convex else None
+        lists = self.partitions.sample_lists(self.surrogate) if self.convex else None
         if lists is None:
             return None
         return EmpiricalRisk(
             self.surrogate,
             lists.scaled_by(self.column_scale),
-            n_threads=self.parts.n_threads,
-            thresholds=self.parts.thresholds,
+            n_threads=self.partitions.n_threads,
+            thresholds=self.partitions.thresholds,
         )
 
     @property
@@ -212,18 +209,18 @@ class PartitionedRisk(PartsRisk, MajorisedOracle):
     @property
     def is_sparse(self) -> bool:
         """Whether a partition's matrix is sparse."""
-        return any(each.variation.is_sparse for each in self.parts.summaries)
+        return any(each.variation.is_sparse for each in self.partitions.summaries)
 
     @property
     def effective_users(self) -> float:
         """``(sum v)^2 / sum v^2`` of the weights of the users that are used."""
-        squares = sum(each.squared_weight for each in self.parts.used)
-        return float(self.parts.weight**2 / squares)
+        squares = sum(each.squared_weight for each in self.partitions.used)
+        return float(self.partitions.weight**2 / squares)
 
     @property
     def total_positives(self) -> int:
         """Positives of the users that are used."""
-        return sum(each.total_positives for each in self.parts.used)
+        return sum(each.total_positives for each in self.partitions.used)
 
     def deviation(self) -> Array:
         """The deviation of each column within users, known since the data were first read."""
@@ -231,7 +228,7 @@ class PartitionedRisk(PartsRisk, MajorisedOracle):
 
     def variation(self) -> Variation:
         """How the columns vary over all partitions, known since the data were first read."""
-        return Variation.pooled([each.variation for each in self.parts.summaries])
+        return Variation.pooled([each.variation for each in self.partitions.summaries])
 
     def standardized(self, how: bool | str = "auto") -> PartitionedRisk:
         """The same risk in units of the columns' deviations, see `RankingData.standardized`."""
@@ -241,7 +238,7 @@ class PartitionedRisk(PartsRisk, MajorisedOracle):
         variation = self.variation()
         rule = variation.rule(how)
         scale = variation.scale(rule)
-        return PartitionedRisk(self.surrogate, self.parts, scale, self.n_blocks, rule)
+        return PartitionedRisk(self.surrogate, self.partitions, scale, self.n_blocks, rule)
 
     def majorant(self, w: Array) -> PartitionedMajorant:
         """A convex majorant of a Ramp or ClippedRamp risk, tight at w; see `majorants`.
@@ -253,28 +250,28 @@ class PartitionedRisk(PartsRisk, MajorisedOracle):
 
     def starts(self, alpha: float, names: Sequence[str] | None = None) -> dict[str, Array]:
         """Starting points by name, from the rows of some users; see `warm_starts`."""
-        parts = self.parts
-        enough = parts.thresholds.start_step(parts.n_rows, self.n_features)
-        in_room = int(np.ceil(parts.n_rows / parts.most_start_rows))
-        lists = parts.every_nth(max(enough, in_room)).scaled_by(self.column_scale)
+        held = self.partitions
+        enough = held.thresholds.start_step(held.n_rows, self.n_features)
+        in_room = int(np.ceil(held.n_rows / held.most_start_rows))
+        lists = held.every_nth(max(enough, in_room)).scaled_by(self.column_scale)
         return warm_starts(self.surrogate, lists, alpha, names)
 
     def gain(self, w: Array) -> float:
         """Mean pAp@k gain over the users with k negatives, ties counting as errors."""
         task = partial(_gains, k=self.surrogate.k, w=self.in_own_units(w))
-        gains = np.concatenate(list(self.on_each_part(task)))
+        gains = np.concatenate(list(self.on_each_partition(task)))
         return float(gains.mean()) if gains.size else np.nan
 
 
-class PartitionedMajorant(PartsRisk, Majorant):
+class PartitionedMajorant(PartitionedCuts, Majorant):
     """A convex risk that is nowhere below another one, and tight where it is frozen."""
 
     def __init__(self, risk: PartitionedRisk, frozen: Array) -> None:
         surrogate = risk.surrogate
         no_rows = np.empty(0, dtype=np.int64)
         surrogate.majorant(np.empty(0), np.zeros(1, dtype=np.int64), no_rows)  # or refuse
-        super().__init__(surrogate, risk.parts, risk.column_scale, risk.n_blocks, frozen)
-        n_pos = np.concatenate([each.n_pos for each in risk.parts.used])
+        super().__init__(surrogate, risk.partitions, risk.column_scale, risk.n_blocks, frozen)
+        n_pos = np.concatenate([each.n_pos for each in risk.partitions.used])
         self.exact = surrogate.is_convex_on(n_pos)
 
 

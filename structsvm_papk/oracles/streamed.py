@@ -22,18 +22,18 @@ from structsvm_papk.files.partitions import cut_users, scan_users
 from structsvm_papk.files.sources import Source
 from structsvm_papk.oracles.list_risk import DEFAULTS, Partition, Thresholds, users_needed
 from structsvm_papk.oracles.partitioned import PartitionedRisk
-from structsvm_papk.oracles.parts import Parts, summarise
+from structsvm_papk.oracles.partitions import Partitions, summarise
 from structsvm_papk.surrogates import Surrogate
 
-_PARTS_IN_BUDGET = 12
-_ROW_BYTES = 48  # beside its features, of a row in work: its place, its score, its coefficient
-_USER_BYTES = 24  # of a user beside its label and place: while they are put in order, and kept
+_PARTITIONS_IN_BUDGET = 12
+_ROW_BYTES = 48  # without its features, of a row in work: its index, its score, its coefficient
+_USER_BYTES = 24  # of a user without its label and first row: while they are sorted, and kept
 _CUT_SHARE = 0.15  # of the budget for the solver's cuts
 _CUTS_A_BLOCK = 40  # how many it may hold at a time, with copies
 
 
 class StreamedRisk(PartitionedRisk):
-    """The risk of data in files, read in pieces within a memory budget.
+    """The risk of data in files, read in partitions within a memory budget.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class StreamedRisk(PartitionedRisk):
     policy : {'exclude', 'raise', 'cap'}
         As for `EmpiricalRisk`.
     n_threads : int
-        Threads that share the work on a partition, beside the one that reads ahead.
+        Threads that share the work on a partition; one more reads ahead.
     scratch : path-like, optional
         Directory for the scratch file; by default the system's.
     user_weight : {'equal', 'positives'} or ndarray of shape (n_users,)
@@ -67,7 +67,7 @@ class StreamedRisk(PartitionedRisk):
         In mid-course: the file of the features was truncated, changed, or cannot be read.
     """
 
-    parts: "_StreamedParts"
+    partitions: "_StreamedPartitions"
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class StreamedRisk(PartitionedRisk):
         check_type("source", source, Source, "what open_source returns")
         check_number("memory_budget", memory_budget, above=0)
         check_type("thresholds", thresholds, Thresholds, "a Thresholds")
-        parts = _StreamedParts(
+        held = _StreamedPartitions(
             surrogate,
             source,
             budget=int(memory_budget),
@@ -96,15 +96,15 @@ class StreamedRisk(PartitionedRisk):
             user_weight=user_weight,
             thresholds=thresholds,
         )
-        super().__init__(surrogate, parts)
+        super().__init__(surrogate, held)
 
     @property
     def share_in_memory(self) -> float:
         """Share of the feature matrix that stays in memory."""
-        return self.parts.share_in_memory()
+        return self.partitions.share_in_memory()
 
 
-class _StreamedParts(Parts):
+class _StreamedPartitions(Partitions):
     """Partitions of a file of features."""
 
     def __init__(
@@ -162,12 +162,12 @@ class _StreamedParts(Parts):
         sizes = np.diff(self._lists.indptr)[users]
         if sizes.sum() > self._sample_rows:
             return None
-        places = np.cumsum(sizes) - sizes
+        first_rows = np.cumsum(sizes) - sizes
         X = self._file.buffer(sizes.sum())
         with self._readable():
-            for start, place, size in zip(starts, places, sizes, strict=True):
-                self._file.read(start, X[place : place + size])
-        return self._laid_out(users, X, starts - places)
+            for start, first, size in zip(starts, first_rows, sizes, strict=True):
+                self._file.read(start, X[first : first + size])
+        return self._laid_out(users, X, starts - first_rows)
 
     @contextmanager
     def _readable(self):
@@ -195,7 +195,7 @@ class _StreamedParts(Parts):
         row_bytes = source.row_bytes
         always = lists.nbytes + (_USER_BYTES + lists.users.itemsize) * lists.users.size
         free = int((1 - _CUT_SHARE) * budget) - always
-        bounds = cut_users(lists.indptr, max(1, free // (_PARTS_IN_BUDGET * row_bytes)))
+        bounds = cut_users(lists.indptr, max(1, free // (_PARTITIONS_IN_BUDGET * row_bytes)))
         largest = int(np.diff(lists.indptr[bounds]).max())
         needed = largest * (2 * row_bytes + _ROW_BYTES)
         least = (always + needed) / (1 - _CUT_SHARE) / 1e6
@@ -312,11 +312,11 @@ def _positives_first(positive, starts, first_rows, indptr, rows, n_pos):
     """List each user's rows as they are in memory, positives first; count the positives."""
     for u in range(starts.size):
         end = starts[u] + indptr[u + 1] - indptr[u]
-        place = indptr[u]
+        i = indptr[u]
         for relevant in (True, False):
             for row in range(starts[u], end):
                 if positive[row] == relevant:
-                    rows[place] = row - first_rows[u]
-                    place += 1
+                    rows[i] = row - first_rows[u]
+                    i += 1
             if relevant:
-                n_pos[u] = place - indptr[u]
+                n_pos[u] = i - indptr[u]

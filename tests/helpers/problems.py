@@ -9,7 +9,7 @@ from structsvm_papk.datasets.generators import Lists
 from structsvm_papk.files.partitions import array_partitions
 from structsvm_papk.oracles.list_risk import DEFAULTS, Partition, users_needed
 from structsvm_papk.oracles.partitioned import PartitionedRisk
-from structsvm_papk.oracles.parts import Parts, summarise
+from structsvm_papk.oracles.partitions import Partitions, summarise
 
 
 def ranking_data(n_users=12, n_items=14, n_features=4):
@@ -91,7 +91,7 @@ def full_optimum(oracle, alpha):
     return problem.value
 
 
-class InProcess(Parts):
+class InProcess(Partitions):
     """Partitions in this process."""
 
     def __init__(self, surrogate, data, n, thresholds=DEFAULTS):

@@ -46,7 +46,7 @@ class Decoded(Source):
     """A source that has what it has to have only: `lists` and `rows`."""
 
     decoded: tuple
-    piece_bytes = 333 * N_FEATURES * 8
+    batch_bytes = 333 * N_FEATURES * 8
 
     @classmethod
     def of(cls, X, y, groups):

@@ -29,7 +29,7 @@ def streamed(directory, name="ts", budget=X_BYTES, **options):
 @pytest.mark.parametrize("name", SURROGATES)
 def test_value_and_subgradient_are_those_of_the_risk_in_memory(tmp_path, name):
     oracle, expected = streamed(tmp_path, name), in_memory(name)
-    assert len(oracle.parts.summaries) > 10
+    assert len(oracle.partitions.summaries) > 10
     assert 0.0 < oracle.share_in_memory < 0.6
     for w in np.random.default_rng(1).normal(size=(5, N_FEATURES)):
         value, slope = oracle(w)
@@ -40,7 +40,7 @@ def test_value_and_subgradient_are_those_of_the_risk_in_memory(tmp_path, name):
     assert str(found) == str(expected)
     np.testing.assert_array_equal(found.no_positive, expected.no_positive)
     np.testing.assert_array_equal(found.few_negatives, expected.few_negatives)
-    assert any(not each.exclusions.n_used for each in oracle.parts.summaries)
+    assert any(not each.exclusions.n_used for each in oracle.partitions.summaries)
 
 
 def test_the_gain_is_over_users_with_k_negatives_though_others_are_trained_on(tmp_path):
@@ -50,7 +50,7 @@ def test_the_gain_is_over_users_with_k_negatives_though_others_are_trained_on(tm
     expected = mean_pap_at_k(w, RankingData.from_groups(X, y, groups), 4)
     source = npy_source(tmp_path, X, y, groups)
     oracle = StreamedRisk(make_surrogate("ts", 4), source, X_BYTES // 8, policy="cap")
-    assert oracle.n_users > 70 and len(oracle.parts.summaries) > 3
+    assert oracle.n_users > 70 and len(oracle.partitions.summaries) > 3
     assert oracle.gain(w) == pytest.approx(expected, rel=1e-13)
 
 
@@ -132,9 +132,9 @@ def test_a_file_that_changes_in_mid_fit_ends_it_with_the_best_point(tmp_path, ho
 
 
 def test_the_next_partition_is_read_while_one_is_computed(tmp_path):
-    parts = streamed(tmp_path).parts
-    begun = [threading.Event() for _ in parts._users]
-    load = parts._load
+    held = streamed(tmp_path).partitions
+    begun = [threading.Event() for _ in held._users]
+    load = held._load
 
     def noted(i):
         begun[i].set()
@@ -145,8 +145,8 @@ def test_the_next_partition_is_read_while_one_is_computed(tmp_path):
         following = begun[len(computed)] if len(computed) < len(begun) else begun[-1]
         return following.wait(10)
 
-    computed, parts._load = [], noted
-    assert all(parts.run(task, [1] * len(begun)))
+    computed, held._load = [], noted
+    assert all(held.run(task, [1] * len(begun)))
 
 
 @pytest.mark.parametrize("weight", ["positives", slow("equal")])

@@ -14,7 +14,7 @@ from helpers.problems import degenerate_lists
 from helpers.sources import write_csv
 from structsvm_papk import CuttingPlane, EmpiricalRisk, PAPKRanker, PAPKRankerCV, RankingData, cli
 from structsvm_papk.datasets import linear_lists
-from structsvm_papk.errors import DegenerateOptimumWarning, InputError
+from structsvm_papk.errors import DegenerateOptimumWarning, InputError, OracleFailure
 from structsvm_papk.files import load_model
 from structsvm_papk.files.partitions import array_partitions
 from structsvm_papk.oracles import DaskRisk, connect
@@ -175,13 +175,14 @@ def _load(k):
 @pytest.mark.scale
 def test_on_a_cluster_it_is_sent_to_the_workers_or_refused():
     data = RankingData.from_groups(*ROWS)
-    parts = array_partitions(data, 3)
+    cut = array_partitions(data, 3)
     with connect(n_workers=1, threads_per_worker=2) as client:
         there = PAPKRanker(surrogate=SQUARES, alpha=0.1, tol=1e-8)
-        there.fit_risk(DaskRisk(there.make_surrogate(), parts, client))
+        there.fit_risk(DaskRisk(there.make_surrogate(), cut, client))
         here = PAPKRanker(surrogate=SQUARES, alpha=0.1, tol=1e-8).fit(*ROWS)
         assert there.result_.objective == pytest.approx(here.result_.objective, rel=2e-8)
-        with pytest.raises(InputError, match=r"cannot be sent to workers: .*cannot pickle"):
-            DaskRisk(replace(SQUARES, exponent=threading.Lock()), parts, client)
-        with pytest.raises(InputError, match=r"cannot load surrogate .*No module named 'mine'"):
-            DaskRisk(Elsewhere(2), parts, client)
+        w = np.zeros(data.n_features)
+        with pytest.raises(OracleFailure, match="cannot pickle"):
+            DaskRisk(replace(SQUARES, exponent=threading.Lock()), cut, client)(w)
+        with pytest.raises(OracleFailure, match="No module named 'mine'"):
+            DaskRisk(Elsewhere(2), cut, client)(w)

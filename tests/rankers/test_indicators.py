@@ -90,7 +90,7 @@ def test_every_storage_has_the_same_divisors(tmp_path, dtype):
     for source in (open_source(tmp_path), table):
         ranker = PAPKRanker(2, alpha=0.1)
         risk = StreamedRisk(ranker.make_surrogate(), source, 60_000)
-        assert len(risk.parts.summaries) > 1
+        assert len(risk.partitions.summaries) > 1
         ranker.fit_risk(risk)
         np.testing.assert_array_equal(ranker.scale_[[2, 3]], own.scale_[[2, 3]])
         np.testing.assert_allclose(ranker.scale_, own.scale_, rtol=1e-12)

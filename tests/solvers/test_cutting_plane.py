@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from helpers import problems
 from helpers.marks import slow
-from helpers.pieces import Pieces
+from helpers.piecewise import PiecewiseLinear
 from helpers.problems import objective
 from structsvm_papk import (
     CuttingPlane,
@@ -252,7 +252,7 @@ def test_bounds_are_below_exact_optima_for_slopes_that_cancel():
     cases += [cancelling(rng, n, int(rng.integers(1, 4))) for n in 8 * [3, 21]]
     for i, (slopes, alpha) in enumerate(cases):
         heights = rng.uniform(0, 1, (1, *slopes.shape)) / len(slopes)
-        oracle = Pieces(slopes[None], heights)
+        oracle = PiecewiseLinear(slopes[None], heights)
         result = CuttingPlane(alpha, 1e-6, max_iter=10).solve(oracle)
         assert Fraction(result.lower_bound) <= oracle.optimum(alpha)
         assert i >= len(SLOPES_THAT_CANCEL) or not result.converged  # the digits do not suffice

@@ -12,7 +12,7 @@ from structsvm_papk.solvers.result import RISK_SCALE
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 from helpers.exact_risk import ExactRisk, minimise, wide
-from helpers.pieces import Pieces
+from helpers.piecewise import PiecewiseLinear
 
 CONVEX = ("avg", "max", "ts", "pauc")
 RAMPS = ("ramp", "clipped_ramp")
@@ -89,7 +89,7 @@ class Problem:
 class OwnOracle:
     """An oracle that no list stands behind: slopes over twelve orders of magnitude that cancel."""
 
-    oracle: Pieces
+    oracle: PiecewiseLinear
     alpha: float
     words: str
     surrogate, convex, benign = "own", True, True
@@ -120,7 +120,9 @@ def draw_oracle(rng):
         slopes[:, -1] = small if kind == "cancelling" else small * 10.0 ** rng.uniform(0, 14)
         alpha = float(np.mean(slopes[:, -1] ** 2)) * 10.0 ** rng.uniform(-2, 3)
     heights = rng.uniform(0, 2, shape) / (shape[0] * shape[1])
-    return OwnOracle(Pieces(slopes, heights), alpha, f"own oracle {shape} {kind} {alpha=:.1e}")
+    return OwnOracle(
+        PiecewiseLinear(slopes, heights), alpha, f"own oracle {shape} {kind} {alpha=:.1e}"
+    )
 
 
 def draw(rng, shape=None):

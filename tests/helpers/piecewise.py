@@ -12,7 +12,7 @@ from helpers.exact_risk import fractions, minimise
 from structsvm_papk.solvers.oracle import BlockOracle
 
 
-class Pieces(BlockOracle):
+class PiecewiseLinear(BlockOracle):
     """R for ``slopes[f, j, i]`` and ``heights[f, j, i]``; block j holds the terms j of all f."""
 
     def __init__(self, slopes, heights):

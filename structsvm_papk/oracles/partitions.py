@@ -26,7 +26,7 @@ from structsvm_papk.surrogates import Surrogate
 
 
 @dataclass(frozen=True)
-class Summary:
+class PartitionSummary:
     """What the risk has to know of a partition without its rows."""
 
     most_negatives: int
@@ -45,12 +45,12 @@ class Summary:
 
 def summarise(
     data: RankingData, needed: int, setting: str = "k", user_weight: str | None = None
-) -> tuple[RankingData | None, Summary]:
-    """The users of a partition that can be used, None for none, and the `Summary`."""
+) -> tuple[RankingData | None, PartitionSummary]:
+    """The users of a partition that can be used, None for none, and the `PartitionSummary`."""
     if user_weight is not None:
         data = data.weighted(user_weight)
     exclusions = data.exclusions(needed, setting)
-    of_all = Summary(
+    of_all = PartitionSummary(
         most_negatives=data.most_negatives,
         exclusions=exclusions,
         first_excluded=data.name_first(exclusions),
@@ -60,12 +60,12 @@ def summarise(
         return None, of_all
     used = data.usable(needed)
     weight = np.ones(used.n_users) if used.user_weight is None else used.user_weight
-    n_pos, place = np.unique(used.n_pos, return_inverse=True)
+    n_pos, index = np.unique(used.n_pos, return_inverse=True)
     return used, replace(
         of_all,
         n_rows=used.rows.size,
         n_pos=n_pos,
-        weights=np.bincount(place, weight),
+        weights=np.bincount(index, weight),
         fingerprint=used.fingerprint(),
         spread=used.spread(),
         total_positives=used.total_positives,
@@ -74,12 +74,12 @@ def summarise(
     )
 
 
-class Parts(ABC):
+class Partitions(ABC):
     """The partitions of a risk, for `PartitionedRisk`; a subclass holds and evaluates them.
 
     Parameters
     ----------
-    summaries : sequence of Summary
+    summaries : sequence of PartitionSummary
         One of each partition, in order.
     surrogate : Surrogate
         Whose k or depth is refused where no user can be used because of it.
@@ -89,7 +89,7 @@ class Parts(ABC):
 
     Attributes
     ----------
-    used : list of Summary
+    used : list of PartitionSummary
         Of the partitions with users.
     exclusions : Exclusions
         Of all partitions together; users are numbered through them.
@@ -99,8 +99,6 @@ class Parts(ABC):
         Rows that are used; columns.
     most_negatives : int
         Of any user, used or not.
-    notes : sequence of str
-        What went wrong on the way and was put right.
     n_threads : int
         Threads of this process that share the work on lists that are in it.
     most_blocks, most_start_rows : float
@@ -113,14 +111,13 @@ class Parts(ABC):
         their columns.
     """
 
-    notes: Sequence[str] = ()
     n_threads: int = 1
     most_blocks: float = np.inf
     most_start_rows: float = np.inf
 
     def __init__(
         self,
-        summaries: Sequence[Summary],
+        summaries: Sequence[PartitionSummary],
         surrogate: Surrogate,
         policy: str = "cap",
         thresholds: Thresholds = DEFAULTS,
@@ -180,7 +177,7 @@ class Division:
         return fingerprint_of("partitions", np.array(self.shares), self.block_of)
 
 
-def divided(used: Sequence[Summary], n_blocks: int) -> Division:
+def divided(used: Sequence[PartitionSummary], n_blocks: int) -> Division:
     """About `n_blocks` blocks, for each partition in proportion to its rows."""
     rows = np.array([each.n_rows for each in used])
     ends = np.cumsum(rows)
@@ -199,9 +196,9 @@ def _every_nth(partition: Partition, *, n: int) -> tuple[Any, Array, Array, Arra
     return some.X[some.rows], some.indptr, some.n_pos, some.user_weight
 
 
-def _stacked(parts):
-    """The lists of all parts together; users are numbered."""
-    X, indptr, n_pos, weight = zip(*parts, strict=True)
+def _stacked(lists):
+    """The lists of all partitions together; users are numbered."""
+    X, indptr, n_pos, weight = zip(*lists, strict=True)
     sizes = np.concatenate([np.diff(each) for each in indptr])
     stack = sparse.vstack if sparse.issparse(X[0]) else np.concatenate
     return RankingData.from_parts(
