@@ -7,9 +7,11 @@ order.
 
 from __future__ import annotations
 
+import asyncio
 import math
 import socket
 from collections.abc import Sequence
+from concurrent.futures import CancelledError
 from importlib import import_module
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -247,6 +249,11 @@ class _DaskPartitions(Partitions):
         except TimeoutError:
             raise OracleFailure(
                 f"the time limit is over, and the cluster at {self._address} has not answered"
+            ) from None
+        except (CancelledError, asyncio.CancelledError):
+            raise OracleFailure(
+                f"the cluster at {self._address} has dropped this fit: its scheduler is gone, or "
+                "all of it was restarted"
             ) from None
         except Exception as error:  # whatever Dask, the network or a worker raises
             loaded = all(future.status == "finished" for future in self._held)

@@ -123,7 +123,7 @@ def test_a_fit_goes_on_with_another_scheduler(place, tmp_path, capsys, cluster, 
         shown = capsys.readouterr()
         told = json.loads(shown.out)
         assert told["status"] == "failed"
-        assert "lost the connection to the scheduler" in told["message"]
+        assert "its scheduler is gone" in told["message"]
         assert f"the same command goes on from {folder}" in shown.err
         assert "Traceback" not in shown.err
     assert load_model(model).certificate["status"] == "failed"

@@ -81,7 +81,7 @@ def test_a_cluster_that_forgets_its_partitions_ends_a_fit_with_the_best_point(th
 
     result = CuttingPlane(1e-2, tol=1e-8).solve(oracle, callback=forget)
     assert result.status is Status.FAILED and result.n_iter == 3
-    assert "cancelled" in result.message
+    assert "all of it was restarted" in result.message
     value = in_memory()(result.w)[0] + 5e-3 * (result.w @ result.w)
     assert result.objective == pytest.approx(value, rel=1e-12)
 
@@ -122,7 +122,7 @@ def test_data_that_changed_when_they_have_to_be_loaded_again(client, tmp_path, c
     ("name", "how", "status", "words"),
     [
         ("ts", "closed", Status.FAILED, "Client is closed"),
-        ("ts", "killed", Status.FAILED, "lost the connection to the scheduler"),
+        ("ts", "killed", Status.FAILED, "its scheduler is gone"),
         ("ts", "hangs", Status.TIME_LIMIT, r"cluster at tcp://127\.0\.0\.1.* has not answered"),
         ("ramp", "hangs", Status.TIME_LIMIT, r"cluster at tcp://127\.0\.0\.1.* has not answered"),
     ],
@@ -142,8 +142,8 @@ def test_what_ends_a_fit_leaves_the_best_point(name, how, status, words, tmp_pat
                 process.send_signal(signal.SIGSTOP)
                 os.waitpid(process.pid, os.WUNTRACED)  # until it has stopped
 
-        solver = CuttingPlane(1e-2, tol=1e-8, time_limit=60.0)
-        outer = CCCP(1e-2, tol=1e-8, time_limit=60.0, starts=["zero"]) if name == "ramp" else solver
+        solver = CuttingPlane(1e-2, tol=1e-8, time_limit=20.0)
+        outer = CCCP(1e-2, tol=1e-8, time_limit=20.0, starts=["zero"]) if name == "ramp" else solver
         result = outer.solve(oracle, callback=callback)
         assert result.status == status and result.history[-1].iteration == 2
         assert re.search(words, result.message)
