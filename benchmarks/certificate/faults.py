@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.speed.cluster import local_cluster
 from benchmarks.speed.data import write_lists
 from benchmarks.speed.harness import parsed, parser, save
-from benchmarks.speed.on_cluster import local_cluster
 from structsvm_papk import CCCP, CuttingPlane, SolverResult, make_surrogate
 from structsvm_papk.files import file_partitions, open_source
 from structsvm_papk.oracles import DaskRisk
@@ -46,10 +46,9 @@ def main():
 
 
 class Fit(NamedTuple):
-    """What a fit gave, what was noted on the way, and its seconds with loading."""
+    """What a fit gave, and its seconds with loading."""
 
     result: SolverResult
-    notes: list[str]
     seconds: float
 
 
@@ -61,7 +60,7 @@ def fit(client, partitions, name, timer=None):
         timer.start()
     solver = CuttingPlane(ALPHA) if risk.convex else CCCP(ALPHA)
     result = solver.solve(risk)
-    return Fit(result=result, notes=risk.notes, seconds=time.perf_counter() - started)
+    return Fit(result=result, seconds=time.perf_counter() - started)
 
 
 def many_fits(partitions, n):
@@ -71,13 +70,12 @@ def many_fits(partitions, n):
     seconds = [each.seconds for each in fits]
     row = {
         "fits": n,
-        "disturbed": sum(bool(each.notes) for each in fits),
         "optima": len({each.result.objective for each in fits}),
         "median": float(np.median(seconds)),
         "longest": max(seconds),
     }
     print(
-        "{fits} fits on one client: {disturbed} disturbed, {optima} optimum; seconds with loading: "
+        "{fits} fits on one client: {optima} optimum; seconds with loading: "
         "median {median:.2f}, longest {longest:.2f}".format(**row)
     )
     return row
@@ -112,11 +110,10 @@ def row_of(after, disturbed, expected):
         "seconds": disturbed.result.seconds,
         "status": str(disturbed.result.status),
         "difference": abs(disturbed.result.objective - expected.objective),
-        "loaded_again": bool(disturbed.notes),
     }
     print(
         f"  killed after {after:5.2f} s of {row['seconds']:5.2f}: {row['status']}, difference "
-        f"{row['difference']:.0e}, {'loaded again' if row['loaded_again'] else 'no note'}"
+        f"{row['difference']:.0e}"
     )
     return row
 

@@ -1,1 +1,1 @@
-"""Speed and memory: solvers, evaluations, start-up, scoring, clusters."""
+"""Speed and memory: solvers, evaluations, start-up, clusters."""

@@ -12,8 +12,6 @@ from statistics import geometric_mean
 
 from benchmarks.common.markdown import RESULTS, fill, grouped, span, table
 
-SHOWN = ("products", "messages", "sample")  # parts of a solve
-
 
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -129,23 +127,6 @@ def dual_ascent(found):
     yield from table(head, rows)
 
 
-def ramps(found):
-    """Seconds as a share of those before, and the objective over that before."""
-    rows = [(*key.rsplit(", ", 1), row) for key, row in found.items()]
-    names = list(dict.fromkeys(name for _, name, _ in rows))
-    yield from table(("data", *(f"`{name}`" for name in names)), [
-        [f"{task}, {own[0][2]['rows']:,} x {own[0][2]['features']}",
-         *(_ramp(row) for _, _, row in own)]
-        for task, own in grouped(rows, lambda row: row[0])
-    ])  # fmt: skip
-
-
-def _ramp(row):
-    before, now = row["before"], row["now"]
-    share, higher = (now[name] / before[name] for name in ("seconds", "objective"))
-    return f"{share:.2f} ({higher:.4f}), {_met(share <= 0.25 and higher <= 1.001)}"
-
-
 def heuristics(found):
     """Of each heuristic of CCCP: what leaving it out does to time and objective."""
     usual = [row for row in found if row["quasi_newton"]]
@@ -189,35 +170,12 @@ def out_of_core(found):
 
 
 def dask_time(found):
-    head = ("rows", "surrogate", "way", "solve, s", "times one thread", *SHOWN)
+    head = ("rows", "surrogate", "way", "solve, s", "times one thread")
     alone = {(r["rows"], r["surrogate"]): r["seconds"] for r in found if r["way"] == "one thread"}
     yield from table(head, [
         [f"{row['rows']:,}", row["surrogate"], row["way"], f"{row['seconds']:.2f}",
-         f"{row['seconds'] / alone[row['rows'], row['surrogate']]:.2f}",
-         *(f"{row[part]:.2f}" for part in SHOWN)]
+         f"{row['seconds'] / alone[row['rows'], row['surrogate']]:.2f}"]
         for row in found
-    ])  # fmt: skip
-
-
-def checked(found):
-    head = ("rows", "features", "workers", "delay of a message, ms", "predicted, s", "measured, s",
-            "predicted / measured")  # fmt: skip
-    yield from table(head, [
-        [f"{row['rows']:,}", f"{row['features']}", f"{row['workers']}",
-         f"{1e3 * row.get('delay', 0.0):.0f}", f"{row['predicted']:.2f}",
-         f"{row['seconds']:.2f}", f"{row['predicted'] / row['seconds']:.2f}"]
-        for row in found["checked"]
-    ])  # fmt: skip
-
-
-def many(found):
-    head = ("rows", "workers", "GB a worker", "compute, s", "messages, s", "solve, s",
-            "times one worker", "fastest with")  # fmt: skip
-    yield from table(head, [
-        [f"{row['rows']:,}", f"{row['workers']}",
-         *(f"{row[name]:.2g}" for name in ("GB a worker", "compute", "messages", "solve")),
-         f"{row['times one worker']:.0f}", f"{row['fastest with']}"]
-        for row in found["many"]
     ])  # fmt: skip
 
 
@@ -245,14 +203,11 @@ TABLES = {
     "oracle": ("oracle.json", oracle),
     "first": ("first_minute.json", first_minute),
     "dual_ascent": ("dual_ascent.json", dual_ascent),
-    "ramps": ("ramps.json", ramps),
     "heuristics": ("heuristics.json", heuristics),
 }
 TABLES_OF_SCALE = {
     "out-of-core": ("out_of_core.json", out_of_core),
     "dask-time": ("dask_time.json", dask_time),
-    "checked": ("machines.json", checked),
-    "many": ("machines.json", many),
 }
 
 if __name__ == "__main__":

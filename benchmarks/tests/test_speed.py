@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from benchmarks.speed import tables
-from benchmarks.speed.cost_model import fitted, least, parts
 from benchmarks.speed.harness import in_turns, median_seconds, parser, save
 
 pytestmark = pytest.mark.study
@@ -30,9 +29,8 @@ def lines(table, numbers):
     return list(table(numbers))[2:]
 
 
-@pytest.mark.parametrize("name", ["scoring", "sparse"])
-def test_measures_without_a_table(name, tmp_path):
-    rows = small(name, tmp_path)
+def test_sparse(tmp_path):
+    rows = small("sparse", tmp_path)
     numbers = [value for row in rows for value in row.values() if isinstance(value, float)]
     assert len(rows) >= 4 and min(numbers) >= 0
 
@@ -72,16 +70,6 @@ def test_memory_within_a_budget(tmp_path):
 def test_a_way_of_fusing(tmp_path):
     numbers = small("fuse_speed", tmp_path)
     assert list(numbers["ours"]["seconds"]) == ["read", "join", "learn", "fuse", "write"]
-
-
-def test_cost_model_finds_costs_that_are_known():
-    terms = [[1.0, 2.0], [3.0, 1.0], [2.0, 2.0]]
-    assert least(terms, [5.0, 5.0, 6.0]) == pytest.approx([1.0, 2.0])
-    report = json.loads((ROOT / "benchmarks" / "results" / "machines.json").read_text())
-    model = fitted(report)
-    for run in report["checked"]:
-        seconds = sum(parts(model, run, run["workers"], run.get("delay", 0.0)).values())
-        assert seconds == pytest.approx(run["predicted"], rel=1e-6)
 
 
 def test_clocks_take_turns_and_keep_the_fastest():
