@@ -1,9 +1,9 @@
-"""Fits on a Dask cluster whose workers come and go: the bits of an undisturbed fit.
+"""Fits on a Dask cluster whose workers come and go: the bits of an undisturbed fit, or "failed".
 
     python tests/stress/search_cluster.py --problems 40
 
-In mid-run a worker is retired, or dies, or data are moved, or the whole cluster is restarted. The
-objective is computed again in this process. Workers are processes; a restart takes seconds.
+In mid-run a worker is retired, or dies, or data are moved, or the whole cluster is restarted, which
+a fit may not survive. The objective is computed again in this process. Workers are processes; a restart takes seconds.
 """
 
 import logging
@@ -31,7 +31,14 @@ def _cluster():
 
 
 def check(seed, report, only=None):
-    from structsvm_papk import CCCP, CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
+    from structsvm_papk import (
+        CCCP,
+        CuttingPlane,
+        EmpiricalRisk,
+        RankingData,
+        Status,
+        make_surrogate,
+    )
     from structsvm_papk.datasets import linear_lists
     from structsvm_papk.files.partitions import array_partitions
     from structsvm_papk.oracles.dask_risk import DaskRisk
@@ -49,9 +56,9 @@ def check(seed, report, only=None):
         solver = CCCP(alpha, tol=1e-3, max_iter=5, positive=positive)
     else:
         solver = CuttingPlane(alpha, 1e-7, max_iter=300, positive=positive)
-    parts = array_partitions(data, int(rng.integers(2, 9)))
-    report.problem = f"{shape} {name} {alpha:.1e} {len(parts)} partitions {event} {positive=}"
-    whole = solver.solve(DaskRisk(surrogate, parts, client))
+    partitions = array_partitions(data, int(rng.integers(2, 9)))
+    report.problem = f"{shape} {name} {alpha:.1e} {len(partitions)} partitions {event} {positive=}"
+    whole = solver.solve(DaskRisk(surrogate, partitions, client))
     when, acts = int(rng.integers(1, max(2, whole.n_iter))), []
 
     def disturb(progress):
@@ -61,7 +68,7 @@ def check(seed, report, only=None):
             if rng.random() < 0.5:
                 acts[0].join()
 
-    result = solver.solve(DaskRisk(surrogate, parts, client), callback=disturb)
+    result = solver.solve(DaskRisk(surrogate, partitions, client), callback=disturb)
     for act in acts:
         act.join()
     while len(client.scheduler_info(n_workers=-1)["workers"]) < 3:  # the next problem's
@@ -71,7 +78,9 @@ def check(seed, report, only=None):
     value = alpha / 2 * (result.w @ result.w) + EmpiricalRisk(surrogate, data)(result.w)[0]
     if abs(value - result.objective) > 1e-9 * max(1.0, value):
         report.add("objective is not that of the point", event, f"{result.objective} {value}")
-    if result.status != whole.status or not np.array_equal(result.w, whole.w):
+    same = result.status == whole.status and np.array_equal(result.w, whole.w)
+    lost = event == "restart" and result.status is Status.FAILED
+    if not same and not lost:
         report.add("another result", event, f"{whole.status}, {result.status} {result.notes}")
 
 
