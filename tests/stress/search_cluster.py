@@ -3,7 +3,8 @@
     python tests/stress/search_cluster.py --problems 40
 
 In mid-run a worker is retired, or dies, or data are moved, or the whole cluster is restarted, which
-a fit may not survive. The objective is computed again in this process. Workers are processes; a restart takes seconds.
+a fit may not survive. The objective is computed again in this process. Workers are processes; a
+restart takes seconds.
 """
 
 import logging
