@@ -296,17 +296,26 @@ def find_in_data(
 def find_each(
     data: RankingData, k: int, conditions: Sequence[str], time_limit: float = 60.0
 ) -> dict[str, Existence]:
-    """`find_in_data` for several conditions; a "no" to weak is one to moderate, which implies it.
+    """`find_in_data` for several conditions, of which moderate implies weak.
 
-    The proof is the same: a w with the moderate margin would have the weak one.
+    So a "no" to weak is one to moderate, by the same proof, and a w with the moderate margin has
+    the weak one.
     """
     answers: dict[str, Existence] = {}
     for condition in sorted(conditions, key=CONDITIONS.index):
         weak = answers.get("weak")
-        if condition == "moderate" and weak is not None and weak.answer == "no":
+        if condition == "moderate" and weak is not None and weak.answer == "no" and weak.exact:
             answers[condition] = replace(weak, condition=condition, seconds=0.0)
         else:
             answers[condition] = find_in_data(data, k, condition, time_limit)
+    if {"weak", "moderate"} <= answers.keys():
+        weak = answers["weak"]
+        moderate = answers["moderate"]
+        if weak.answer == "no" and moderate.answer == "undecided":
+            answers["moderate"] = replace(weak, condition="moderate", seconds=moderate.seconds)
+        if weak.answer == "undecided" and moderate.answer == "yes":
+            bound = max(weak.margin_bound, moderate.margin)
+            answers["weak"] = replace(moderate, condition="weak", margin_bound=bound)
     return answers
 
 
@@ -353,47 +362,69 @@ class _Question:
     def moderate(self):
         """The strong direction will do; where it is affordable, the whole question is asked."""
         search = SubsetSearch(self.data, self.k, self.deadline)
-        w = self._strong_direction()
-        proof = None
-        answer = "yes" if w is not None else "undecided"
-        if w is None or search.is_small:
-            answer, w, proof, _ = search.moderate()
-        bound = 0.0 if answer == "no" else np.inf
-        if answer == "yes" and self.largest_margin and search.is_small:
+        outcome = _yes_if_found(self._strong_direction())
+        if outcome.answer == "undecided":
+            outcome = self._no_of_one_user(SubsetSearch.moderate, 0.3)
+        if outcome.answer != "no" and (outcome.w is None or search.is_small):
+            outcome = search.moderate()
+        w = outcome.w
+        bound = 0.0 if outcome.answer == "no" else np.inf
+        if outcome.answer == "yes" and self.largest_margin and search.is_small:
             largest, bound = search.largest_margin("moderate", self.deadline)
             w = self._better(w, search.moved_inside(largest, inside=w))
-        return self._result(answer, w, bound, proof)
+        return self._result(outcome.answer, w, bound, outcome.proof)
 
     def weak(self):
-        """Integer programme first when the largest margin is wanted, else the cheap questions."""
+        """A yes to moderate is one to weak, a no to one user is one to all; then the search."""
         search = SubsetSearch(self.data, self.k, self.deadline)
-        outcome = Outcome("undecided")
+        outcome = search.moderate() if search.is_small else _yes_if_found(self._strong_direction())
+        if outcome.answer != "yes":
+            outcome = Outcome("undecided")
+        if outcome.answer == "undecided" and not search.is_small:
+            outcome = self._no_of_one_user(SubsetSearch.weak_conflicts, 0.3)
+        if outcome.answer == "undecided" and not (self.largest_margin and search.is_small):
+            outcome = search.weak_conflicts(self._after(0.4))
+        w = self._direction(outcome)
         bound = np.inf
-        if not search.is_small:
-            outcome = _yes_if_found(self._strong_direction())
-        elif not self.largest_margin:
-            outcome = search.moderate()  # a yes to moderate is one to weak
-            if outcome.answer != "yes":
-                outcome = search.weak_conflicts(self._after(0.4))
-        if outcome.answer == "undecided" and search.is_small:
-            w, bound = search.largest_margin("weak", self._after(0.7))
-            outcome = _yes_if_found(self._better(None, w))
+        if outcome.answer != "no" and search.is_small and (self.largest_margin or w is None):
+            largest, bound = search.largest_margin("weak", self._after(0.7))
+            w = self._better(w, largest)
             bound = max(0.0, bound)
-        if outcome.answer == "undecided":
-            outcome = search.weak_conflicts(self.deadline)
+        if outcome.answer == "undecided" and w is None:
+            if search.is_small:
+                outcome = self._no_of_one_user(SubsetSearch.weak_conflicts, 0.8)
+            if outcome.answer == "undecided":
+                outcome = search.weak_conflicts(self.deadline)
+            w = self._direction(outcome)
         if outcome.answer == "no":
             return self._result("no", None, 0.0, outcome.proof)
-        w = outcome.w
-        if outcome.choice is not None:
-            w = self._separated(
-                self._ones, outcome.choice, deadline=self.deadline, largest_margin=False
-            ).w
         if w is not None:
             return self._result("yes", w, bound)
         if bound <= NUMERICAL_ZERO:
             note = f"numerical, by the integer solver: no w with |w_j| <= 1 exceeds {bound:.1e}"
             return self._result("no", None, bound, note=note)
         return self._result("undecided", None, bound, note="time limit reached")
+
+    def _no_of_one_user(self, ask, share):
+        """A no to one user alone is one to all together: its proof holds for these as well."""
+        deadline = self._after(share)
+        users = np.arange(self.data.n_users)
+        for u in users if users.size > 1 else ():
+            if time.monotonic() > deadline:
+                break
+            outcome = ask(SubsetSearch(self.data.subset(users == u), self.k, deadline))
+            if outcome.answer == "no":
+                needed = tuple(np.minimum(self.data.n_pos, self.k).tolist())
+                return Outcome("no", proof=outcome.proof.of_all_users(needed))
+        return Outcome("undecided")
+
+    def _direction(self, outcome):
+        """The w of an outcome, which may hold positives that some w lifts instead."""
+        if outcome.choice is None:
+            return outcome.w
+        return self._separated(
+            self._ones, outcome.choice, deadline=self.deadline, largest_margin=False
+        ).w
 
     def _separated(self, n_lowest, chosen=None, *, deadline, largest_margin):
         return Separator(self.data, n_lowest, chosen, deadline).solve(largest_margin)

@@ -172,6 +172,10 @@ class HullProof:
     neg_weights: dict
     n_lowest: tuple
 
+    def of_all_users(self, users):
+        """The proof about one user as one about as many: the others have no weights."""
+        return HullProof(self.pos_weights, self.neg_weights, (1,) * len(users))
+
     def vector(self, data):
         """Return v, exactly."""
         v = [Fraction(0)] * data.n_features
@@ -231,6 +235,10 @@ class SubsetProof:
     conflicts: tuple
     needed: tuple
 
+    def of_all_users(self, needed):
+        """The proof about one user as one about all of them, with the beta of each."""
+        return SubsetProof(tuple(c.of_all_users(needed) for c in self.conflicts), needed)
+
     def is_valid(self, data):
         """Check every conflict exactly, then that no choice of positives avoids all of them."""
         proven = [p for p in self.conflicts if p.is_valid(data) and not any(p.vector(data))]
@@ -247,6 +255,10 @@ class CommonProof:
 
     identity: HullProof
     needed: tuple
+
+    def of_all_users(self, needed):
+        """The proof about one user as one about all of them, with the beta of each."""
+        return CommonProof(self.identity.of_all_users(needed), needed)
 
     def is_valid(self, data):
         """Check the identity exactly, and count the positives that remain."""

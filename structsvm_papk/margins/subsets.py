@@ -24,7 +24,6 @@ from structsvm_papk.margins.highs_output import HIGHS_PRINTS, without_output
 from structsvm_papk.margins.proofs import (
     CommonProof,
     ExactLists,
-    HullProof,
     SubsetProof,
     dense_rows,
     fractions,
@@ -84,9 +83,9 @@ class SubsetSearch:
         entries = len(self._user) * (self.data.n_features + self.data.n_users)
         return entries <= MOST_ENTRIES and len(self._positives) <= MOST_POSITIVES
 
-    def weak_conflicts(self, deadline):
+    def weak_conflicts(self, deadline=None):
         """Weak: a choice of positives that some w lifts, or a proof that there is none."""
-        self.deadline = deadline
+        self.deadline = deadline or self.deadline
         conflicts, alive = self._single_conflicts()
         if conflicts is None:
             return Outcome("undecided")
@@ -118,9 +117,7 @@ class SubsetSearch:
                 separator = Separator(list_of_user, [1], chosen, self.deadline)
                 separation = separator.solve(largest_margin=False)
                 if separation.answer == "no":
-                    proof = separation.proof
-                    of_all_users = (1,) * self.data.n_users
-                    conflicts.append(HullProof(proof.pos_weights, proof.neg_weights, of_all_users))
+                    conflicts.append(separation.proof.of_all_users(self._ones))
                 else:
                     alive[self.data.indptr[u] + i] = True
         return conflicts, alive

@@ -157,6 +157,23 @@ def test_a_no_to_weak_answers_moderate_by_the_same_proof():
         assert answer.verify(X, y, groups)
 
 
+def test_a_no_to_one_of_many_users_is_one_to_all():
+    """Every tenth user has its positives on both sides of its negatives."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 40, 3))
+    X[:, :4] += 6.0 * rng.normal(size=(60, 1, 3))
+    X[::10, :4] = 0.01 * rng.normal(size=(6, 4, 3))
+    X = X.reshape(-1, 3)
+    y = np.tile(np.arange(40) < 4, 60)
+    groups = np.repeat(np.arange(60), 40)
+    for condition in ("weak", "moderate"):
+        found = margins.find_scorer(X, y, 3, condition, groups)
+        assert found.answer == "no" and found.exact and found.verify(X, y, groups)
+        assert len(found.proof.needed) == 60
+        others = groups % 10 != 0
+        assert not found.verify(X[others], y[others], groups[others])
+
+
 def test_large_lists_with_certificates():
     easy = datasets.two_gaussians(200, 20_000, 20, 9.0, seed=1)
     hard = datasets.two_gaussians(200, 20_000, 20, 2.0, seed=1)
