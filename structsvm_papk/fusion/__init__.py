@@ -10,6 +10,7 @@ from structsvm_papk.files.trec import read_judgments, read_run, write_run
 from structsvm_papk.fusion.comparing import cross_validate, for_engine
 from structsvm_papk.fusion.joining import join_lists
 from structsvm_papk.fusion.requests import load_weights
+from structsvm_papk.fusion.serving import fuse
 from structsvm_papk.fusion.yardsticks import combmnz, combsum, rrf
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "combsum",
     "cross_validate",
     "for_engine",
+    "fuse",
     "join_lists",
     "load_weights",
     "read_judgments",

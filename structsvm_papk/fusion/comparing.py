@@ -19,7 +19,7 @@ from structsvm_papk.bounds import required_users
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError, check_type
 from structsvm_papk.fusion.engines import engine_of
 from structsvm_papk.fusion.held_out import FOLD_TOL, YARDSTICKS, CrossValidation, Settings, shares
-from structsvm_papk.fusion.in_rule import RuleSearch, normalised
+from structsvm_papk.fusion.in_rule import Option, RuleSearch, normalised
 from structsvm_papk.fusion.joining import Joined, join
 from structsvm_papk.fusion.report import (
     CHOSEN,
@@ -268,11 +268,13 @@ def _of_engine(folds: CrossValidation) -> _Learning:
         return RuleSearch(folds, engine, names).held_out()
 
     def final() -> _Learned:
-        found = normalised(search.chosen(), engine)
+        option = search.chosen()
+        first = search.options()[0].ranker
+        found = normalised(option.weights, engine)
         return _Learned(
-            ranker=search.learned().ranker,
+            ranker=option.ranker or first,
             weights=folds.described(found, found, np.zeros(found.size)),
-            basis=_basis(search, name),
+            basis=_basis(option, name),
             engine_weights=EngineWeights(
                 engine=name,
                 weights=dict(zip(joined.names, found.tolist(), strict=True)),
@@ -284,20 +286,19 @@ def _of_engine(folds: CrossValidation) -> _Learning:
     return _Learning(held_out, {NO_WEIGHTS: unweighted}, final)
 
 
-def _basis(search: RuleSearch, name: str) -> str:
+def _basis(option: Option, name: str) -> str:
     """What is certified, and what is only the best that was found."""
-    learned = search.learned()
     start = "equal weights"
-    if not learned.starts_equal:
-        start = f"weights of min-max scores {_certified(learned.ranker)}"
-    if search.keeps_search():
+    if option.ranker is not None:
+        start = f"weights of min-max scores, {_certified(option.ranker)}"
+    if option.is_searched:
         return (
             f"Found by a search in the rule of {name} that began at {start}: the best found, not "
             "certified."
         )
     return (
-        f"These are {start}, the best of four candidates in the rule of {name}; a search in it "
-        "from them gained nothing on held-out queries."
+        f"These are {start}; that they are the ones for the rule of {name} is by held-out queries, "
+        "not certified."
     )
 
 

@@ -12,16 +12,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
 from structsvm_papk.fusion.entries import places
-
-if TYPE_CHECKING:
-    from structsvm_papk.fusion.joining import Joined
 
 
 class Rule(ABC):
@@ -35,16 +31,19 @@ class Rule(ABC):
     def of_lists(self, score: Array, query: Array, place: Array) -> Array:
         """The number of each row of a run's lists; `place` counts from 0, queries are in order."""
 
-    def columns(self, joined: Joined) -> Array:
-        """The number of every row and run, shape (n_rows, n_runs)."""
-        columns = np.zeros((len(joined.frame), len(joined.names)))
-        for column, name in enumerate(joined.names):
-            score = joined.frame[name].to_numpy()
+    def columns(self, scores: Array, query: Array, document: Array) -> Array:
+        """The number of every row and run, shape (n_rows, n_runs).
+
+        `scores` have a column for each run, NaN where it did not retrieve the document; of equal
+        scores the larger `document` is first.
+        """
+        columns = np.zeros(scores.shape)
+        for column, score in enumerate(scores.T):
             rows = np.flatnonzero(~np.isnan(score))
             if not rows.size:
                 continue
-            place = places(joined.query[rows], score[rows], joined.place[rows])
-            columns[rows, column] = self.of_lists(score[rows], joined.query[rows], place)
+            place = places(query[rows], score[rows], document[rows])
+            columns[rows, column] = self.of_lists(score[rows], query[rows], place)
         return columns
 
     def fused(self, columns: Array, weights: Array) -> Array:

@@ -2,11 +2,11 @@
 
     maximise over w >= 0    mean over queries of nDCG@k of the documents by rule(lists, w)
 
-Candidates are equal weights and certified ones: of min-max scores, at the alpha of the rule, ten
-times less and ten times more. From the best of them weights are changed one at a time, each to the
+Candidates are certified weights, of min-max scores at the alpha of the rule, ten times less and ten
+times more, and equal ones. From the best of them weights are changed one at a time, each to the
 best that it can have beside the others (exact: nDCG is piecewise constant along a weight, and its
-breaks are the crossings of two scores). Such a search fits noise as well: its weights are kept
-where queries that it has not seen say so, by folds within the queries that are learned from.
+breaks are the crossings of two scores). Such a search fits noise as well, so what is chosen, the
+search or a candidate, is decided by folds within the queries that are learned from.
 """
 
 from __future__ import annotations
@@ -24,22 +24,21 @@ from structsvm_papk.fusion.engines import Engine
 from structsvm_papk.fusion.held_out import FOLD_TOL, CrossValidation, shares
 
 _FACTORS = (0.1, 10.0)  # of the alpha of the rule, beside it
-_SCALES = (0.25, 1.0, 4.0, 16.0, 64.0)  # times a mean weight of 1, where scale matters
+_SCALES = (1.0, 0.25, 4.0, 16.0, 64.0)  # times a mean weight of 1, where scale matters
 _SWEEPS = 10
 _LEAST_GAIN = 1e-9
 _WIDEST = 1e6  # a weight is neither smaller nor larger than the others together by more
 
 
-class Learned(NamedTuple):
-    """The best candidate, the search that began there, and the certified fit that it is of.
+class Option(NamedTuple):
+    """Weights that may be chosen; `ranker` is the certified fit that they are of, or began at.
 
-    Where equal weights were the best candidate, the fit is the one at the alpha of the rule.
+    None: they are equal weights, or began there.
     """
 
-    start: Array
-    searched: Array
-    ranker: Any
-    starts_equal: bool
+    weights: Array
+    ranker: Any = None
+    is_searched: bool = False
 
 
 @dataclass(frozen=True)
@@ -49,14 +48,14 @@ class RuleSearch:
     folds: CrossValidation
     engine: Engine
     names: Sequence[str]
-    known: dict[frozenset[int], Learned] = field(default_factory=dict)  # by the folds left out
+    known: dict[frozenset[int], list[Option]] = field(default_factory=dict)  # by the folds left out
 
     @cached_property
     def columns(self) -> Array:
         """What the rule makes of each run's lists."""
-        all_names = list(self.folds.joined.names)
-        chosen = [all_names.index(name) for name in self.names]
-        return np.ascontiguousarray(self.engine.rule.columns(self.folds.joined)[:, chosen])
+        joined = self.folds.joined
+        scores = joined.scores[list(self.names)].to_numpy()
+        return self.engine.rule.columns(scores, joined.query, joined.place)
 
     @cached_property
     def _retrieved(self) -> Array:
@@ -114,50 +113,66 @@ class RuleSearch:
         scores = np.full(query.size, -np.inf)
         for fold in range(self.folds.n_folds):
             rows = (self.folds.fold == fold)[query]
-            scores[rows] = self.scores(self.chosen(frozenset([fold])))[rows]
+            scores[rows] = self.scores(self.chosen(frozenset([fold])).weights)[rows]
         return scores
 
     # --- learning ---------------------------------------------------------------------------------
 
-    def chosen(self, left_out: frozenset[int] = frozenset()) -> Array:
-        """Weights learned from all folds but some: the search's where other queries say so."""
-        learned = self.learned(left_out)
-        return learned.searched if self.keeps_search(left_out) else learned.start
+    def chosen(self, left_out: frozenset[int] = frozenset()) -> Option:
+        """What is learned from all folds but some: the option that ranks held-out queries best.
 
-    def keeps_search(self, left_out: frozenset[int] = frozenset()) -> bool:
-        """Whether the search gains on folds that it has not seen."""
+        The first option, certified weights at the alpha of the rule, is left for a gain only that
+        is larger than its standard error.
+        """
+        options = self.options(left_out)
+        gains = self._gains_held_out(left_out)
+        if not gains.size:
+            return options[0]
+        mean = gains.mean(axis=1)
+        best = int(np.argmax(mean))
+        if mean[best] <= gains[best].std() / np.sqrt(gains.shape[1]):
+            best = 0
+        return options[best]
+
+    def _gains_held_out(self, left_out: frozenset[int]) -> Array:
+        """How far each option is ahead of the first on queries of folds that it has not seen."""
         gains = []
-        for fold in set(range(self.folds.n_folds)) - left_out:
-            learned = self.learned(left_out | {fold})
-            gained = self.values(learned.searched) - self.values(learned.start)
-            gains.append(gained[self.folds.fold == fold])
-        return bool(gains) and float(np.concatenate(gains).mean()) > 0
+        for fold in sorted(set(range(self.folds.n_folds)) - left_out):
+            queries = self.folds.fold == fold
+            values = np.array(
+                [self.values(each.weights)[queries] for each in self.options(left_out | {fold})]
+            )
+            gains.append(values - values[0])
+        return np.concatenate(gains, axis=1) if gains else np.empty((0, 0))
 
-    def learned(self, left_out: frozenset[int] = frozenset()) -> Learned:
-        """The best candidate, and the search from it, on all folds but some."""
+    def options(self, left_out: frozenset[int] = frozenset()) -> list[Option]:
+        """What may be chosen, learned from all folds but some; always as many."""
         if left_out not in self.known:
             self.known[left_out] = self._learned(~np.isin(self.folds.fold, list(left_out)))
         return self.known[left_out]
 
-    def _learned(self, queries: Array) -> Learned:
+    def _learned(self, queries: Array) -> list[Option]:
         rows = queries[self.folds.joined.query] & self._retrieved
-        if not self.folds.is_trainable(rows):
-            return Learned(self.equal, self.equal, None, starts_equal=True)
-        rankers = self._certified(rows, exact=bool(queries.all()))
-        best = Learned(self.equal, self.equal, rankers[0], starts_equal=True)
-        highest = self.values(self.equal)[queries].mean()
-        for ranker in rankers:
-            if not ranker.coef_.any():  # weights of 0 rank nothing
-                continue
-            for weights in self._scaled(shares(ranker, of_minmax=True)):
-                value = self.values(weights)[queries].mean()
-                if value > highest:
-                    highest = value
-                    best = Learned(weights, weights, ranker, starts_equal=False)
-        return best._replace(searched=self._searched(best.start, queries))
+        options = []
+        for ranker in self._certified(rows, exact=bool(queries.all())):
+            share = self.equal / self.equal.size
+            if ranker is not None and ranker.coef_.any():  # weights of 0 would rank nothing
+                share = shares(ranker, of_minmax=True)
+            options += [Option(scale * share.size * share, ranker) for scale in self._scales]
+        options.append(Option(self.equal))
+        best = max(options, key=lambda option: self.values(option.weights)[queries].mean())
+        searched = self._searched(best.weights, queries)
+        return [*options, Option(searched, best.ranker, is_searched=True)]
+
+    @property
+    def _scales(self) -> tuple[float, ...]:
+        """Times a mean weight of 1."""
+        return (1.0,) if self.engine.rule.bend == 0 else _SCALES
 
     def _certified(self, rows: Array, exact: bool) -> list[Any]:
-        """Rankers with certified weights of min-max scores, at three strengths."""
+        """Rankers with certified weights of min-max scores, at three strengths; None: no fit."""
+        if not self.folds.is_trainable(rows):
+            return [None] * (1 + len(_FACTORS))
         tol = {} if exact else {"tol": FOLD_TOL}
         rankers = [self.folds.settings.ranker(**tol)]
         self.folds.fit_rows(rankers[0], list(self.names), rows)
@@ -166,11 +181,6 @@ class RuleSearch:
             rankers.append(self.folds.settings.ranker(alpha=factor * alpha, **tol))
             self.folds.fit_rows(rankers[-1], list(self.names), rows)
         return rankers
-
-    def _scaled(self, share: Array) -> list[Array]:
-        if self.engine.rule.bend == 0:
-            return [share]
-        return [scale * share.size * share for scale in _SCALES]
 
     def _searched(self, weights: Array, queries: Array) -> Array:
         """The weights after changing one at a time, as long as that gains."""

@@ -52,8 +52,12 @@ class EngineWeights:
 
     def scores(self, joined: Joined) -> Array:
         """Fused score of each row of joined lists, whose runs are these in this order."""
+        return self.of_matrix(joined.scores.to_numpy(), joined.query, joined.place)
+
+    def of_matrix(self, scores: Array, query: Array, document: Array) -> Array:
+        """Fused score of each row of a column for each run, NaN where it has no document."""
         rule = self.record.rule
-        return rule.fused(rule.columns(joined), self.values)
+        return rule.fused(rule.columns(scores, query, document), self.values)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, as the file has them."""

@@ -30,6 +30,7 @@ from structsvm_papk import (
     surrogates,
 )
 from structsvm_papk.errors import InputError
+from structsvm_papk.fusion.requests import EngineWeights
 
 RNG = np.random.default_rng(0)
 USERS = np.repeat(np.arange(4), 6)
@@ -48,6 +49,7 @@ RUNS = {
     "b": {"q": {"y": 3.0}, "r": {"z": 2.0}},
 }
 JUDGED = {"q": {"x": 1}, "r": {"z": 1}}
+WEIGHTS = EngineWeights("qdrant", {"a": 1.0, "b": 2.0}, window=3)
 AT_K = ROWS | {"k": 2}
 PREDICTED = {"y_true": Y, "y_score": SCORES, "groups": USERS}
 # not for users; of matplotlib; switches, which take what is true
@@ -189,6 +191,7 @@ def calls(folder):
         fusion.for_engine: {"engine": "qdrant", "runs": RUNS, "judgments": JUDGED, "k": 2, "cv": 2,
                             "level": 0.9, "relevance_threshold": 1.0, "n_resamples": 20, "depth": 9,
                             "ablate": False, "random_state": 0},
+        fusion.fuse: {"weights": WEIGHTS, "lists": {"a": {"x": 1.0}}},
         fusion.load_weights: {"path": folder / "w.json"},
         fusion.rrf: {"joined": fusion.join_lists(RUNS), "k": 60},
         fusion.combsum: {"joined": fusion.join_lists(RUNS)},

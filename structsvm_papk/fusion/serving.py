@@ -1,0 +1,83 @@
+"""The lists of one query, fused as a service has them: dictionaries, without a join."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from structsvm_papk._types import Array
+from structsvm_papk.errors import InputError, check_type
+from structsvm_papk.fusion.requests import EngineWeights
+
+if TYPE_CHECKING:
+    from structsvm_papk.files.model import Model
+
+
+def fuse(
+    weights: EngineWeights | Model, lists: Mapping[str, Mapping[Any, float]]
+) -> dict[Any, float]:
+    """Fuse the lists of one query.
+
+    Parameters
+    ----------
+    weights : EngineWeights or Model
+        As `load_weights` and `load_model` read them, or ``report.engine_weights`` and
+        ``report.ranker.to_model()``.
+    lists : dict of str to dict
+        By run, the scores of its documents; a run that is left out retrieved nothing.
+
+    Returns
+    -------
+    dict
+        The fused score of each document, the best first; of equal scores the larger id is first.
+
+    Raises
+    ------
+    InputError
+        A run that the weights do not know; a score that is not finite.
+
+    Examples
+    --------
+    >>> from structsvm_papk import fusion
+    >>> from structsvm_papk.fusion.requests import EngineWeights
+    >>> weights = EngineWeights("langchain", {"keywords": 0.4, "dense": 0.6}, window=100)
+    >>> fused = fusion.fuse(weights, {"keywords": {"a": 7.1, "b": 3.0}, "dense": {"b": 0.8}})
+    >>> list(fused)
+    ['b', 'a']
+    """
+    check_type("lists", lists, Mapping, "a dict {run: {document: score}}")
+    if isinstance(weights, EngineWeights):
+        names = tuple(weights.weights)
+    else:
+        names = weights.feature_names or ()
+    unknown = [name for name in lists if name not in names]
+    if unknown:
+        raise InputError(f"no weight is for run {unknown[0]!r}: they are of {', '.join(names)}")
+    documents = sorted({document for scores in lists.values() for document in scores}, reverse=True)
+    if not documents:
+        return {}
+    scores = _matrix(documents, names, lists)
+    query = np.zeros(len(documents), dtype=np.int64)
+    if isinstance(weights, EngineWeights):
+        fused = weights.of_matrix(scores, query, document=-np.arange(len(documents)))
+    else:
+        fused = weights.predict(scores, query)
+    order = np.argsort(-fused, kind="stable")
+    return {documents[place]: float(fused[place]) for place in order}
+
+
+def _matrix(
+    documents: Sequence[Hashable], names: Sequence[str], lists: Mapping[str, Mapping[Any, float]]
+) -> Array:
+    """A row for each document and a column for each run, NaN where it did not retrieve it."""
+    row = {document: number for number, document in enumerate(documents)}
+    matrix = np.full((len(documents), len(names)), np.nan)
+    for column, name in enumerate(names):
+        of_run = lists.get(name, {})
+        values = np.array([*of_run.values()], dtype=float)
+        if not np.isfinite(values).all():
+            raise InputError(f"run {name!r} has a score that is not finite")
+        matrix[[row[document] for document in of_run], column] = values
+    return matrix
