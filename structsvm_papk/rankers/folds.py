@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from sklearn import config_context
-from sklearn.model_selection import KFold
 
 from structsvm_papk import metrics
 from structsvm_papk._types import Array
@@ -63,6 +61,8 @@ def rule_for_short_lists(k: int, data: RankingData) -> str:
 
 
 def _of_users(n_folds: int, data: RankingData, without_use: Exclusions) -> Iterator[Fold]:
+    from sklearn.model_selection import KFold  # who only scores lists waits for no scikit-learn
+
     without = np.concatenate([without_use.no_positive, without_use.few_negatives])
     users = np.setdiff1d(np.arange(data.n_users), without)
     _check_number(n_folds, users.size, "users that can be used", "users")
@@ -243,6 +243,8 @@ def values_by_user(name: str, scores: Array, lists: RankingData, **rules: Any) -
 def value_of(scorer: Any, ranker: Any, X: Any, y: Any, groups: Any) -> float:
     """What a scorer says of a ranker on some rows; it gets the groups where it takes them."""
     if _takes_groups(scorer):
+        from sklearn import config_context
+
         with config_context(enable_metadata_routing=hasattr(scorer, "get_metadata_routing")):
             value = scorer(ranker, X, y, groups=groups)
     else:

@@ -163,7 +163,6 @@ def test_wrong_input_is_one_line_before_anything_is_written(files, tmp_path, cap
     fit, compare = ["fit", data, *PROBLEM, "-o", model], ["compare", data, *PROBLEM]
     diagnose = ["diagnose", data, *PROBLEM, "--users", "0"]
     for arguments, reason in [
-        (["fit", data, "--k", "3", "-o", model], "--relevance-threshold"),
         ([*fit, "--depth", "nan"], "'--depth': nan: a number of at least k, a share below 1"),
         ([*compare, "--depth", "21"], "depth=21 is above every list"),
         ([*diagnose, "--depth", "21"], "depth=21 is above every list"),
