@@ -324,9 +324,22 @@ class RankingData:
         return features.effective_number(self.user_weight)
 
     @property
-    def total_positives(self) -> int:
-        """Positives of all users together."""
-        return int(self.n_pos.sum())
+    def total_positives(self) -> float:
+        """Positives of all users together.
+
+        Of grades a row counts what its gain is above the lowest of its list as a share of what the
+        highest is: that is the mean number of positives of the user's lists (u, t).
+        """
+        if self.grades is None:
+            return int(self.n_pos.sum())
+        gains = self.gains
+        users = self.sizes > 0
+        first = self.indptr[:-1][users]
+        lowest = np.repeat(gains[self.indptr[1:][users] - 1], self.sizes[users])
+        span = np.repeat(gains[first], self.sizes[users]) - lowest
+        return float(
+            np.divide(gains - lowest, span, out=np.zeros(gains.size), where=span > 0).sum()
+        )
 
     @property
     def n_neg(self) -> Array:

@@ -1,0 +1,194 @@
+"""Grades in training: NDCG by grades as they are, cut at a threshold, and by what others make of them.
+
+    python -m benchmarks graded [--ltr-sample FOLDER] [--clueweb FOLDER] [--draws 10]
+        [--results RUN] [--json FILE]
+
+LightGBM's sample of learning to rank (examples/lambdarank: rank.train, rank.test and their .query
+files, taken together), the features of the ClueWeb09 corpus of Webis, and the TREC Deep Learning
+tracks of the package, of which one year trains and the other is the test. A draw is a random choice
+of the lists that train; all others, or those of the other year, are the test. Finished parts are
+kept in RUN.
+"""
+
+import argparse
+import json
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from sklearn.linear_model import Ridge
+from sklearn.preprocessing import StandardScaler
+
+from benchmarks.common.cells import Cells
+from benchmarks.common.markdown import grouped, table
+from benchmarks.quality.fusing.lists import JoinedLists, together, trec_years
+from benchmarks.quality.fusing.methods import Tuned, available, filled, logistic, trees
+from benchmarks.quality.fusing.plain import letor_lists, svmlight_lists
+from benchmarks.studies.rerank.study import interval
+from structsvm_papk import PAPKRanker, __version__
+
+DEFAULT = "grades, linear"
+_PENALTIES = np.logspace(4, -2, 7)
+
+ABOUT = """# Grades in training
+
+Mean NDCG of other lists, with linear gains and, behind the slash, exponential ones, after learning from
+so many lists; means of {draws} draws. In brackets: how far grades with linear gains are ahead in the first,
+in thousandths, with a 95% interval over draws and lists. Logistic regression learns from grades of 2 and
+more, ridge regression and LambdaRank (trees of 7 leaves) from the grades; these three choose their setting
+on five folds. Measured by `{command}`."""
+
+
+def graded(**settings):
+    """`PAPKRanker` on the grades as they are."""
+
+    def fit(train, seed):
+        missing = "lowest" if np.isnan(train.X).any() else None
+        ranker = PAPKRanker(k=train.k, missing=missing, **settings)
+        ranker.fit(train.X, train.grades, groups=train.groups)
+        return lambda test: ranker.predict(test.X, groups=test.groups)
+
+    return fit
+
+
+def cut_at_two(train, seed):
+    """Logistic regression on relevance from grade 2 on."""
+    return Tuned(logistic)(replace(train, level=2), seed)
+
+
+def ridge(train):
+    """Least squares of the grades, from the strongest penalty on."""
+    scaler = StandardScaler().fit(filled(train))
+    rows = scaler.transform(filled(train))
+    for penalty in _PENALTIES:
+        model = Ridge(alpha=penalty).fit(rows, train.grades)
+        yield lambda test, model=model: model.predict(scaler.transform(filled(test)))
+
+
+METHODS = {
+    "threshold 1": graded(relevance_threshold=1),
+    "threshold 2": graded(relevance_threshold=2),
+    DEFAULT: graded(),
+    "grades, exponential": graded(label_gain="exponential"),
+    "logistic regression": cut_at_two,
+    "ridge regression": Tuned(ridge),
+    "LambdaRank": trees(7),
+}
+
+
+@dataclass(frozen=True)
+class Task:
+    """Lists to draw from, and others to be measured on: by default those that were not drawn."""
+
+    pool: JoinedLists
+    sizes: tuple[int, ...]
+    others: JoinedLists | None = None
+
+    def drawn(self, size, draw):
+        """Lists that train, and those of the test."""
+        order = np.random.default_rng(draw).permutation(self.pool.n_lists)
+        train = self.pool.subset(np.sort(order[:size]))
+        return train, self.others or self.pool.subset(np.sort(order[size:]))
+
+    def measured(self, name, size, draw):
+        """NDCG of each list of the test by linear gains, and the mean by exponential ones."""
+        train, test = self.drawn(size, draw)
+        scores = METHODS[name](train, draw)(test)
+        powers = replace(test, grades=2**test.grades - 1, missed=2**test.missed - 1)
+        return {
+            "linear": test.ndcg(scores).tolist(),
+            "exponential": float(powers.ndcg(scores).mean()),
+        }
+
+
+def main():
+    options = arguments()
+    cells = Cells(options.results, {"version": __version__})
+    rows = []
+    for set_name, task in tasks(options):
+        for size in task.sizes:
+            found = {
+                name: [
+                    cells.get(
+                        [set_name, name, size, draw],
+                        lambda n=name, s=size, d=draw, t=task: t.measured(n, s, d),
+                    )
+                    for draw in range(options.draws)
+                ]
+                for name in options.method
+            }
+            rows += summary(set_name, size, found)
+            print(set_name, size, file=sys.stderr)
+    given = " --clueweb FOLDER" if options.clueweb else ""
+    command = f"python -m benchmarks graded --ltr-sample FOLDER{given} --draws {options.draws}"
+    answer = {"command": command, "draws": options.draws, "rows": rows}
+    lines = "\n".join(page(answer)) + "\n"
+    if options.json:
+        options.json.write_text(json.dumps(answer, indent=1) + "\n")
+        options.json.with_suffix(".md").write_text(lines)
+    print(lines, end="")
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--ltr-sample", type=Path, help="with rank.train and rank.test")
+    parser.add_argument("--clueweb", type=Path, help="folder with Fold1 .. Fold5")
+    parser.add_argument("--draws", type=int, default=10)
+    known = [
+        name for name in METHODS if name != "LambdaRank" or "LambdaRank, 7 leaves" in available()
+    ]
+    parser.add_argument("--method", nargs="+", choices=known, default=known)
+    parser.add_argument("--results", type=Path, help="keep finished parts in this folder")
+    parser.add_argument("--json", type=Path, help="write the answer here, and the page beside it")
+    return parser.parse_args()
+
+
+def tasks(options):
+    """Name and `Task` of each set."""
+    if options.ltr_sample:
+        parts = [svmlight_lists(options.ltr_sample / f"rank.{part}") for part in ("train", "test")]
+        yield "ltr-sample, NDCG@5", Task(together(*parts), (20, 60, 150))
+    if options.clueweb:
+        yield "ClueWeb09, NDCG@10", Task(letor_lists(options.clueweb), (10, 30))
+    first, second = trec_years()
+    yield "TREC DL 2019 on 2020, NDCG@10", Task(first, (10, 25), second)
+    yield "TREC DL 2020 on 2019, NDCG@10", Task(second, (10, 25), first)
+
+
+def summary(set_name, size, found):
+    """A row for each method."""
+    usual = np.array([cell["linear"] for cell in found.get(DEFAULT, [])])
+    for name, cells in found.items():
+        linear = np.array([cell["linear"] for cell in cells])
+        row = {"set": set_name, "lists": size, "method": name, "linear": float(linear.mean())}
+        row["exponential"] = float(np.mean([cell["exponential"] for cell in cells]))
+        if usual.size and name != DEFAULT and len(cells) > 1:
+            row["ahead"] = float((usual - linear).mean())
+            row["interval"] = interval(usual - linear)
+        yield row
+
+
+def page(answer):
+    """The page of results."""
+    yield ABOUT.format(**answer)
+    for set_name, rows in grouped(answer["rows"], lambda row: row["set"]):
+        yield f"\n## {set_name}\n"
+        by_size = grouped(rows, lambda row: row["lists"])
+        head = ["learning from", *(f"{size} lists" for size, _ in by_size)]
+        lines = []
+        for name, of_method in grouped(rows, lambda row: row["method"]):
+            lines.append([name, *(_cell(row) for row in of_method)])
+        yield from table(head, lines)
+
+
+def _cell(row):
+    text = f"{row['linear']:.3f} / {row['exponential']:.3f}"
+    if "interval" in row:
+        low, high = (1000 * end for end in row["interval"])
+        text += f" ({1000 * row['ahead']:+.0f}: {low:+.0f} to {high:+.0f})"
+    return text
+
+
+if __name__ == "__main__":
+    main()
