@@ -1,4 +1,4 @@
-"""Grades in training: NDCG by grades as they are, cut at a threshold, and by what others make of them.
+"""Grades in training: NDCG by grades as they are, cut at a threshold, and by other methods.
 
     python -m benchmarks graded [--ltr-sample FOLDER] [--clueweb FOLDER] [--draws 10]
         [--results RUN] [--json FILE]
@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from benchmarks.common.cells import Cells
 from benchmarks.common.markdown import grouped, table
 from benchmarks.quality.fusing.lists import JoinedLists, together, trec_years
-from benchmarks.quality.fusing.methods import Tuned, available, filled, logistic, trees
+from benchmarks.quality.fusing.methods import Tuned, filled, logistic, trees
 from benchmarks.quality.fusing.plain import letor_lists, svmlight_lists
 from benchmarks.studies.rerank.study import interval
 from structsvm_papk import PAPKRanker, __version__
@@ -33,11 +33,11 @@ _PENALTIES = np.logspace(4, -2, 7)
 
 ABOUT = """# Grades in training
 
-Mean NDCG of other lists, with linear gains and, behind the slash, exponential ones, after learning from
-so many lists; means of {draws} draws. In brackets: how far grades with linear gains are ahead in the first,
-in thousandths, with a 95% interval over draws and lists. Logistic regression learns from grades of 2 and
-more, ridge regression and LambdaRank (trees of 7 leaves) from the grades; these three choose their setting
-on five folds. Measured by `{command}`."""
+Mean NDCG of other lists, with linear gains and, behind the slash, exponential ones, after learning
+from so many lists; means of {draws} draws. In brackets: how far grades with linear gains are ahead
+in the first, in thousandths, with a 95% interval over draws and lists. Logistic regression learns
+from grades of 2 and more, ridge regression and LambdaRank (trees of 7 leaves) from the grades;
+these three choose their setting on five folds. Measured by `{command}`."""
 
 
 def graded(**settings):

@@ -337,9 +337,7 @@ class RankingData:
         first = self.indptr[:-1][users]
         lowest = np.repeat(gains[self.indptr[1:][users] - 1], self.sizes[users])
         span = np.repeat(gains[first], self.sizes[users]) - lowest
-        return float(
-            np.divide(gains - lowest, span, out=np.zeros(gains.size), where=span > 0).sum()
-        )
+        return float(((gains - lowest) / np.where(span > 0.0, span, 1.0)).sum())
 
     @property
     def n_neg(self) -> Array:

@@ -49,7 +49,8 @@ class Evidence:
     n_lists : float
         Lists that train; with weights v of users ``(sum v)^2 / sum v^2``, their effective number.
     n_pos : float
-        Positives of these lists: their mean number times `n_lists`.
+        Positives of these lists: their mean number times `n_lists`; of grades as
+        `RankingData.total_positives` counts.
     """
 
     variances: Array
