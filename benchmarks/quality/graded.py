@@ -14,6 +14,7 @@ import argparse
 import json
 import sys
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -135,9 +136,7 @@ def arguments():
     parser.add_argument("--ltr-sample", type=Path, help="with rank.train and rank.test")
     parser.add_argument("--clueweb", type=Path, help="folder with Fold1 .. Fold5")
     parser.add_argument("--draws", type=int, default=10)
-    known = [
-        name for name in METHODS if name != "LambdaRank" or "LambdaRank, 7 leaves" in available()
-    ]
+    known = [name for name in METHODS if name != "LambdaRank" or find_spec("lightgbm")]
     parser.add_argument("--method", nargs="+", choices=known, default=known)
     parser.add_argument("--results", type=Path, help="keep finished parts in this folder")
     parser.add_argument("--json", type=Path, help="write the answer here, and the page beside it")

@@ -51,13 +51,14 @@ def fuse(
         int, typer.Option("--k", help="Places that count.", rich_help_panel=_LEARNING)
     ] = 10,
     relevance_threshold: Annotated[
-        float,
+        float | None,
         typer.Option(
-            help="Documents with at least this grade are relevant in training.",
+            help="Documents with at least this grade are relevant in training; by default grades "
+            "count as they are.",
             metavar="GRADE",
             rich_help_panel=_LEARNING,
         ),
-    ] = 1.0,
+    ] = None,
     for_engine: Annotated[
         str | None,
         typer.Option(

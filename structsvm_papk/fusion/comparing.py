@@ -47,7 +47,7 @@ def cross_validate(
     judgments: Any,
     k: int = 10,
     *,
-    relevance_threshold: float = 1.0,
+    relevance_threshold: float | None = None,
     on: tuple[str, str] = ("query", "document"),
     ablate: bool = False,
     cv: int = 5,
@@ -68,8 +68,9 @@ def cross_validate(
         As for `join_lists`.
     k : int
         Places that count, in training and in nDCG@k.
-    relevance_threshold : float
-        Documents with at least this grade are relevant in training.
+    relevance_threshold : float, optional
+        Documents with at least this grade are relevant in training. By default grades of more than
+        two values train as they are, see `PAPKRanker`; of two the larger is relevant.
     ablate : bool
         Say of each run what it adds: cross-validation without it, and intervals of the weights
         over `n_refits` fits with random weights of the queries (Bayesian bootstrap).
@@ -113,7 +114,7 @@ def for_engine(
     k: int = 10,
     *,
     depth: int | None = None,
-    relevance_threshold: float = 1.0,
+    relevance_threshold: float | None = None,
     on: tuple[str, str] = ("query", "document"),
     ablate: bool = False,
     cv: int = 5,
@@ -200,7 +201,7 @@ def validated(
         n_queries=joined.n_queries,
         n_documents=len(joined.frame),
         n_relevant=int(folds.relevant.sum()),
-        n_relevant_missed=int((joined.missed_grade >= settings.threshold).sum()),
+        n_relevant_missed=int((joined.missed_grade >= settings.relevant_from).sum()),
         n_folds=folds.n_folds,
         level=settings.level,
         rankings=tuple(rankings),

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from structsvm_papk.rankers import PAPKRanker
 
 YARDSTICKS: dict[str, Callable[..., Array]] = {"RRF": rrf, "CombSUM": combsum}
+ANY_GRADE = 1.0
 FOLD_TOL = 1e-3  # relative gap of the fits on folds: far below what queries differ by
 
 
@@ -36,7 +37,7 @@ class Settings:
     """What is trained and how it is judged; as the arguments of `cross_validate`."""
 
     k: int
-    threshold: float
+    threshold: float | None  # None: grades train as they are
     engine: str | None  # in whose rule is learned; None: scores as they are
     n_folds: int
     level: float
@@ -46,7 +47,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_number("k", self.k, least=1)
-        check_number("relevance_threshold", self.threshold)
+        check_number("relevance_threshold", self.threshold, optional=True)
         if self.engine is not None:
             check_type("engine", self.engine, str, "the name of an engine")
             engine_of(self.engine)
@@ -55,6 +56,11 @@ class Settings:
         check_number("n_resamples", self.n_resamples, least=10)
         check_number("n_refits", self.n_refits, least=2)
         check_number("random_state", self.seed, least=0)
+
+    @property
+    def relevant_from(self) -> float:
+        """From which grade on a document is relevant, where that is asked."""
+        return ANY_GRADE if self.threshold is None else self.threshold
 
     def ranker(self, **more: Any) -> PAPKRanker:
         """The estimator that learns weights."""
@@ -89,14 +95,14 @@ class CrossValidation:
                 f"one run ({joined.names[0]}) has no weights to learn: give two or more; evaluate "
                 "says what one is worth"
             )
-        relevant = joined.grades >= settings.threshold
+        relevant = joined.grades >= settings.relevant_from
         n_relevant = np.bincount(joined.query[relevant], minlength=joined.n_queries)
         usable = (n_relevant > 0) & (n_relevant < np.bincount(joined.query))
         if np.count_nonzero(usable) < 2:
             raise InputError(
                 f"{np.count_nonzero(usable)} of {joined.n_queries} judged {joined.nouns[0]} have "
-                f"relevant (grade >= {settings.threshold:g}) and other {joined.nouns[1]} that some "
-                "run retrieved; weights and their test need at least two"
+                f"relevant (grade >= {settings.relevant_from:g}) and other {joined.nouns[1]} that "
+                "some run retrieved; weights and their test need at least two"
             )
         columns = filled(joined.scores, joined.query) if settings.engine else joined.scores
         return cls(
@@ -122,7 +128,8 @@ class CrossValidation:
         query = self.joined.query[rows]
         n_negatives = np.bincount(query[~self.relevant[rows]])
         ranker.k = min(int(self.settings.k), int(n_negatives.max(initial=1)))
-        ranker.fit(self.columns[names][rows], self.joined.grades[rows], groups=query, **more)
+        grades = np.maximum(self.joined.grades[rows], 0)
+        ranker.fit(self.columns[names][rows], grades, groups=query, **more)
 
     def is_trainable(self, rows: Array) -> bool:
         """Whether some query has both a relevant and another document among some rows."""

@@ -69,7 +69,8 @@ class PAPKRanker(LinearRanker):
         give `fit` a sample_weight.
     alpha : float or 'auto'
         Regularisation strength, > 0. 'auto': ``12 m (d / p)^1.5``, where d is the number of columns
-        that vary within users, p the number of positives of the lists that train, and m the mean
+        that vary within users, p the number of positives of the lists that train (of grades their
+        mean over these, by what they add), and m the mean
         variance of the columns as the penalty sees them (1, where each is divided by its
         deviation); where the variances differ, as those of rare indicators do, d is their effective
         number ``(sum var)^2 / sum var^2``. For one list it

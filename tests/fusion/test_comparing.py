@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from structsvm_papk import fusion
+from structsvm_papk import PAPKRanker, fusion
 from structsvm_papk.datasets import retrieval_runs
 from structsvm_papk.errors import InputError
 from structsvm_papk.fusion import comparing, held_out
@@ -267,3 +267,16 @@ def test_wrong_settings_end_in_a_sentence(change, sentence):
     given = {"runs": runs, "judgments": {"q1": {"a": 1}, "q2": {"b": 2}}}
     with pytest.raises((InputError, TypeError), match=sentence):
         cross_validate(**given | change)
+
+
+def test_grades_train_as_they_are_unless_a_threshold_is_given():
+    sample = retrieval_runs().train
+    few = dict(list(sample.runs.items())[:3])
+    joined = fusion.join_lists(few, sample.judgments)
+    graded = cross_validate(few, sample.judgments, cv=2)
+    by_hand = PAPKRanker(k=10, missing="lowest").fit(
+        joined[list(few)], np.maximum(joined["grade"], 0), groups=joined["query"]
+    )
+    np.testing.assert_allclose(graded.ranker.coef_, by_hand.coef_, rtol=1e-6)
+    cut = cross_validate(few, sample.judgments, cv=2, relevance_threshold=1)
+    assert np.abs(graded.ranker.coef_ - cut.ranker.coef_).max() > 1e-3
