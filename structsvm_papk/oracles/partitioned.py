@@ -218,7 +218,7 @@ class PartitionedRisk(PartitionedCuts, MajorisedOracle):
         return float(self.partitions.weight**2 / squares)
 
     @property
-    def total_positives(self) -> int:
+    def total_positives(self) -> float:
         """Positives of the users that are used."""
         return sum(each.total_positives for each in self.partitions.used)
 

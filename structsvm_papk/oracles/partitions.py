@@ -38,7 +38,7 @@ class PartitionSummary:
     weights: Any = ()
     fingerprint: str = ""
     spread: Any = None  # `Spread`
-    total_positives: int = 0
+    total_positives: float = 0.0
     weight: float = 0.0
     squared_weight: float = 0.0  # sum of the squares
 
