@@ -125,12 +125,10 @@ def read_judgments(path: PathLike) -> pd.DataFrame:
 
 def is_run(path: PathLike) -> bool:
     """Whether the first line of a file has the six fields of a run, with a number as its score."""
-    return _looks_like(as_path(path), RUN)
-
-
-def is_judgments(path: PathLike) -> bool:
-    """Whether the first line of a file has the four fields of judgments, with a whole grade."""
-    return _looks_like(as_path(path), JUDGMENTS)
+    path = as_path(path)
+    with tables.reading(path):
+        _, fields = next(_lines(path), (0, []))
+    return _what_is_wrong(fields, RUN) is None
 
 
 def write_run(path: PathLike, frame: pd.DataFrame, tag: str = "structsvm-papk") -> None:
@@ -303,12 +301,6 @@ def _first_not_a_word(texts: Any) -> str | None:
 
 
 # --- what is wrong, and where -------------------------------------------------------------------
-
-
-def _looks_like(path: Path, form: LineFormat) -> bool:
-    with tables.reading(path):
-        _, fields = next(_lines(path), (0, []))
-    return _what_is_wrong(fields, form) is None
 
 
 def _lines(path: Path) -> Iterator[tuple[int, list[bytes]]]:

@@ -142,7 +142,6 @@ def test_what_a_file_looks_like(tmp_path):
     table = written(tmp_path, "user,item,label\n1,2,3\n", "a.csv")
     files = (run, judgments, table)
     assert [trec.is_run(path) for path in files] == [True, False, False]
-    assert [trec.is_judgments(path) for path in files] == [False, True, False]
 
 
 @pytest.mark.parametrize("name", ["b.run", "b.run.gz"])
