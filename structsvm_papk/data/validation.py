@@ -338,6 +338,17 @@ def places_of(ids: Array) -> Array:
     return places
 
 
+def second_of_a_pair(first: Array, second: Array, n_second: int) -> int | None:
+    """The first row whose pair of codes an earlier row has; None where every pair occurs once."""
+    import pandas as pd
+
+    pairs = first.astype(np.int64) * n_second + second
+    in_order = np.sort(pairs)  # a tenth of the time of a hash table
+    if (in_order[1:] > in_order[:-1]).all():
+        return None
+    return int(np.argmax(pd.Series(pairs).duplicated().to_numpy()))
+
+
 def check_indptr(indptr: Any, n_rows: int) -> Array:
     """Bounds of users whose rows stand together: int64, from 0 to the number of rows."""
     bounds = as_array(indptr, "indptr")

@@ -20,7 +20,7 @@ import numpy as np
 
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data.columns import listed
-from structsvm_papk.data.validation import places_of
+from structsvm_papk.data.validation import places_of, second_of_a_pair
 from structsvm_papk.errors import InputError, as_path, check_type
 from structsvm_papk.files import tables
 from structsvm_papk.files.atomic import write_atomically
@@ -211,17 +211,6 @@ def _ids(name: str, column: pd.Series) -> tuple[Array, Array]:
     if wrong is not None:
         raise InputError(f"the {name} {wrong!r} is empty or has white space: no run can hold it")
     return codes, np.array(texts, dtype=object)
-
-
-def second_of_a_pair(first: Array, second: Array, n_second: int) -> int | None:
-    """The first row whose pair of codes an earlier row has; None where every pair occurs once."""
-    import pandas as pd
-
-    pairs = first.astype(np.int64) * n_second + second
-    in_order = np.sort(pairs)  # a tenth of the time of a hash table
-    if (in_order[1:] > in_order[:-1]).all():
-        return None
-    return int(np.argmax(pd.Series(pairs).duplicated().to_numpy()))
 
 
 # --- reading ------------------------------------------------------------------------------------

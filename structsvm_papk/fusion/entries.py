@@ -80,7 +80,7 @@ def entries_of(given: Any, what: str, on: tuple[str, str], kind: str) -> Entries
         raise InputError(f"{what} is empty")
     query, queries = _codes(frame[query_column], f"{what}: {on[0]}")
     document, documents = _codes(frame[document_column], f"{what}: {on[1]}")
-    twice = trec.second_of_a_pair(query, document, documents.size)
+    twice = validation.second_of_a_pair(query, document, documents.size)
     if twice is not None:
         raise InputError(
             f"{what}: {on[1]} {documents[document[twice]]!r} of {on[0]} "

@@ -158,13 +158,9 @@ def refuse_pairs_twice(
     users: Array, whose: Array, items: Array, which: Array, where: str = ""
 ) -> None:
     """Raise where a user has an item twice."""
-    import pandas as pd
-
-    pairs = pd.Series(whose * items.size + which)
-    twice = pairs.duplicated()
-    if twice.any():
-        second = int(twice.argmax())
-        first = int((pairs == pairs[second]).argmax())
+    second = _validation.second_of_a_pair(whose, which, items.size)
+    if second is not None:
+        first = int(np.argmax((whose == whose[second]) & (which == which[second])))
         raise InputError(
             f"item {items[which[second]]} of user {users[whose[second]]} occurs in row {first} and "
             f"in row {second}{where}; give every pair (user, item) once"
