@@ -182,7 +182,7 @@ def test_on_a_cluster_it_is_sent_to_the_workers_or_refused():
         here = PAPKRanker(surrogate=SQUARES, alpha=0.1, tol=1e-8).fit(*ROWS)
         assert there.result_.objective == pytest.approx(here.result_.objective, rel=2e-8)
         w = np.zeros(data.n_features)
-        with pytest.raises(OracleFailure, match="cannot pickle"):
+        with pytest.raises(OracleFailure, match="Could not serialize"):
             DaskRisk(replace(SQUARES, exponent=threading.Lock()), cut, client)(w)
         with pytest.raises(OracleFailure, match="No module named 'mine'"):
             DaskRisk(Elsewhere(2), cut, client)(w)
