@@ -7,7 +7,7 @@ that a program pays for what it uses: compiled kernels, cvxpy and scikit-learn t
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from structsvm_papk._version import __version__
+from structsvm_papk._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from structsvm_papk.data import RankingData
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
         SolverResult,
         Status,
         SubgradientDescent,
-        alpha_path,
     )
     from structsvm_papk.surrogates import make_surrogate
 
@@ -37,10 +36,7 @@ __all__ = [
     "SolverResult",
     "Status",
     "SubgradientDescent",
-    "__version__",
-    "alpha_path",
     "make_surrogate",
-    "show_versions",
 ]
 
 _SUBPACKAGE_OF = {
@@ -54,17 +50,6 @@ _SUBPACKAGES = (
     *("integrations", "margins", "metrics", "oracles", "plots", "propositions", "rankers"),
     *("solvers", "surrogates"),
 )
-
-
-def show_versions() -> None:
-    """Print the versions that a bug report needs: system, Python, this package, what it uses."""
-    import platform
-
-    from structsvm_papk._version import versions
-
-    print(f"{'python':16} {platform.python_version()} on {platform.platform()}")
-    for name, version in versions().items():
-        print(f"{name:16} {version}")
 
 
 def __getattr__(name: str) -> object:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from structsvm_papk._types import Array
 
-__all__ = ["DegenerateOptimumWarning", "InputError", "OracleFailure"]
+__all__ = ["DegenerateOptimumWarning", "InputError"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

@@ -22,8 +22,9 @@ from benchmarks.speed.cluster import local_cluster
 from benchmarks.speed.data import write_lists
 from benchmarks.speed.harness import parsed, parser, save
 from structsvm_papk import CCCP, CuttingPlane, SolverResult, make_surrogate
-from structsvm_papk.files import file_partitions, open_source
-from structsvm_papk.oracles import DaskRisk
+from structsvm_papk.files import open_source
+from structsvm_papk.files.partitions import file_partitions
+from structsvm_papk.oracles.dask_risk import DaskRisk
 
 K, ALPHA, N_FEATURES = 10, 1e-3, 100
 SAME = 1e-9

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from structsvm_papk import CCCP, EmpiricalRisk, GlobalRamp, RankingData, make_surrogate
-from structsvm_papk.datasets import two_gaussians
+from structsvm_papk.datasets.generators import two_gaussians
 
 N_POS, N_NEG, N_FEATURES, SEPARATION, K, ALPHA = 30, 200, 5, 1.0, 10, 1e-2
 N_RANDOM = 4

@@ -20,7 +20,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from structsvm_papk import CCCP, EmpiricalRisk, RankingData, make_surrogate
-from structsvm_papk.datasets import digit_queries, linear_lists, two_gaussians
+from structsvm_papk.datasets import digit_queries, linear_lists
+from structsvm_papk.datasets.generators import two_gaussians
 from structsvm_papk.solvers import cccp, descent
 
 SURROGATES = ("clipped_ramp", "ramp")

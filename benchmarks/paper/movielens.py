@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 
 from structsvm_papk import RankingData
 from structsvm_papk.errors import InputError
-from structsvm_papk.files import read_ranking_data
 
 LICENCE = __doc__.rsplit("\n\n", 1)[1].strip()
 _SMALLEST = 1e-5  # floor of the factors
@@ -172,7 +172,13 @@ def read_prepared(folder):
     sizes = {_n_features(found[0]) for found in paths}
     if len(sizes) > 1:
         raise InputError(f"{folder}: the files have different numbers of features")
-    return Splits(*(read_ranking_data(p[0], label="label", group="user_id") for p in paths))
+    return Splits(*(_read_lists(found[0]) for found in paths))
+
+
+def _read_lists(path):
+    rows = pd.read_csv(path, sep="\t")
+    X = rows.drop(columns=["label", "user_id"])
+    return RankingData.from_groups(X.to_numpy(float), rows["label"], rows["user_id"])
 
 
 def _n_features(path):

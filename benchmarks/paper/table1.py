@@ -43,7 +43,7 @@ def run(labels=LABELS):
 def _row(ranker, labels, metric):
     relevant = np.array([int(letter) for letter in labels])
     scores = -np.arange(relevant.size, dtype=float)
-    measured = float(metrics.per_user(metric, scores, relevant)[0])
+    measured = metrics.evaluate(metric, scores, relevant).mean(metric)
     hits, of = PUBLISHED[ranker, metric]
     return {
         "ranker": ranker,

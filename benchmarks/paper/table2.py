@@ -27,7 +27,6 @@ from structsvm_papk import (
     make_surrogate,
     metrics,
 )
-from structsvm_papk.datasets import two_gaussians
 from structsvm_papk.errors import InputError
 
 CASES = {1: (20, "SGD@k-avg"), 2: (10, "SVM-pAUC")}  # k and the method that GD-Avg is compared with
@@ -166,13 +165,13 @@ def _one_run(case, how, seed):
 
 def make_data(case, seed, scaled):
     """One simulated list, as drawn or with every feature scaled to range 1."""
-    n_pos, shift = 10 * case, np.sqrt(5.0)
-    drawn = two_gaussians(n_pos, 160, 5, shift, direction=-np.ones(5), seed=seed)
-    X = drawn.X
+    n_pos = 10 * case
+    X = np.random.default_rng(seed).standard_normal((n_pos + 160, 5))
+    X[:n_pos] -= 1.0
     if scaled:
         low, high = X.min(axis=0), X.max(axis=0)
         X = (X - (low + high) / 2) / (high - low)
-    return RankingData.from_groups(X, drawn.y)
+    return RankingData.from_groups(X, np.arange(n_pos + 160) < n_pos)
 
 
 def summarise(precision, auc, certified, zero):

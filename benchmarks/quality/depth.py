@@ -36,12 +36,12 @@ from structsvm_papk import (
     PAPKRanker,
     PAPKRankerCV,
     RankingData,
-    alpha_path,
     make_surrogate,
     metrics,
 )
 from structsvm_papk.datasets import digit_queries
 from structsvm_papk.diagnosis import critical_depth, diagnose
+from structsvm_papk.solvers.cutting_plane import alpha_path
 
 SHAPE = (1974, 200, 9)  # users, items of each, features
 K = 20

@@ -16,9 +16,9 @@ from pathlib import Path
 from benchmarks.speed.data import read_lists, write_lists
 from benchmarks.speed.harness import parsed, parser, save, timed
 from structsvm_papk import CuttingPlane, EmpiricalRisk, make_surrogate
-from structsvm_papk.files import file_partitions, open_source
-from structsvm_papk.files.partitions import array_partitions
-from structsvm_papk.oracles import DaskRisk
+from structsvm_papk.files import open_source
+from structsvm_papk.files.partitions import array_partitions, file_partitions
+from structsvm_papk.oracles.dask_risk import DaskRisk
 
 K, ALPHA, TOL = 10, 1e-3, 1e-6
 

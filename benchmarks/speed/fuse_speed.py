@@ -66,7 +66,8 @@ def rounded(seconds):
 def ours(folder):
     """This package."""
     from structsvm_papk import PAPKRanker
-    from structsvm_papk.fusion import join_lists, read_judgments, read_run, write_run
+    from structsvm_papk.files.trec import read_judgments, read_run
+    from structsvm_papk.fusion import join_lists, write_run
 
     steps = Steps()
     runs = {name: read_run(folder / f"{name}.run") for name in NAMES}

@@ -13,8 +13,9 @@ import numpy as np
 
 from benchmarks.speed.harness import median_seconds, output, parser, save, verdict
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
-from structsvm_papk.datasets import linear_lists, two_gaussians
-from structsvm_papk.surrogates import SURROGATES
+from structsvm_papk.datasets import linear_lists
+from structsvm_papk.datasets.generators import two_gaussians
+from structsvm_papk.surrogates.losses import SURROGATES
 
 LIMIT = 2.0  # times the two products
 LIMITS_OF_START = {"import": 1.5, "first": 0.5}  # seconds

@@ -27,7 +27,8 @@ from benchmarks.speed.harness import (
     verdict,
 )
 from benchmarks.speed.measuring import measure
-from structsvm_papk import CuttingPlane, EmpiricalRisk, alpha_path, make_surrogate
+from structsvm_papk import CuttingPlane, EmpiricalRisk, make_surrogate
+from structsvm_papk.solvers.cutting_plane import alpha_path
 
 CONVEX = ("avg", "max", "ts", "pauc")
 EXCESS = 4e-7  # F - F* at which dlib is compared

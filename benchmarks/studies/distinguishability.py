@@ -150,7 +150,8 @@ def _values(metric, scores, labels, indptr, n_items):
     name, discount = metric
     base, _, part = name.partition("@n/")
     name = f"{base}@{max(n_items // int(part), 1)}" if part else name
-    return metrics.per_user(name, scores, labels, indptr=indptr, discount=discount)
+    table = metrics.evaluate(name, scores, labels, indptr=indptr, discount=discount)
+    return table.values[:, 0]
 
 
 def _by_users(metric, drawn, sizes, n_items):

@@ -130,7 +130,8 @@ def _ndcg(scores, labels, indptr, discount, k):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # fast discounts have no limit: that is what is tested
         name = "ndcg" if k is None else f"ndcg@{k}"
-        return metrics.per_user(name, scores, labels, indptr=indptr, discount=discount)
+        table = metrics.evaluate(name, scores, labels, indptr=indptr, discount=discount)
+    return table.values[:, 0]
 
 
 def _on_long_lists(

@@ -182,7 +182,7 @@ def test_what_finite_lists_have_on_average(discount, cutoff, relevance):
     def by_rank(ranks):
         return discounts_of(discount, ranks.size)
 
-    values = metrics.per_user(name, s, y, indptr=starts, discount=by_rank)
+    values = metrics.table.per_user(name, s, y, indptr=starts, discount=by_rank)
     expected = ndcg_limit(discount, cutoff, relevance, n_items=n)
     assert values.mean() == pytest.approx(expected, abs=5 * values.std() / n_lists**0.5 + 2e-3)
 

@@ -7,7 +7,7 @@ from benchmarks.solvers_benchopt.benchmark_utils.peers import is_auc_hinge, pair
 from benchmarks.solvers_benchopt.benchmark_utils.tasks import TASKS, trivial
 from helpers.problems import degenerate_lists
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
-from structsvm_papk.datasets import two_gaussians
+from structsvm_papk.datasets.generators import two_gaussians
 
 pytestmark = pytest.mark.study
 

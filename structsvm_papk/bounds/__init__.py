@@ -8,13 +8,12 @@ the mean list risk: the expected risk of the list of a user drawn at random. All
 expectation. May import `data` and below.
 """
 
-from structsvm_papk.bounds.class_bound import NotGuaranteedWarning, uniform
+from structsvm_papk.bounds.class_bound import uniform
 from structsvm_papk.bounds.intervals import held_out, many_users
 from structsvm_papk.bounds.planning import required_items, required_users
 from structsvm_papk.bounds.stability import stability
 
 __all__ = [
-    "NotGuaranteedWarning",
     "held_out",
     "many_users",
     "required_items",

@@ -15,7 +15,7 @@ import numpy as np
 import typer
 
 from structsvm_papk import bounds
-from structsvm_papk.bounds.class_bound import FORMS
+from structsvm_papk.bounds.class_bound import FORMS, NotGuaranteedWarning
 from structsvm_papk.bounds.intervals import MANY_USERS
 from structsvm_papk.bounds.planning import plot_uniform
 from structsvm_papk.cli._shared import console, options
@@ -30,7 +30,8 @@ from structsvm_papk.files.model import Model, load_model
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.propositions.optimising import list_risks
 from structsvm_papk.solvers.result import SolverResult, Status
-from structsvm_papk.surrogates import SURROGATES, make_surrogate
+from structsvm_papk.surrogates import make_surrogate
+from structsvm_papk.surrogates.losses import SURROGATES
 
 _BOUND = "Which bound"
 _SIZES = "Sizes"
@@ -64,7 +65,7 @@ def uniform(
     """For all scorers of a class at once, from sizes of one list; --plot draws it over k and n."""
     check_outputs([], plot=plot)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", bounds.NotGuaranteedWarning)  # the note says it
+        warnings.simplefilter("ignore", NotGuaranteedWarning)  # the note says it
         result = bounds.uniform(n_pos, n_neg, k, n_features=n_features, rho=rho, gamma=gamma)
     content = {"kind": "uniform", **result.as_dict()}
     draw = partial(plot_uniform, n_pos, n_neg, k, n_features=n_features, rho=rho)

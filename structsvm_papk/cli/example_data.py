@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from structsvm_papk.cli._shared import console
-from structsvm_papk.datasets import recommender_lists, retrieval_runs
+from structsvm_papk.datasets import retrieval_runs
+from structsvm_papk.datasets.generators import recommender_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.files.trec import write_run

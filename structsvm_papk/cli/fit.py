@@ -22,7 +22,7 @@ from structsvm_papk.files.model import Model, certificate_of, save_model
 from structsvm_papk.rankers import PAPKRanker
 from structsvm_papk.rankers.settings import ALPHA, DEPTH, SOLVERS, SURROGATE, as_depth
 from structsvm_papk.solvers.result import SolverResult, Status
-from structsvm_papk.surrogates import SURROGATES
+from structsvm_papk.surrogates.losses import SURROGATES
 
 _MOST_WEIGHTS = 12  # that are shown
 

@@ -10,8 +10,6 @@ from structsvm_papk.datasets.generators import (
     engagement_lists,
     interaction_pairs,
     linear_lists,
-    recommender_lists,
-    two_gaussians,
 )
 from structsvm_papk.datasets.margin_conditions import margin_lists
 from structsvm_papk.datasets.retrieval import retrieval_runs
@@ -22,7 +20,5 @@ __all__ = [
     "interaction_pairs",
     "linear_lists",
     "margin_lists",
-    "recommender_lists",
     "retrieval_runs",
-    "two_gaussians",
 ]

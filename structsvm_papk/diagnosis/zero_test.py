@@ -46,8 +46,8 @@ from structsvm_papk.diagnosis.convex_test import (
 )
 from structsvm_papk.errors import InputError, check_number, check_type
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk, logistic_regression
-from structsvm_papk.surrogates import SURROGATES as ALL_SURROGATES
 from structsvm_papk.surrogates import Surrogate
+from structsvm_papk.surrogates.losses import SURROGATES as ALL_SURROGATES
 from structsvm_papk.surrogates.losses import Avg
 
 _TOL = 1e-8

@@ -6,15 +6,11 @@ sources, cut into partitions. May import `data`, and the results of `solvers`.
 """
 
 from structsvm_papk.files.checkpoint import Checkpoint
-from structsvm_papk.files.model import Model, load_model
-from structsvm_papk.files.partitions import file_partitions, open_source
-from structsvm_papk.files.readers import read_ranking_data
+from structsvm_papk.files.model import load_model
+from structsvm_papk.files.partitions import open_source
 
 __all__ = [
     "Checkpoint",
-    "Model",
-    "file_partitions",
     "load_model",
     "open_source",
-    "read_ranking_data",
 ]

@@ -6,23 +6,19 @@ beside every run alone and beside the yardsticks `rrf`, `combsum` and `combmnz`.
 `rankers`, `metrics` and below; training is the estimator's.
 """
 
-from structsvm_papk.files.trec import read_judgments, read_run, write_run
-from structsvm_papk.fusion.comparing import cross_validate, for_engine
+from structsvm_papk.files.trec import write_run
+from structsvm_papk.fusion.comparing import cross_validate
 from structsvm_papk.fusion.joining import join_lists
 from structsvm_papk.fusion.requests import load_weights
 from structsvm_papk.fusion.serving import fuse
-from structsvm_papk.fusion.yardsticks import combmnz, combsum, rrf
+from structsvm_papk.fusion.yardsticks import combsum, rrf
 
 __all__ = [
-    "combmnz",
     "combsum",
     "cross_validate",
-    "for_engine",
     "fuse",
     "join_lists",
     "load_weights",
-    "read_judgments",
-    "read_run",
     "rrf",
     "write_run",
 ]

@@ -10,7 +10,7 @@ from structsvm_papk.metrics.conventions import Conventions
 from structsvm_papk.metrics.definitions import described
 from structsvm_papk.metrics.frames import evaluate_frame, evaluate_recommendations
 from structsvm_papk.metrics.significance import compare, interval
-from structsvm_papk.metrics.table import evaluate, mean_score, pap_at_k, per_user, scorer
+from structsvm_papk.metrics.table import evaluate, scorer
 
 __doc__ += f"\n\nThe table of metrics:\n\n{described()}\n"
 
@@ -21,8 +21,5 @@ __all__ = [
     "evaluate_frame",
     "evaluate_recommendations",
     "interval",
-    "mean_score",
-    "pap_at_k",
-    "per_user",
     "scorer",
 ]

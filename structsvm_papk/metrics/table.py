@@ -359,20 +359,6 @@ def evaluate_lists(
     )
 
 
-def pap_at_k(
-    scores: ArrayLike, labels: ArrayLike, k: int, groups: ArrayLike | None = None, **options: Any
-) -> Array:
-    """PAp@k: share of correct pairs of the best min(n_pos, k) positives and k best negatives.
-
-        1 - 1/(beta k) sum_{i<=beta} sum_{j<=k} 1[p_(i) <= q_(j)],  beta = min(n_pos, k)
-
-    (Def. 1 of the paper; ties count as errors unless `ties` says otherwise.) One value per user, in
-    the order of the sorted unique groups, NaN where the user is left out; `options` are those of
-    `evaluate`. `per_user` does the same for any metric.
-    """
-    return per_user(f"pap@{k}", scores, labels, groups, **options)
-
-
 def mean_score(
     *,
     y_true: ArrayLike,

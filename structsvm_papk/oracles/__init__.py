@@ -18,16 +18,12 @@ from typing import TYPE_CHECKING
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 
 if TYPE_CHECKING:
-    from structsvm_papk.oracles.dask_risk import DaskRisk, connect
     from structsvm_papk.oracles.streamed import StreamedRisk
 
-__all__ = ["DaskRisk", "EmpiricalRisk", "StreamedRisk", "connect"]
-
-
-_LATER = {"StreamedRisk": "streamed", "DaskRisk": "dask_risk", "connect": "dask_risk"}
+__all__ = ["EmpiricalRisk", "StreamedRisk"]
 
 
 def __getattr__(name: str) -> object:
-    if name not in _LATER:
+    if name != "StreamedRisk":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+    return import_module(f"{__name__}.streamed").StreamedRisk

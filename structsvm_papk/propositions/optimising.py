@@ -178,4 +178,5 @@ def regimes(
 
 def list_risks(data: RankingData, scores: Array, k: int) -> Array:
     """Definition 1 for each user, from the scores at the list positions."""
-    return metrics.per_user(f"pap@{k}", scores, data.labels, indptr=data.indptr, gain=False)
+    table = metrics.evaluate(f"pap@{k}", scores, data.labels, indptr=data.indptr, gain=False)
+    return table.values[:, 0]

@@ -21,7 +21,8 @@ from structsvm_papk.rankers.settings import (
     make_solver,
     order_of_depth,
 )
-from structsvm_papk.surrogates import SURROGATES, Surrogate
+from structsvm_papk.surrogates import Surrogate
+from structsvm_papk.surrogates.losses import SURROGATES
 
 # Alphas that 'auto' tries, in multiples of what PAPKRanker takes. Of .01 the fits take as long as
 # all others together, and on none of the three sets where it was tried it was best.

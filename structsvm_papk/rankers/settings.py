@@ -14,7 +14,8 @@ from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.dual_ascent import DualAscent
 from structsvm_papk.solvers.solver import not_convex
 from structsvm_papk.solvers.subgradient import SubgradientDescent
-from structsvm_papk.surrogates import SURROGATES, Surrogate, check_surrogate, make_surrogate
+from structsvm_papk.surrogates import Surrogate, check_surrogate, make_surrogate
+from structsvm_papk.surrogates.losses import SURROGATES
 
 AUTO_DEPTH = 0.9  # share of the negatives that depth='auto' counts
 # The same where `missing` is set: the last negatives are those that hardly any source returned,

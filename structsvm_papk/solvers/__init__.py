@@ -6,16 +6,15 @@ lives and dies with it. `oracle` says what may be asked of a risk.
 
 from structsvm_papk.solvers.branch_and_bound import GlobalRamp
 from structsvm_papk.solvers.cccp import CCCP
-from structsvm_papk.solvers.cutting_plane import CuttingPlane, alpha_path
+from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.dual_ascent import DualAscent
-from structsvm_papk.solvers.oracle import BlockOracle, Cuts, Oracle
+from structsvm_papk.solvers.oracle import BlockOracle, Oracle
 from structsvm_papk.solvers.result import SolverResult, Status
 from structsvm_papk.solvers.subgradient import SubgradientDescent
 
 __all__ = [
     "CCCP",
     "BlockOracle",
-    "Cuts",
     "CuttingPlane",
     "DualAscent",
     "GlobalRamp",
@@ -23,5 +22,4 @@ __all__ = [
     "SolverResult",
     "Status",
     "SubgradientDescent",
-    "alpha_path",
 ]

@@ -7,10 +7,9 @@ relied on. May import `errors`, `_types` and `_sorting`.
 from structsvm_papk.surrogates.base import Surrogate
 from structsvm_papk.surrogates.checking import check_surrogate
 from structsvm_papk.surrogates.losses import CONVEX as CONVEX
-from structsvm_papk.surrogates.losses import SURROGATES, make_surrogate
+from structsvm_papk.surrogates.losses import make_surrogate
 
 __all__ = [
-    "SURROGATES",
     "Surrogate",
     "check_surrogate",
     "make_surrogate",

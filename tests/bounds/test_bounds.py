@@ -68,7 +68,7 @@ def test_what_a_uniform_bound_says_of_itself():
     assert one.interval(0.5).upper == pytest.approx(0.5 + one.half_width)
     found = bounds.uniform(50, 200, 10, n_features=5)
     assert found.vacuous and found.half_width == 1 and found.raw > 1 and found.interval(0.3).vacuous
-    with pytest.warns(bounds.NotGuaranteedWarning, match="not valid in general"):
+    with pytest.warns(bounds.class_bound.NotGuaranteedWarning, match="not valid in general"):
         found = bounds.uniform(30, 100, 25, n_features=5, gamma="paper")
     assert not found.guaranteed and (found.gamma_pos, found.gamma_neg) == (1.0, 0.25)
     assert class_bound.shares(50, 100, 25, "paper") == (0.25, 0.25)

@@ -18,7 +18,7 @@ from structsvm_papk import (
 from structsvm_papk import SubgradientDescent as Descent
 from structsvm_papk.datasets import engagement_lists, linear_lists
 from structsvm_papk.errors import InputError
-from structsvm_papk.files import read_ranking_data
+from structsvm_papk.files.readers import read_ranking_data
 from structsvm_papk.oracles.streamed import StreamedRisk
 
 SURROGATES = ("avg", "pauc", "max", "ts")

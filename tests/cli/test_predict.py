@@ -8,7 +8,7 @@ import pytest
 
 from helpers.commands import refused, run
 from structsvm_papk import metrics
-from structsvm_papk.datasets import recommender_lists
+from structsvm_papk.datasets.generators import recommender_lists
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files import load_model
 from structsvm_papk.files.model import Model, save_model

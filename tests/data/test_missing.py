@@ -11,7 +11,8 @@ from helpers.marks import slow
 from structsvm_papk import PAPKRanker, PAPKRankerCV, RankingData
 from structsvm_papk.data.user_scaling import USER_SCALINGS, completed_rows, scaled_lists
 from structsvm_papk.errors import InputError
-from structsvm_papk.files import load_model, read_ranking_data
+from structsvm_papk.files import load_model
+from structsvm_papk.files.readers import read_ranking_data
 from structsvm_papk.rankers import UserScaler
 from structsvm_papk.surrogates import make_surrogate
 

@@ -36,8 +36,10 @@ LABEL_DOORS = {
     "from_groups": lambda y: RankingData.from_groups(X, y, USERS).n_pos,
     "fit": lambda y: PAPKRanker(k=2, surrogate="ts").fit(X, y, USERS).coef_,
     "evaluate": lambda y: metrics.evaluate(["auc", "ap", "ndcg"], SCORES, y, USERS).values,
-    "exponential": lambda y: metrics.per_user("ndcg@3", SCORES, y, USERS, gains="exponential"),
-    "mean_score": lambda y: metrics.mean_score(
+    "exponential": lambda y: metrics.table.per_user(
+        "ndcg@3", SCORES, y, USERS, gains="exponential"
+    ),
+    "mean_score": lambda y: metrics.table.mean_score(
         y_true=y, y_score=SCORES, groups=USERS, metric="pap@2"
     ),
     "bounds.held_out": lambda y: bounds.held_out(SCORES, y, 3).upper,
@@ -119,7 +121,7 @@ def test_missing_labels_are_not_irrelevant_under_a_threshold():
 # --- scores -----------------------------------------------------------------------------------
 
 SCORE_DOORS = {
-    "evaluate": lambda s, y: metrics.per_user("auc", s, y)[0],
+    "evaluate": lambda s, y: metrics.table.per_user("auc", s, y)[0],
     "whole_list": lambda s, y: as_one_list(s, y).auroc,
     "held_out": lambda s, y: 1 - bounds.held_out(s, y, 2).value,
     "margins": lambda s, y: float(margins.check_scores(s, y, 2).weak),

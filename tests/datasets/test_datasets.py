@@ -3,8 +3,10 @@ import pytest
 from sklearn.datasets import load_digits
 
 from helpers.reference_theory import margins_by_subsets
-from structsvm_papk import __version__, cli, data, datasets, margins, metrics, show_versions
+from structsvm_papk import __version__, cli, datasets, margins, metrics
+from structsvm_papk._version import show_versions
 from structsvm_papk.errors import InputError
+from structsvm_papk.files.readers import read_ranking_data
 from structsvm_papk.margins.conditions import CONDITIONS
 
 IMPLIED = {
@@ -99,7 +101,7 @@ def test_engagement_is_long_tailed_and_every_user_is_usable():
 
 
 def test_laws_of_one_user():
-    lists = datasets.two_gaussians(4000, 4000, 3, 2.0, direction=[0, 0, 2], seed=0)
+    lists = datasets.generators.two_gaussians(4000, 4000, 3, 2.0, direction=[0, 0, 2], seed=0)
     assert np.array_equal(lists.w_true, [0, 0, 1])
     gap = lists.X[lists.y == 1].mean(axis=0) - lists.X[lists.y == 0].mean(axis=0)
     assert np.abs(gap - [0, 0, 2]).max() < 0.12
@@ -112,7 +114,7 @@ def test_laws_of_one_user():
         (datasets.linear_lists, {"n_items": 1}),
         (datasets.linear_lists, {"w_true": [1.0]}),
         (datasets.engagement_lists, {"share_spread": 0.9}),
-        *((datasets.recommender_lists, {n: 3}) for n in ("n_candidates", "n_items")),
+        *((datasets.generators.recommender_lists, {n: 3}) for n in ("n_candidates", "n_items")),
         (datasets.interaction_pairs, {"n_items": 5}),
         *((datasets.digit_queries, {name: "else"}) for name in ("part", "features")),
         (datasets.digit_queries, {"n_queries": 901}),
@@ -125,8 +127,8 @@ def test_bad_requests(make, wrong):
 
 
 def test_recommender_lists_are_candidates_whose_combination_beats_each_score():
-    train, new = datasets.recommender_lists(n_users=60, seed=1)
-    again, _ = datasets.recommender_lists(n_users=60, seed=1)
+    train, new = datasets.generators.recommender_lists(n_users=60, seed=1)
+    again, _ = datasets.generators.recommender_lists(n_users=60, seed=1)
     assert train.equals(again) and not train.equals(new)
     assert (train.groupby("user")["item"].nunique() == 100).all()
     assert train.groupby("user")["relevant"].sum().min() >= 1
@@ -174,8 +176,8 @@ def test_files_hold_the_lists_and_are_never_overwritten(tmp_path, capsys):
     folder = tmp_path / "new" / "folder"
     command = ["example-data", str(folder), "--n-users", "15"]
     assert cli.main(command) in (0, None)
-    train, _ = datasets.recommender_lists(n_users=15)
-    read = data.read_ranking_data(folder / "train.csv", label="relevant")
+    train, _ = datasets.generators.recommender_lists(n_users=15)
+    read = read_ranking_data(folder / "train.csv", label="relevant")
     names = ["ease", "neighbours", "content", "popularity"]  # ids are no features
     assert np.array_equal(read.X, train[names])
     before = (folder / "train.csv").read_bytes()

@@ -10,8 +10,7 @@ from helpers.commands import refused, run
 from structsvm_papk import PAPKRanker, metrics
 from structsvm_papk.data.columns import ITEM_COLUMNS
 from structsvm_papk.errors import InputError
-from structsvm_papk.files import read_ranking_data
-from structsvm_papk.files.readers import read_table
+from structsvm_papk.files.readers import read_ranking_data, read_table
 
 NAMES = ["docid", "docno", "document", "document_id", "DocID", "movieid", "MovieID", "track",
          "track_id", "trackId", "itemid", "ITEM_ID", "product_id", "asin"]  # fmt: skip

@@ -175,8 +175,8 @@ def test_a_no_to_one_of_many_users_is_one_to_all():
 
 
 def test_large_lists_with_certificates():
-    easy = datasets.two_gaussians(200, 20_000, 20, 9.0, seed=1)
-    hard = datasets.two_gaussians(200, 20_000, 20, 2.0, seed=1)
+    easy = datasets.generators.two_gaussians(200, 20_000, 20, 9.0, seed=1)
+    hard = datasets.generators.two_gaussians(200, 20_000, 20, 2.0, seed=1)
     for condition in ("strong", "beta"):
         found = margins.find_scorer(easy.X, easy.y, 20, condition)
         assert found.answer == "yes" and found.margin_bound <= found.margin * (1 + 1e-6)
@@ -185,13 +185,13 @@ def test_large_lists_with_certificates():
 
 
 def test_time_limit_gives_the_third_answer():
-    lists = datasets.two_gaussians(40, 200, 8, 0.3, seed=0)
+    lists = datasets.generators.two_gaussians(40, 200, 8, 0.3, seed=0)
     found = margins.find_scorer(lists.X, lists.y, 15, "weak", time_limit=1e-9)
     assert found.answer == "undecided"
 
 
 def test_forged_certificates_are_rejected():
-    lists = datasets.two_gaussians(6, 30, 2, 0.2, seed=0)
+    lists = datasets.generators.two_gaussians(6, 30, 2, 0.2, seed=0)
     found = margins.find_scorer(lists.X, lists.y, 3, "strong")
     assert found.answer == "no"
     moved = lists.X.copy()

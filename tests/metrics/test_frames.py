@@ -6,7 +6,7 @@ import pytest
 
 from structsvm_papk import metrics
 from structsvm_papk.errors import InputError
-from structsvm_papk.metrics.frames import evaluate_frame, evaluate_recommendations
+from structsvm_papk.metrics import evaluate_frame, evaluate_recommendations
 
 pytestmark = pytest.mark.portable
 

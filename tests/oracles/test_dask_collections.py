@@ -18,7 +18,7 @@ from structsvm_papk import EmpiricalRisk, PAPKRanker, PAPKRankerCV, RankingData
 from structsvm_papk.data.user_scaling import scaled_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.dask_collections import DaskLists, current_client
-from structsvm_papk.surrogates import SURROGATES
+from structsvm_papk.surrogates.losses import SURROGATES
 
 pytestmark = pytest.mark.portable
 

@@ -16,7 +16,7 @@ from structsvm_papk import (
 )
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.list_risk import Thresholds
-from structsvm_papk.surrogates import SURROGATES
+from structsvm_papk.surrogates.losses import SURROGATES
 
 GAINS = {"linear": [0, 1, 2, 3, 4], "exponential": [0, 1, 3, 7, 15], (0, 0, 2, 2, 9): None}
 ALPHA = 1e-2

@@ -17,7 +17,7 @@ from structsvm_papk.datasets import linear_lists
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError, OracleFailure
 from structsvm_papk.files import load_model
 from structsvm_papk.files.partitions import array_partitions
-from structsvm_papk.oracles import DaskRisk, connect
+from structsvm_papk.oracles.dask_risk import DaskRisk, connect
 from structsvm_papk.surrogates.losses import PAUC, Avg
 
 LISTS = linear_lists(n_users=12, n_items=14, n_features=3, noise=1.0, relevant_share=0.3, seed=0)

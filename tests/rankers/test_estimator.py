@@ -16,7 +16,8 @@ from helpers.reference_metrics import per_user
 from structsvm_papk import CuttingPlane
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files.model import load_model
-from structsvm_papk.metrics import mean_score, scorer
+from structsvm_papk.metrics import scorer
+from structsvm_papk.metrics.table import mean_score
 from structsvm_papk.rankers.ranker import PAPKRanker
 from structsvm_papk.rankers.ranker_cv import PAPKRankerCV
 

@@ -8,7 +8,7 @@ from structsvm_papk import PAPKRanker, PAPKRankerCV
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import load_model
-from structsvm_papk.metrics import per_user
+from structsvm_papk.metrics.table import per_user
 
 
 def rows(n_users=30, n_items=15, seed=0):

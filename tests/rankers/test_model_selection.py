@@ -427,7 +427,8 @@ def test_a_whole_number_of_any_type_is_that_number(k):
     ranker = PAPKRanker(k=k).fit(X, Y, GROUPS)
     assert type(ranker.to_model().k) is int and ranker.to_model().k == 3
     np.testing.assert_array_equal(
-        metrics.pap_at_k(X[:, 0], Y, k, GROUPS), metrics.pap_at_k(X[:, 0], Y, 3, GROUPS)
+        metrics.table.per_user(f"pap@{k}", X[:, 0], Y, GROUPS),
+        metrics.table.per_user("pap@3", X[:, 0], Y, GROUPS),
     )
 
 

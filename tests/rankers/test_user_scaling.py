@@ -17,7 +17,7 @@ from structsvm_papk import (
     metrics,
 )
 from structsvm_papk.data.user_scaling import scaled_lists, scaled_rows
-from structsvm_papk.datasets import recommender_lists
+from structsvm_papk.datasets.generators import recommender_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.files import load_model
 from structsvm_papk.files.tensors import TensorFile

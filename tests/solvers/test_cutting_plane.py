@@ -19,12 +19,12 @@ from structsvm_papk import (
     EmpiricalRisk,
     RankingData,
     Status,
-    alpha_path,
     make_surrogate,
 )
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.list_risk import Thresholds
 from structsvm_papk.solvers.cut_model import CutModel
+from structsvm_papk.solvers.cutting_plane import alpha_path
 from structsvm_papk.solvers.qp import PaddedProblem
 from structsvm_papk.solvers.sampled_steps import Tilted
 from structsvm_papk.surrogates import CONVEX

@@ -9,7 +9,8 @@ from helpers.exact_risk import ExactRisk, fractions
 from helpers.marks import slow
 from helpers.problems import objective, uneven
 from structsvm_papk.data import RankingData
-from structsvm_papk.datasets import linear_lists, two_gaussians
+from structsvm_papk.datasets import linear_lists
+from structsvm_papk.datasets.generators import two_gaussians
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.solvers.branch_and_bound import GlobalRamp

@@ -22,13 +22,13 @@ from structsvm_papk import (
     RankingData,
     Status,
     SubgradientDescent,
-    alpha_path,
     make_surrogate,
 )
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files.model import load_model
 from structsvm_papk.oracles.list_risk import Thresholds
 from structsvm_papk.solvers.cut_model import CutModel
+from structsvm_papk.solvers.cutting_plane import alpha_path
 from structsvm_papk.surrogates import CONVEX
 
 SOLVERS = {

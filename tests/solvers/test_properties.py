@@ -19,7 +19,8 @@ from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrog
 from structsvm_papk.errors import InputError
 from structsvm_papk.solvers.qp import RestrictedQP
 from structsvm_papk.solvers.result import Status
-from structsvm_papk.surrogates import CONVEX, SURROGATES
+from structsvm_papk.surrogates import CONVEX
+from structsvm_papk.surrogates.losses import SURROGATES
 
 METHODS = ("bundle", "line_search", "one_slack")
 ALPHAS = (1e-8, 1e-4, 1e-2, 1.0, 1e4, 1e8)

@@ -18,7 +18,7 @@ from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.oracle import MajorisedOracle
 from structsvm_papk.solvers.result import Status
 from structsvm_papk.solvers.subgradient import SubgradientDescent
-from structsvm_papk.surrogates import SURROGATES
+from structsvm_papk.surrogates.losses import SURROGATES
 
 pytestmark = pytest.mark.portable
 

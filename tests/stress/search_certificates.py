@@ -32,17 +32,11 @@ from searching import main
 from helpers.exact_risk import Wide
 from helpers.full_problem import full_problem
 from helpers.interrupts import ctrl_c_after, ctrl_c_after_call
-from structsvm_papk import (
-    CCCP,
-    CuttingPlane,
-    DualAscent,
-    GlobalRamp,
-    SolverResult,
-    alpha_path,
-)
+from structsvm_papk import CCCP, CuttingPlane, DualAscent, GlobalRamp, SolverResult
 from structsvm_papk.diagnosis import diagnose
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files import Checkpoint
+from structsvm_papk.solvers.cutting_plane import alpha_path
 from structsvm_papk.solvers.result import RISK_SCALE
 
 # limits on iterations, not on time: the same seed gives the same answers on every machine

@@ -16,7 +16,8 @@ from fuzz_readers import mutated
 from searching import main
 
 from structsvm_papk.errors import InputError
-from structsvm_papk.fusion import cross_validate, join_lists, read_judgments, read_run, rrf
+from structsvm_papk.files.trec import read_judgments, read_run
+from structsvm_papk.fusion import cross_validate, join_lists, rrf
 
 _RUN = b"q1 Q0 a 1 2.5 t\nq1 Q0 b 2 1.5 t\nq2 Q0 c 1 3 t\nq2 Q0 a 2 -1e-3 t\n"
 _JUDGED = b"q1 0 b 1\nq1 0 e 1\nq2 0 c 2\nq2 0 a 0\n"

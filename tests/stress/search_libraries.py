@@ -93,7 +93,7 @@ def _xgboost(rng, name, rules, train, valid):
     pickle.dumps(ranker)
     several = np.bincount(users)[users] > 1
     rows = {"scores": ranker.predict(X)[several], "labels": y[several], "groups": users[several]}
-    values = metrics.per_user(name, **rows, **rules)
+    values = metrics.table.per_user(name, **rows, **rules)
     wanted = np.nan_to_num(values).sum() / (users[-1] + 1)  # the others count 0
     yield "XGBRanker", ranker.evals_result()["validation_0"][name][-1], wanted
 

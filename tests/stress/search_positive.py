@@ -16,8 +16,9 @@ from searching import main
 
 from helpers.full_problem import full_problem
 from helpers.interrupts import ctrl_c_after_call
-from structsvm_papk import CCCP, CuttingPlane, SubgradientDescent, alpha_path
+from structsvm_papk import CCCP, CuttingPlane, SubgradientDescent
 from structsvm_papk.files.checkpoint import Checkpoint
+from structsvm_papk.solvers.cutting_plane import alpha_path
 
 _NEAR = 3e-7  # of Clarabel's optimum
 _TIGHT = {"tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}

@@ -8,14 +8,8 @@ import pytest
 from helpers.marks import slow
 from helpers.own import PowerPairs
 from structsvm_papk.errors import InputError
-from structsvm_papk.surrogates import (
-    SURROGATES,
-    Surrogate,
-    check_surrogate,
-    checking,
-    make_surrogate,
-)
-from structsvm_papk.surrogates.losses import PAUC, Avg, ClippedRamp, PositiveTerms, Ramp
+from structsvm_papk.surrogates import Surrogate, check_surrogate, checking, make_surrogate
+from structsvm_papk.surrogates.losses import PAUC, SURROGATES, Avg, ClippedRamp, PositiveTerms, Ramp
 
 
 @pytest.mark.parametrize(

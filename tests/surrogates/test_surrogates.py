@@ -11,7 +11,8 @@ from helpers.marks import slow
 from helpers.problems import draw_scores, one_list, uneven
 from structsvm_papk import CuttingPlane, EmpiricalRisk, PAPKRanker, RankingData
 from structsvm_papk.errors import InputError
-from structsvm_papk.surrogates import SURROGATES, _kernels, make_surrogate
+from structsvm_papk.surrogates import _kernels, make_surrogate
+from structsvm_papk.surrogates.losses import SURROGATES
 
 
 @pytest.mark.parametrize("name", SURROGATES)

@@ -14,7 +14,8 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.paper.baselines import PairwiseLogistic
 from structsvm_papk import PAPKRanker, RankingData
-from structsvm_papk.fusion import combmnz, combsum, rrf
+from structsvm_papk.fusion import combsum, rrf
+from structsvm_papk.fusion.yardsticks import combmnz
 
 DEFAULT = "the default"
 FOLDS = 5

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
-from structsvm_papk.datasets import linear_lists, two_gaussians
+from structsvm_papk.datasets import linear_lists
+from structsvm_papk.datasets.generators import two_gaussians
 
 NEAR_ZERO = 0.95  # of F(0): an optimum above makes a task trivial
 
