@@ -5,7 +5,7 @@
 
 On each year of the sample's runs: ten draws of half of the judged queries to learn from, the others
 to be measured on, by each rule. Put in: the certified weights of min-max scores as they are (in
-Qdrant, whose rule depends on their scale, with a mean of 1, too). Learned: `fusion.comparing.for_engine`.
+Qdrant, whose rule depends on their scale, with a mean of 1, too). Learned: `for_engine`.
 Search: what its search finds, chosen or not. Best run: the best on the half that was learned from.
 Pairs of runs: the mean over all pairs, each with one draw a year.
 """
