@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -84,11 +85,14 @@ def remark_of_grades(grades: Array, label_gain: Any) -> str:
 class SharedRows:
     """Lists that have rows in common: each has those of one of `lists`, in the same order.
 
-    `source` is the index of that one, increasing. A risk needs each of `lists` at least once.
+    `source` is the index of that one, increasing; a risk needs each of `lists` at least once. The
+    rows are multiplied in another `order`: of positions of `lists`, list after list, each as its
+    rows lie in memory, which is several times as fast as by grade.
     """
 
     lists: Any  # `RankingData`, which holds this
     source: Array
+    order: Array
 
     @property
     def most(self) -> int:
@@ -96,31 +100,39 @@ class SharedRows:
         return int(np.bincount(self.source).max())
 
     def handed_out(self, values: Array) -> Array:
-        """Values at the positions of `lists`, at those of all."""
+        """Values of the rows in their order, at the positions of all lists."""
         out = np.empty(self.lists.sizes[self.source].sum(), dtype=values.dtype)
-        _hand_out(values, self.lists.indptr, self.source, out)
+        _hand_out(values, self._place, self.lists.indptr, self.source, out)
         return out
 
-    def added_up(self, values: Array) -> Array:
-        """The sums of values at the positions of all, at those of `lists`."""
-        out = np.zeros(self.lists.rows.size)
-        _add_up(values, self.lists.indptr, self.source, out)
+    def added_up(self, values: Array, weight: Array) -> Array:
+        """Sums of the lists' values, times their weights, for the rows in their order."""
+        out = np.zeros(self.order.size)
+        _add_up(values, weight, self._place, self.lists.indptr, self.source, out)
         return out
+
+    @cached_property
+    def _place(self) -> Array:
+        """Where each position of `lists` is in the order."""
+        place = np.empty_like(self.order)
+        place[self.order] = np.arange(place.size)
+        return place
 
 
 @kernel
-def _hand_out(values, bounds, source, out):
+def _hand_out(values, place, bounds, source, out):
     at = 0
     for u in source:
         for p in range(bounds[u], bounds[u + 1]):
-            out[at] = values[p]
+            out[at] = values[place[p]]
             at += 1
 
 
 @kernel
-def _add_up(values, bounds, source, out):
+def _add_up(values, weight, place, bounds, source, out):
     at = 0
-    for u in source:
+    for each in range(source.size):
+        u = source[each]
         for p in range(bounds[u], bounds[u + 1]):
-            out[p] += values[at]
+            out[place[p]] += weight[each] * values[at]
             at += 1

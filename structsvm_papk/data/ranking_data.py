@@ -385,10 +385,10 @@ class RankingData:
         weight = gains[falls - 1] - gains[falls]
         if self.user_weight is not None:
             weight = weight * self.user_weight[user]
-        shared = SharedRows(self, user)
+        shared = SharedRows(self, user, np.lexsort((self.rows, user_of_position)))
         lists = RankingData.from_parts(
             X=self.X,
-            rows=shared.handed_out(self.rows),
+            rows=shared.handed_out(self.rows[shared.order]),
             indptr=np.concatenate([[0], np.cumsum(self.sizes[user])]),
             n_pos=n_pos[kept],
             users=self.users[user],
@@ -461,8 +461,8 @@ class RankingData:
         It is made once, for whoever is `shift_invariant`; else these are the rows of `X`.
         """
         if self.shared is not None:
-            multiplied = self.shared.lists.list_rows(shift_invariant)
-            return ListRows(multiplied.X, self.shared.handed_out(multiplied.rows))
+            X, rows = self.multiplied_rows(shift_invariant)
+            return ListRows(X, self.shared.handed_out(rows))
         spread = self.spread()
         if not (shift_invariant and spread.has_offsets):
             return ListRows(self.X, self.rows)
@@ -471,6 +471,13 @@ class RankingData:
                 self.X, self.rows, self.indptr, spread.shifted
             )
         return self._less_first_rows
+
+    def multiplied_rows(self, shift_invariant: bool) -> ListRows:
+        """`list_rows`, of rows that are shared each once, in the order of `SharedRows`."""
+        if self.shared is None:
+            return self.list_rows(shift_invariant)
+        X, rows = self.shared.lists.list_rows(shift_invariant)
+        return ListRows(X, rows[self.shared.order])
 
     def deviation(self) -> Array:
         """The pooled within-user standard deviation of each column of X; 0 for a constant one."""

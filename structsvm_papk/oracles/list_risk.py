@@ -145,7 +145,6 @@ class ListRisk(LineOracle):
         self.surrogate = surrogate
         self.convex = surrogate.convex
         self.data = data
-        self._multiplied = data if data.shared is None else data.shared.lists
         self.n_features = data.n_features
         self.n_users = data.n_users
         self.column_scale = data.column_scale
@@ -164,12 +163,11 @@ class ListRisk(LineOracle):
         self.user_bounds = user_bounds
         self.n_blocks = user_bounds.size - 1
         self.layout = f"users {user_bounds.tolist()}"
-        bounds = user_bounds
+        bounds = data.indptr[user_bounds]
         if data.shared is not None:
-            bounds = np.append(data.shared.source, data.shared.lists.n_users)[user_bounds]
-        self.edges, self._block_starts = _split_rows(
-            self._multiplied.indptr[bounds], max(CHUNK_ROWS, 4 * data.n_features)
-        )
+            lists = data.shared.lists
+            bounds = lists.indptr[np.append(data.shared.source, lists.n_users)[user_bounds]]
+        self.edges, self._block_starts = _split_rows(bounds, max(CHUNK_ROWS, 4 * data.n_features))
         self.rows_scored = 0
         self._rounding: Rounding | None = None  # computed when it is first asked for
 
@@ -232,7 +230,7 @@ class ListRisk(LineOracle):
 
     def scores(self, w: Array) -> Array:
         """``X @ w`` at the list positions: linear in w, the costlier half of an evaluation."""
-        X, rows = self._multiplied.list_rows(self.surrogate.shift_invariant)
+        X, rows = self.data.multiplied_rows(self.surrogate.shift_invariant)
         w = self.data.divided(checked_weights(w, self.n_features))
         out = np.empty(rows.size)
         self.rows_scored += out.size
@@ -310,10 +308,11 @@ class ListRisk(LineOracle):
     def slopes(self, coef: Array) -> Array:
         """Weighted mean over the users of ``X_u' coef_u``, block by block."""
         data = self.data
-        X, rows = self._multiplied.list_rows(self.surrogate.shift_invariant)
-        coef = self._weigh_rows(coef)
-        if data.shared is not None:
-            coef = data.shared.added_up(coef)
+        X, rows = self.data.multiplied_rows(self.surrogate.shift_invariant)
+        if data.shared is None:
+            coef = self._weigh_rows(coef)
+        else:
+            coef = data.shared.added_up(coef, data.user_weight)
         edges = self.edges
         partial = np.zeros((edges.size - 1, data.n_features))
 

@@ -230,7 +230,11 @@ def values_by_user(name: str, scores: Array, lists: RankingData, **rules: Any) -
     shared: Any = by_grade.shared
     weight: Any = by_grade.user_weight
     table = metrics.evaluate(
-        name, shared.handed_out(scores), by_grade.labels, indptr=by_grade.indptr, **rules
+        name,
+        shared.handed_out(scores[shared.order]),
+        by_grade.labels,
+        indptr=by_grade.indptr,
+        **rules,
     )
     values = table.values[:, 0]
     known = ~np.isnan(values)
