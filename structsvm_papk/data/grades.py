@@ -105,7 +105,7 @@ class SharedRows:
         _hand_out(values, self._place, self.lists.indptr, self.source, out)
         return out
 
-    def added_up(self, values: Array, weight: Array) -> Array:
+    def added_up(self, values: Array, weight: Any) -> Array:
         """Sums of the lists' values, times their weights, for the rows in their order."""
         out = np.zeros(self.order.size)
         _add_up(values, weight, self._place, self.lists.indptr, self.source, out)
