@@ -237,7 +237,10 @@ def evaluate(
         write_atomically(csv_file, _csv(evaluation).encode())
         console.note(f"table written to {csv_file}")
     if per_user is not None:
-        text = table.to_pandas().to_csv(index=False, lineterminator="\n", na_rep="nan")
+        values = table.to_pandas()
+        if rows.is_run:
+            values = values.rename(columns={"user": "query"})
+        text = values.to_csv(index=False, lineterminator="\n", na_rep="nan")
         write_atomically(per_user, text.encode())
         console.note(f"values of {len(table.users)} {rows.nouns} written to {per_user}")
     if html is not None:

@@ -248,7 +248,9 @@ def test_a_run_is_evaluated_as_trec_eval_does(tmp_path, capsys):
         capsys, path, "--qrels", qrels, "-m", "rr,recall@2", "--population", "judged"
     )  # fmt: skip
     assert [row["value"] for row in complete["metrics"]] == pytest.approx([1 / 3, 0.5])
-    assert run("evaluate", path, "--qrels", qrels) == 0
+    values = tmp_path / "values.csv"
+    assert run("evaluate", path, "--qrels", qrels, "--per-user", values) == 0
+    assert pd.read_csv(values).columns[0] == "query"
     shown = capsys.readouterr()
     assert "1 with relevant items and no list: left out (--population judged" in shown.err
     assert "1 lists without a judgment: left out" in shown.err

@@ -20,7 +20,7 @@ CASES = [
     slow("predict model rows.csv --output scores.csv"),
     slow("evaluate model rows.csv"),
     slow("compare rows.csv --k 2"),
-    "bound uniform --n-pos 50 --n-neg 500 --k 20 --n-features 3",
+    slow("bound uniform --n-pos 50 --n-neg 500 --k 20 --n-features 3"),
     slow("bound held-out rows.csv --k 2 --model model"),
     slow("bound sizes 0.1"),
     slow("bound new-users model rows.csv"),
