@@ -8,13 +8,13 @@ import numpy as np
 import typer
 
 from structsvm_papk.cli._shared import console, options
-from structsvm_papk.cli._shared.options import PROBLEM, READING
+from structsvm_papk.cli._shared.options import PROBLEM, READING, SOLVER
 from structsvm_papk.cli._shared.outputs import check_outputs, save_plot
 from structsvm_papk.cli._shared.reading import Reading, Weighting, say_columns
 from structsvm_papk.data.user_scaling import scaled_lists
 from structsvm_papk.plots import figures as plots
 from structsvm_papk.rankers.settings import ALPHA, DEPTH, as_depth, solver_name
-from structsvm_papk.rankers.solver_race import ETAS
+from structsvm_papk.rankers.solver_race import DEFAULT_SOLVERS, ETAS, PASSES, SOLVERS
 from structsvm_papk.rankers.solver_race import compare as run_all
 from structsvm_papk.solvers.result import Status
 from structsvm_papk.surrogates import CONVEX
@@ -51,6 +51,37 @@ def compare(
             help="Report pAp@k on this file as well.", metavar="FILE", rich_help_panel=READING
         ),
     ] = None,
+    paper: Annotated[
+        bool,
+        typer.Option(
+            "--paper",
+            help="The paper's own problem: depth k, columns as they are, users with fewer than k "
+            "negatives left out.",
+            rich_help_panel=PROBLEM,
+        ),
+    ] = False,
+    solver: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=f"{', '.join(SOLVERS)}; repeat for more. By default {', '.join(DEFAULT_SOLVERS)}.",
+            metavar="NAME",
+            rich_help_panel=SOLVER,
+        ),
+    ] = None,
+    passes: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help=f"Passes over the data of every run; by default {PASSES} for solvers without a "
+            "certificate, and no limit for the others.",
+            rich_help_panel=SOLVER,
+        ),
+    ] = None,
+    seconds: Annotated[
+        float | None,
+        typer.Option(help="Seconds of every run.", rich_help_panel=SOLVER),
+    ] = None,
+    qp_solver: options.QpSolver = None,
     eta: options.Etas = None,
     tol: options.Tol = 1e-6,
     max_iter: options.MaxIter = None,
@@ -59,10 +90,10 @@ def compare(
     plot: options.Plot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Solvers side by side: cutting plane and subgradient descent, same data passes.
+    """Solvers side by side: who certifies, and how far the others come.
 
-    Prints objective, certified lower bound, gap, data passes, seconds and pAp@k of every run. Two
-    rankers are compared by evaluate --compare.
+    Prints objective, certified lower bound, gap to the best bound, data passes, seconds and pAp@k
+    of every run. Two rankers are compared by evaluate --compare.
     """
     check_outputs([data, test], plot=plot)
     reading = Reading(
@@ -76,9 +107,9 @@ def compare(
         label_gain=label_gain,
     )
     weighting = Weighting(
-        depth=as_depth(depth, missing),
+        depth=None if paper else as_depth(depth, missing),
         user_weight=user_weight,
-        standardize=standardize,
+        standardize=False if paper else standardize,
         user_scaling=user_scaling,
     )
     names: list[str] = []
@@ -104,7 +135,12 @@ def compare(
             k,
             alpha,
             depth=weighting.depth,
+            solvers=solver or DEFAULT_SOLVERS,
             etas=eta or ETAS,
+            passes=passes,
+            seconds=seconds,
+            paper=paper,
+            qp_solver=qp_solver,
             test=held_out,
             standardize=standardize,
             positive=positive,
@@ -122,21 +158,36 @@ def compare(
     title = weighting.title(k=k, alpha=runs[0].alpha)
     title += ", weights >= 0" if positive else ""
     title += ", missing lowest" if missing else ""
-    content = weighting.content | {"positive": positive, "missing": missing}
-    finish(runs, f"{data.name}: {title}", content, plot, as_json)
+    content = weighting.content | {"positive": positive, "missing": missing, "paper": paper}
+    limited = passes is not None or seconds is not None
+    finish(runs, f"{data.name}: {title}", content, plot, as_json, limited)
 
 
 def finish(
-    runs: Sequence[Any], title: str, content: dict[str, Any], plot: Path | None, as_json: bool
+    runs: Sequence[Any],
+    title: str,
+    content: dict[str, Any],
+    plot: Path | None,
+    as_json: bool,
+    limited: bool = False,
 ) -> None:
-    """Print and draw the runs; exit status 1 where a certificate was not reached."""
+    """Print and draw the runs; exit status 1 where a certificate was not reached.
+
+    Not where the runs were `limited`, in passes or seconds.
+    """
     console.note(f"training: {runs[0].exclusions}")
     for run in runs:
-        explain(run)
+        if not (limited and run.result.status in (Status.STOPPED, Status.TIME_LIMIT)):
+            explain(run)
+    for problem, remark in {run.surrogate: run.remark for run in runs}.items():
+        if remark:
+            console.note(f"{problem}: {remark}")
     save_plot(plot, lambda: plots.convergence_figure(runs, title))
     content = {**content, "runs": [run.as_dict() for run in runs]}
     console.answer(as_json, content, print_runs, runs, title)
-    if not all(run.result.converged or run.result.status == Status.FINISHED for run in runs):
+    budget_spent = (Status.FINISHED, Status.STOPPED, Status.TIME_LIMIT)
+    fine = (Status.FINISHED,) if not limited else budget_spent
+    if not all(run.result.converged or run.result.status in fine for run in runs):
         raise typer.Exit(1)
 
 
@@ -157,7 +208,7 @@ def print_runs(runs: Sequence[Any], title: str) -> None:
             run.label,
             f"{run.result.objective:.7f}",
             console.known(run.result.lower_bound, ".7f"),
-            console.known(run.result.gap, ".0e"),
+            console.known(run.gap, ".0e"),
             f"{run.result.data_passes:g}",
             f"{run.result.seconds:.2f}",
             *(console.known(run.pap_at_k[place], ".3f") for place in places),

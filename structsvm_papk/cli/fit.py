@@ -16,11 +16,18 @@ from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.options import OUTPUT, PROBLEM, SOLVER
 from structsvm_papk.cli._shared.outputs import check_outputs
 from structsvm_papk.cli._shared.reading import Reading, Weighting, say_columns
-from structsvm_papk.errors import DegenerateOptimumWarning
+from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files.checkpoint import Checkpoint
 from structsvm_papk.files.model import Model, certificate_of, save_model
 from structsvm_papk.rankers import PAPKRanker
-from structsvm_papk.rankers.settings import ALPHA, DEPTH, SOLVERS, SURROGATE, as_depth
+from structsvm_papk.rankers.settings import (
+    ALPHA,
+    DEPTH,
+    SOLVERS,
+    SURROGATE,
+    as_depth,
+    make_solver,
+)
 from structsvm_papk.solvers.result import SolverResult, Status
 from structsvm_papk.surrogates.losses import SURROGATES
 
@@ -52,6 +59,7 @@ def fit(
     solver: Annotated[
         str, typer.Option(help=f"{', '.join(SOLVERS)}.", rich_help_panel=SOLVER)
     ] = "auto",
+    qp_solver: options.QpSolver = None,
     tol: options.Tol = 1e-6,
     max_iter: options.MaxIter = None,
     time_limit: options.TimeLimit = None,
@@ -112,13 +120,27 @@ def fit(
     where = scale.Place(
         memory_budget=memory_budget, scratch=scratch, dask=dask, partitions=partitions
     )
+    chosen: Any = solver
+    if qp_solver is not None:
+        if not isinstance(alpha, float):
+            raise InputError("--qp-solver needs the --alpha that is minimised with, as a number")
+        chosen = make_solver(
+            "cutting_plane" if solver == "auto" else solver,
+            weighting.surrogate(surrogate, k),
+            alpha,
+            tol=tol,
+            max_iter=max_iter,
+            time_limit=time_limit,
+            positive=positive,
+            qp_solver=qp_solver,
+        )
     ranker = PAPKRanker(
         k=k,
         surrogate=surrogate,
         depth=weighting.depth,
         user_weight=user_weight,
         alpha=alpha,
-        solver=solver,
+        solver=chosen,
         tol=tol,
         max_iter=max_iter,
         time_limit=time_limit,

@@ -15,6 +15,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from structsvm_papk._types import Array
+from structsvm_papk.data import features
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import check_choice, check_type, whole_number
 from structsvm_papk.oracles.boxes import Boxes
@@ -33,6 +34,7 @@ from structsvm_papk.solvers.oracle import (
     BoxedOracle,
     DualBlocks,
     DualOracle,
+    FiniteSumOracle,
     Majorant,
     Oracle,
 )
@@ -68,7 +70,7 @@ class DualListRisk(ListRisk, DualOracle):
         return self.surrogate.restricted(np.arange(self.data.sizes[0]), 1) is not None
 
 
-class EmpiricalRisk(DualListRisk, BoxedOracle):
+class EmpiricalRisk(DualListRisk, BoxedOracle, FiniteSumOracle):
     """Mean over users of a surrogate of their lists, ``R(w) = sum_u v_u S(X_u w) / sum_u v_u``.
 
     The weights v are those of the data, by default all the same. With grades it is the mean over
@@ -145,6 +147,26 @@ class EmpiricalRisk(DualListRisk, BoxedOracle):
             _sample_of(surrogate, self.of_users, n_threads, thresholds),
         )
         self.thresholds = thresholds
+
+    @property
+    def shares(self) -> Array:  # type: ignore[override]
+        """What each user weighs: the terms of the sum."""
+        return self._weigh(np.ones(self.n_users)) / self._total
+
+    def term(self, i: int, w: Array) -> tuple[float, Array]:
+        """The loss of one user and a subgradient, without a look at the others."""
+        data = self.data
+        X, rows = self.list_rows()
+        rows = rows[data.indptr[i] : data.indptr[i + 1]]
+        bounds = np.array([0, rows.size])
+        scores = np.empty(rows.size)
+        features.scores(X, rows, data.divided(w), 0, rows.size, scores)
+        n_pos = data.n_pos[i : i + 1]
+        values, coef = self.surrogate.value_and_subgradient(scores, bounds, n_pos)
+        slope = np.zeros((1, data.n_features))
+        features.add_weighted_rows(X, rows, coef, bounds, slope)
+        self.rows_scored += rows.size
+        return float(values[0]), data.divided(slope)[0]
 
     def with_blocks(self, n_blocks: int) -> EmpiricalRisk | OneListCuts:  # type: ignore[override]
         """The same risk with `n_blocks` cuts an evaluation.

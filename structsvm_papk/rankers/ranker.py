@@ -77,14 +77,17 @@ class PAPKRanker(LinearRanker):
         is chosen by five folds of its rows, by average precision (``.1 m`` where it has fewer than
         five positives, more than 5,000,000 values, or is not in memory), and a solver that is an
         object keeps its own. `alpha_` says what it was.
-    solver : {'auto', 'cutting_plane', 'dual_ascent', 'cccp', 'subgradient'}, object or function
+    solver : str, object or function
         'auto' takes the cutting plane for convex surrogates, CCCP for the two ramps, and
-        subgradient descent for 'ts_alg2'. ``CuttingPlane(alpha=0.1, tol=1e-8)``, another solver of
-        the package, or an object of your own with a number `alpha` and a method ``solve(risk,
-        w_init, callback)`` is used as it is: its fields count, and what is given here as well has
-        to agree (`alpha`, `tol`, `max_iter`, `time_limit`; `positive` has to be given here, too). A
-        function is called as ``solver(risk, alpha)``. Your own return a `SolverResult`, whose
-        objective is checked at its w, or the weights w alone: then there is no lower bound.
+        subgradient descent for 'ts_alg2'. By name: 'cutting_plane' (or its methods 'one_slack',
+        whose restricted problems cvxpy solves, and 'line_search'), 'dual_ascent', 'cccp', and
+        without a certificate 'subgradient', 'averaged', 'stochastic'. ``CuttingPlane(alpha=0.1,
+        tol=1e-8)``, another solver of the package, or an object of your own with a number `alpha`
+        and a method ``solve(risk, w_init, callback)`` is used as it is: its fields count, and what
+        is given here as well has to agree (`alpha`, `tol`, `max_iter`, `time_limit`; `positive` has
+        to be given here, too). A function is called as ``solver(risk, alpha)``. Your own return a
+        `SolverResult`, whose objective is checked at its w, or the weights w alone: then there is
+        no lower bound.
     tol : float
         Relative gap, ``(objective - lower_bound) / max(objective, 1e-3)``, at which to stop; for
         CCCP the gap to the best point of the last majorant.

@@ -9,10 +9,12 @@ from typing import Any
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError, check_choice, whole_number
 from structsvm_papk.rankers import given_solver, penalty
+from structsvm_papk.solvers.averaged_subgradient import AveragedSubgradient
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.dual_ascent import DualAscent
 from structsvm_papk.solvers.solver import not_convex
+from structsvm_papk.solvers.stochastic_subgradient import StochasticSubgradient
 from structsvm_papk.solvers.subgradient import SubgradientDescent
 from structsvm_papk.surrogates import Surrogate, check_surrogate, make_surrogate
 from structsvm_papk.surrogates.losses import SURROGATES
@@ -32,8 +34,11 @@ _SOLVERS: dict[str, Any] = {
     "dual_ascent": DualAscent,
     "cccp": CCCP,
     "subgradient": SubgradientDescent,
+    "averaged": AveragedSubgradient,
+    "stochastic": StochasticSubgradient,
 }
-SOLVERS = ("auto", *_SOLVERS)
+_METHODS = ("one_slack", "line_search")  # of the cutting plane
+SOLVERS = ("auto", *_SOLVERS, *_METHODS)
 
 
 def solver_name(name: Any, surrogate: Surrogate) -> str:
@@ -57,7 +62,7 @@ def solver_name(name: Any, surrogate: Surrogate) -> str:
     if name == "cccp" and not surrogate.majorised:
         able = [other for other, cls in SURROGATES.items() if cls.majorised]
         raise InputError(f"CCCP solves {' and '.join(able)}, not {surrogate.name!r}")
-    if _SOLVERS[name].convex_only and not surrogate.convex:
+    if (name in _METHODS or _SOLVERS[name].convex_only) and not surrogate.convex:
         raise not_convex(f"surrogate {surrogate.name!r}")
     return name
 
@@ -69,7 +74,11 @@ def make_solver(name: str, surrogate: Surrogate, alpha: float, **settings: Any) 
     ``time_limit`` are dropped where it has no use for them. ``positive`` is refused there. Descents
     have steps of at most 1 / alpha, unless ``eta`` is given.
     """
-    solver = _SOLVERS[solver_name(name, surrogate)]
+    name = solver_name(name, surrogate)
+    if name in _METHODS:
+        settings["method"] = name
+        name = "cutting_plane"
+    solver = _SOLVERS[name]
     known = solver.__dataclass_fields__
     given = {key: value for key, value in settings.items() if value is not None}
     if solver is SubgradientDescent:  # a step of 2 / alpha or more leads away from the optimum

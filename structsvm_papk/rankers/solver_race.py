@@ -1,8 +1,8 @@
-"""Solvers side by side on the same problem, given the same number of passes over the data."""
+"""Solvers side by side on the same problem, each with its gap to the best certified bound."""
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,8 @@ from structsvm_papk.errors import (
     OracleFailure,
     as_names,
     check_callback,
+    check_choice,
+    check_number,
     check_type,
 )
 from structsvm_papk.files.model import certificate_of
@@ -22,19 +24,28 @@ from structsvm_papk.rankers.folds import values_by_user
 from structsvm_papk.rankers.one_list import automatic_alpha_of
 from structsvm_papk.rankers.penalty import check_alpha, is_auto
 from structsvm_papk.rankers.settings import ALPHA, make_solver
-from structsvm_papk.solvers.result import SolverResult, Status
+from structsvm_papk.solvers.result import SolverResult, Status, relative_gap
 from structsvm_papk.solvers.solver import check_signs
 from structsvm_papk.surrogates import Surrogate, make_surrogate
 
-ETAS = (0.01, 0.1, 1.0)  # which one is best depends on the data: none of them is tuned
+# the twelve step sizes of the paper, and larger ones, which many problems need
+ETAS = tuple(m * 10.0**e for e in range(-4, 2) for m in (1, 2, 5))
+PASSES = 200  # of solvers that would not stop by themselves, as in the paper
+_CUTTING = ("cutting_plane", "one_slack", "line_search")
+_CERTIFIED = (*_CUTTING, "dual_ascent")
+SOLVERS = (*_CERTIFIED, "subgradient", "averaged", "stochastic")
+DEFAULT_SOLVERS = ("cutting_plane", "subgradient", "stochastic")
+_FOREVER = 10**9
 
 
 @dataclass(frozen=True)
-class Run:
+class SolverRun:
     """One solver on one problem, with the users of the training data that were left out.
 
     `settings` are what else the solver was told; `pap_at_k` is the mean pAp@k gain (ties are
-    errors) on 'train' and, where there is one, 'test'.
+    errors) on 'train' and, where there is one, 'test'. `best_bound` is the best lower bound that
+    any solver of this problem certified, -inf without one; `remark` what is special about the
+    problem, if anything.
     """
 
     solver: str
@@ -45,23 +56,36 @@ class Run:
     exclusions: Exclusions
     settings: dict[str, Any]
     pap_at_k: dict[str, float]
+    best_bound: float = -math.inf
+    remark: str = ""
 
     @property
     def label(self) -> str:
         """The solver in words, with its step size if it has one."""
-        if "eta" in self.settings:
-            return f"descent (eta {self.settings['eta']:g})"
-        return self.solver.replace("_", " ")
+        if "eta" not in self.settings:
+            return self.solver.replace("_", " ")
+        tried = self.settings.get("etas_tried", 1)
+        of = f" of {tried}" if tried > 1 else ""
+        return f"{self.solver} (eta {self.settings['eta']:g}{of})"
+
+    @property
+    def gap(self) -> float:
+        """Of the objective to the best bound, relative; infinite without one."""
+        return relative_gap(self.result.objective, self.best_bound)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON; a bound that is not known is None."""
+        known = math.isfinite(self.best_bound)
         return {
             "solver": self.solver,
             "surrogate": self.surrogate,
             "k": self.k,
             "alpha": self.alpha,
             **certificate_of(self.result),
+            "best_bound": self.best_bound if known else None,
+            "gap_to_best_bound": self.gap if known else None,
             "message": self.result.message,
+            "remark": self.remark,
             "data_passes": self.result.data_passes,
             "seconds": self.result.seconds,
             "pap_at_k": self.pap_at_k,
@@ -88,22 +112,77 @@ def train_gain(risk: Any, w: Array) -> float:
         return math.nan
 
 
-def solve(
-    name: str,
-    risk: Any,
-    alpha: float,
-    test: RankingData | None = None,
-    callback: Callback | None = None,
-    **settings: Any,
-) -> Run:
-    """Run one solver of `make_solver` on a risk; `test` is held out, for the metric only."""
-    surrogate = risk.surrogate
-    solver = make_solver(name, surrogate, alpha, **settings)
-    result = solver.solve(risk, callback=callback)
-    gains = {"train": train_gain(risk, result.w)}
-    if test is not None:
-        gains["test"] = mean_pap_at_k(risk.data.divided(result.w), test, surrogate.k)
-    return Run(name, surrogate.name, surrogate.k, alpha, result, risk.exclusions, settings, gains)
+@dataclass(frozen=True)
+class _Race:
+    """What all solvers of a comparison are told.
+
+    `passes` and `seconds` limit every run; `limits` are the certified solvers' own.
+    """
+
+    etas: Sequence[float]
+    passes: int | None
+    seconds: float | None
+    positive: bool
+    qp_solver: str | None
+    limits: dict[str, Any]
+
+    def settings(self, name: str, alpha: float) -> list[dict[str, Any]]:
+        """The settings of a solver; several of which the best run counts."""
+        budget = {} if self.seconds is None else {"time_limit": self.seconds}
+        budget |= {"positive": True} if self.positive else {}
+        if name in _CERTIFIED:
+            qp_solver = {"qp_solver": self.qp_solver} if name in _CUTTING else {}
+            return [self.limits | budget | qp_solver]
+        default = PASSES if self.seconds is None else _FOREVER
+        budget["max_iter"] = self.passes or default
+        if name != "subgradient":
+            return [budget]
+        ball = math.sqrt(2.0 / alpha)  # W of the paper's Algorithm 1: it holds the optimum
+        return [{"eta": eta, "radius": ball, **budget} for eta in self.etas]
+
+    def run(
+        self,
+        name: str,
+        risk: Any,
+        alpha: float,
+        test: RankingData | None,
+        callback: Callback | None,
+    ) -> SolverRun:
+        """The best run of a solver; `test` is held out, for the metric only."""
+        tried = self.settings(name, alpha)
+        best: SolverResult | None = None
+        told: dict[str, Any] = {}
+        for settings in tried:
+            solver = make_solver(name, risk.surrogate, alpha, **settings)
+            result = solver.solve(risk, callback=self._within_passes(name, callback))
+            if best is None or result.objective < best.objective:
+                best = result
+                told = settings
+            if result.status is Status.INTERRUPTED:
+                best = replace(best, status=Status.INTERRUPTED)
+                break
+        assert best is not None
+        if len(tried) > 1:
+            told = told | {"etas_tried": len(tried)}
+        surrogate = risk.surrogate
+        gains = {"train": train_gain(risk, best.w)}
+        if test is not None:
+            gains["test"] = mean_pap_at_k(risk.data.divided(best.w), test, surrogate.k)
+        told = {key: value for key, value in told.items() if value is not None}
+        users = risk.exclusions
+        return SolverRun(name, surrogate.name, surrogate.k, alpha, best, users, told, gains)
+
+    def _within_passes(self, name, callback):
+        """A callback that ends a certified run after the passes that it is given."""
+        if self.passes is None or name not in _CERTIFIED:
+            return callback
+        passes = self.passes
+
+        def watch(progress):
+            stop = callback is not None and callback(progress)
+            return stop or progress.data_passes >= passes
+
+        return watch
 
 
 def compare(
@@ -112,7 +191,12 @@ def compare(
     k: int,
     alpha: Any = ALPHA,
     *,
+    solvers: Sequence[str] = DEFAULT_SOLVERS,
     etas: Sequence[float] = ETAS,
+    passes: int | None = None,
+    seconds: float | None = None,
+    paper: bool = False,
+    qp_solver: str | None = None,
     test: RankingData | None = None,
     watch: Callable[[str, str], Callback] | None = None,
     n_threads: int = 1,
@@ -120,11 +204,10 @@ def compare(
     standardize: bool | str = "auto",
     positive: bool = False,
     **limits: Any,
-) -> list[Run]:
-    """Solvers side by side: cutting plane and subgradient descent, surrogate by surrogate.
+) -> list[SolverRun]:
+    """Solvers side by side, surrogate by surrogate, each with its gap to the best certified bound.
 
-    Subgradient descent is given as many passes over the data as the cutting plane took. Two
-    rankers are compared by `metrics.compare`.
+    Two rankers are compared by `metrics.compare`.
 
     Parameters
     ----------
@@ -136,8 +219,24 @@ def compare(
     k : int
     alpha : float or 'auto'
         As for `PAPKRanker`.
+    solvers : sequence of str
+        'cutting_plane' (bundle), 'one_slack' (its restricted problems by cvxpy), 'line_search'
+        (OCAS), 'dual_ascent'; without certificates 'subgradient' (the paper's Algorithm 1 with
+        steps eta/sqrt(t+1), on the ball that holds the optimum), 'averaged' and 'stochastic' (steps
+        1/(alpha t), all users or one at a time, with weighted averages).
     etas : sequence of float
-        Step sizes of subgradient descent, one run each.
+        Step sizes of 'subgradient', of which the best one counts: by default the paper's twelve
+        and six larger ones, each with the whole budget.
+    passes : int, optional
+        Limit on the passes over the data of every run; by default 200 for solvers without a
+        certificate, and none for the others.
+    seconds : float, optional
+        Limit on the time of every run.
+    paper : bool
+        The paper's own problem: depth k, columns as they are, users with fewer than k negatives
+        left out.
+    qp_solver : str, optional
+        Of the cutting planes.
     test : RankingData, optional
     watch : callable, optional
         ``watch(solver, surrogate)`` returns the callback of one run.
@@ -149,48 +248,80 @@ def compare(
     positive : bool
         Whether all of them minimise over w >= 0 only.
     **limits
-        ``tol``, ``max_iter``, ``time_limit`` of the cutting plane.
+        ``tol``, ``max_iter``, ``time_limit`` of the certified solvers.
 
     Returns
     -------
-    list of Run
+    list of SolverRun
         On Ctrl-C the runs so far.
     """
     check_type("data", data, RankingData, "a RankingData")
     check_type("test", test, RankingData, "a RankingData", optional=True)
     check_callback(watch, "watch")
+    check_number("passes", passes, least=1, optional=True)
+    check_number("seconds", seconds, above=0, optional=True)
+    solvers = as_names("solvers", solvers)
+    for name in solvers:
+        check_choice("solvers", name, SOLVERS)
     etas = as_names("etas", etas)
+    if not solvers or not etas:
+        raise InputError("solvers and etas must not be empty")
     if test is not None and test.n_features != data.n_features:
         raise InputError(
             f"the test data has {test.n_features} features, the training data {data.n_features}"
         )
+    depth = None if paper else depth
     losses = [make_surrogate(name, k, depth) for name in as_names("surrogates", surrogates)]
     check_alpha(alpha)
     check_signs(positive)
-    lists = data.standardized(standardize)
-    _warm_up(lists, losses)
-    runs: list[Run] = []
+    lists = data.standardized(False if paper else standardize)
+    policy = "exclude" if paper else "cap"
+    race = _Race(etas, passes, seconds, positive, qp_solver, limits)
+    _warm_up(lists, losses, solvers, qp_solver)
+    runs: list[SolverRun] = []
     strength = None if is_auto(alpha) else alpha  # 'auto' is that of the first surrogate
     for loss in losses:
-        risk, n_passes = EmpiricalRisk(loss, lists, "cap", n_threads=n_threads), 0
+        risk = EmpiricalRisk(loss, lists, policy, n_threads=n_threads)
         if strength is None:
             strength = automatic_alpha_of(lists, risk, positive).alpha
-        for eta in (None, *etas):
-            solver = "cutting_plane" if eta is None else "subgradient"
-            callback = watch(solver, loss.name) if watch else None
-            settings = limits if eta is None else {"eta": eta, "max_iter": n_passes}
-            settings = settings | ({"positive": True} if positive else {})
-            runs.append(solve(solver, risk, strength, test, callback, **settings))
-            if runs[-1].result.status == Status.INTERRUPTED:
-                return runs
-            n_passes = runs[-1].result.data_passes if eta is None else n_passes
+        of_problem: list[SolverRun] = []
+        for name in solvers:
+            callback = watch(name, loss.name) if watch else None
+            of_problem.append(race.run(name, risk, strength, test, callback))
+            if of_problem[-1].result.status is Status.INTERRUPTED:
+                return runs + _with_bound(of_problem, "")
+        runs += _with_bound(of_problem, _remark(of_problem, runs, risk.data))
     return runs
 
 
-def _warm_up(data: RankingData, losses: Sequence[Surrogate]) -> None:
+def _with_bound(runs, remark):
+    """The runs of one problem with its best bound."""
+    bound = max(run.result.lower_bound for run in runs)
+    return [replace(run, best_bound=bound, remark=remark) for run in runs]
+
+
+def _remark(runs, earlier, data):
+    """What is special about a problem, in a sentence; empty where nothing is."""
+    certified = [run for run in runs if run.result.converged]
+    if any(run.result.status is Status.DEGENERATE for run in certified):
+        return "the optimum is w = 0, where every solver begins: count more negatives"
+    few = int(data.n_pos.max()) <= runs[0].k
+    for other in earlier:
+        for run in certified:
+            near = abs(run.result.objective - other.result.objective) <= 1e-5
+            if few and other.result.converged and near:
+                return f"as {other.surrogate}: no list has more than k = {run.k} positives"
+    return ""
+
+
+def _warm_up(
+    data: RankingData, losses: Sequence[Surrogate], solvers: Sequence[str], qp_solver: str | None
+) -> None:
     """Load compiled code and libraries on two users, so that their time is counted for no run."""
+    race = _Race((0.1,), 2, None, False, qp_solver, {"max_iter": 2})
+    usable = data.usable(1)
+    few = usable.subset(np.arange(usable.n_users) < 2)
     for loss in losses:
-        usable = data.usable(1)
-        risk = EmpiricalRisk(loss, usable.subset(np.arange(usable.n_users) < 2), "cap")
-        solve("cutting_plane", risk, 1.0, max_iter=2)
-        solve("subgradient", risk, 1.0, max_iter=2)
+        risk = EmpiricalRisk(loss, few, "cap")
+        for name in solvers:
+            race.run(name, risk, 1.0, None, None)

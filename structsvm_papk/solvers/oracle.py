@@ -6,6 +6,7 @@ the least; a class says by its bases what else it can do:
     Oracle             value and subgradient at w
     BlockOracle        several cuts from one evaluation, R = R_1 + .. + R_J
     LineOracle         the same, from scores that are linear in w: for exact line searches
+    FiniteSumOracle    one term of a sum at a time, for stochastic steps
     MajorisedOracle    convex majorants of a risk that is not convex
     BoxedOracle        bounds over boxes of w, for a global search
     DualOracle         dual variables in blocks, for an ascent on the dual that stores no dense cut
@@ -174,6 +175,22 @@ class LineOracle(BlockOracle):
     @abstractmethod
     def cuts_from_scores(self, w: Array, scores: Array) -> Cuts:
         """`cuts` at w, where the scores are known."""
+
+
+class FiniteSumOracle(Oracle):
+    """A risk that is a weighted mean of terms, ``R(w) = sum_i shares_i R_i(w)``.
+
+    Attributes
+    ----------
+    shares : ndarray of shape (n_terms,)
+        They add up to 1.
+    """
+
+    shares: np.ndarray
+
+    @abstractmethod
+    def term(self, i: int, w: Array) -> tuple[float, Array]:
+        """``R_i(w)`` and a subgradient of it, of shape (n_features,)."""
 
 
 class DualOracle(BlockOracle):

@@ -17,6 +17,7 @@ rescaled to a feasible dual point: a certificate never rests on a solver's word.
 """
 
 import warnings
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +29,10 @@ from structsvm_papk.errors import InputError
 DEFAULT_SOLVER = "interior_point"
 OWN = DEFAULT_SOLVER.upper()  # inside, names stand in capitals, as cvxpy has them
 _FALLBACKS = (OWN, "PIQP", "CLARABEL")
-_SOLVERS = ("PIQP", "CLARABEL", "OSQP", "PROXQP", "DAQP", "QPALM", "SCS", "GUROBI", "MOSEK")
+_REFUSED = {
+    "HIGHS": "prints on standard output, whatever its options say",
+    "SCIPY": "solves linear programs only",
+}
 _MIN_TOLERANCE = 1e-11
 _MAX_STEPS = 50
 _TO_BOUNDARY = 0.995
@@ -46,12 +50,9 @@ class RestrictedQP:
     def __init__(self, solver: str = DEFAULT_SOLVER) -> None:
         name = str(solver).upper()
         if name != OWN:
-            import cvxpy as cp  # a second and 70 MB: only where one of its solvers is asked
-
-            installed = [OWN, *(s for s in _SOLVERS if s in cp.installed_solvers())]
-            if name not in installed:
-                known = ", ".join(installed).lower()
-                raise InputError(f"QP solver {solver!r} is not available here; choose from {known}")
+            reason = _why_not(name)
+            if reason:
+                raise InputError(f"QP solver {solver!r} {reason}")
         self._solvers = [name, *(s for s in _FALLBACKS if s != name)]
         self._ask_again = True
         self._problems: list[PaddedProblem] = []  # compiled
@@ -133,6 +134,24 @@ class RestrictedQP:
 # --- the solvers that cvxpy knows ----------------------------------------------------------------
 
 
+@cache
+def _why_not(name: str) -> str:
+    """Why cvxpy's solver of that name is not taken; empty where it solves a problem of two cuts."""
+    import cvxpy as cp  # a second and 70 MB: only where one of its solvers is asked
+
+    installed = cp.installed_solvers()
+    if name not in installed:
+        known = ", ".join(s for s in (OWN, *installed) if s not in _REFUSED).lower()
+        return f"is not available here; choose from {known}"
+    if name in _REFUSED:
+        return f"{_REFUSED[name]}; choose another"
+    slopes = np.eye(2)
+    theta = PaddedProblem(2, 2, 1).dual(name, 1e-6, slopes, np.zeros(2), np.zeros(2, dtype=int))
+    if theta is None or not np.allclose(theta, 0.5, atol=1e-2):
+        return "does not solve quadratic programs in cvxpy; choose another"
+    return ""
+
+
 class PaddedProblem:
     """The primal form at fixed capacities for cvxpy, compiled once and filled with parameters.
 
@@ -187,7 +206,8 @@ def _options(solver, tol):
     if solver == "CLARABEL":
         return {"tol_gap_abs": tol, "tol_gap_rel": tol, "tol_feas": tol}
     if solver in ("OSQP", "SCS"):
-        return {"eps_abs": max(tol, 1e-9), "eps_rel": max(tol, 1e-9), "max_iter": 100_000}
+        limit = "max_iter" if solver == "OSQP" else "max_iters"
+        return {"eps_abs": max(tol, 1e-9), "eps_rel": max(tol, 1e-9), limit: 100_000}
     return {}
 
 

@@ -18,7 +18,9 @@ _SEEDS_OF_STARTS = 1 << 20
 
 @dataclass(frozen=True)
 class SubgradientDescent(Solver[SolverResult]):
-    """``w <- w - eta/sqrt(t+1) (alpha w + g_t)`` on ``alpha/2 ||w||^2 + R(w)``.
+    """``w <- P(w - eta/sqrt(t+1) (alpha w + g_t))`` on ``alpha/2 ||w||^2 + R(w)``.
+
+    P projects onto a set W: the ball of a given radius, w >= 0, what is in both, or all w.
 
     Works with every risk, convex or not. It has no certificate of its own: without `lower_bound`
     that of the result is -inf, and the status at the end is 'finished'.
@@ -43,6 +45,9 @@ class SubgradientDescent(Solver[SolverResult]):
     positive : bool
         Minimise over w >= 0: every step, and the start, is followed by the projection
         ``w <- max(w, 0)``.
+    radius : float, optional
+        Minimise over ``||w|| <= radius``, in the same way. As the optimum has ``F <= R(0)``, it
+        lies in the ball of radius ``sqrt(2 R(0) / alpha)``; R(0) is 1 for the surrogates of pAp@k.
     tol : float
         Relative gap to `lower_bound` at which to stop; the average is looked at once, at the end.
     lower_bound : float, optional
@@ -66,6 +71,7 @@ class SubgradientDescent(Solver[SolverResult]):
     seed: int = 0
     time_limit: float | None = None
     positive: bool = False
+    radius: float | None = None
     tol: float = 1e-6
     lower_bound: float | None = None
 
@@ -75,6 +81,7 @@ class SubgradientDescent(Solver[SolverResult]):
         check_choice("keep", self.keep, ("best", "last", "average"))
         check_number("start_scale", self.start_scale, least=0.0)
         check_signs(self.positive)
+        check_number("radius", self.radius, above=0, optional=True)
         check_number("lower_bound", self.lower_bound, optional=True)
 
     @classmethod
@@ -91,9 +98,16 @@ class SubgradientDescent(Solver[SolverResult]):
             start = self.start_scale * normal_start(oracle.n_features, self.seed)
         else:
             start = finite_start(w_init, oracle.n_features, "w_init")
+        return _SubgradientRun(self, oracle, self.projected(start))
+
+    def projected(self, w: Array) -> Array:
+        """The nearest point of W."""
         if self.positive:
-            start = np.maximum(start, 0.0)
-        return _SubgradientRun(self, oracle, start)
+            w = np.maximum(w, 0.0)
+        length = np.linalg.norm(w)
+        if self.radius is not None and length > self.radius:
+            w = w * (self.radius / length)
+        return w
 
 
 def normal_start(n_features: int, seed: int) -> Array:
@@ -148,24 +162,27 @@ class _SubgradientRun(Run[SolverResult]):
         if config.keep == "average" and t >= config.max_iter // 2:
             self.total = self.total + self.w
             self.n_total += 1
-        self.w = self.w - config.eta / np.sqrt(t + 1) * gradient
-        if config.positive:
-            self.w = np.maximum(self.w, 0.0)
+        self.w = config.projected(self.w - config.eta / np.sqrt(t + 1) * gradient)
         self.n_steps = t + 1
         return self.record()
 
     def _evaluate(self, w):
-        value, subgradient = evaluated(self.oracle, w)
         self.passes += 1
-        if not np.isfinite(value):
-            raise InputError(
-                f"the risk is {value} after {self.passes} evaluations; lower eta or rescale X"
-            )
-        alpha = self.config.alpha
-        objective = alpha / 2 * (w @ w) + value
+        objective, subgradient = finite_objective(self.oracle, w, self.config.alpha)
         if relative_gap(objective, self.lower_bound) < -CONTRADICTION:
             raise InputError(
                 f"lower_bound={self.lower_bound:.9g}, but there is a w with the objective "
                 f"{objective:.9g}: the bound is of another alpha or risk, or of positive weights"
             )
-        return objective, alpha * w + subgradient
+        return objective, self.config.alpha * w + subgradient
+
+
+def finite_objective(oracle: Any, w: Array, alpha: float) -> tuple[float, Array]:
+    """``alpha/2 ||w||^2 + R(w)`` and a subgradient of R; refused where R is not finite."""
+    value, subgradient = evaluated(oracle, w)
+    if not np.isfinite(value):
+        raise InputError(
+            f"the risk is {value} at a point of norm {np.linalg.norm(w):.3g}; take smaller steps "
+            "or rescale X"
+        )
+    return float(alpha / 2 * (w @ w) + value), subgradient

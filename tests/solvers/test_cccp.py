@@ -213,7 +213,7 @@ class Allowance:
 
 
 def test_quasi_newton_steps_end_in_the_middle_of_a_line_search_when_it_is_late():
-    problem = descent.Problem(CCCP(1e-2), *[small_risk("clipped_ramp")] * 2)
+    problem = descent.PenalisedRisk(CCCP(1e-2), *[small_risk("clipped_ramp")] * 2)
     start = problem.evaluate(np.arange(6.0), 1e-2, Allowance())
     free = Allowance()
     end = descent.quasi_newton(problem, start, free)

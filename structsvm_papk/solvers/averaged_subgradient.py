@@ -1,0 +1,117 @@
+"""Subgradient descent with steps 1/(alpha t) and an average that weighs late iterates more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from structsvm_papk._types import Array
+from structsvm_papk.solvers.oracle import Oracle, evaluated
+from structsvm_papk.solvers.result import SolverResult, Status
+from structsvm_papk.solvers.solver import Run, Solver, check_signs, finite_start
+from structsvm_papk.solvers.subgradient import finite_objective
+
+_NEXT_LOOK = 1.25  # times as many passes as at the last look at the average
+
+
+@dataclass(frozen=True)
+class AveragedSubgradient(Solver[SolverResult]):
+    """``w <- w - (alpha w + g_t) / (alpha t)``, and the average of the w with weights t.
+
+    On a convex risk the average is within O(1 / (alpha t)) of the optimum; there is no certificate,
+    and the status at the end is 'finished'. The average is looked at after 1, 2, 3, 4, 5, 7, 9, 12,
+    .. passes and at the end; the best w that was looked at is returned. These looks, one
+    evaluation each, do not count as passes, their seconds do.
+
+    Parameters
+    ----------
+    alpha : float
+        Regularisation strength, > 0.
+    max_iter : int
+        Passes over the data: here steps.
+    time_limit : float, optional
+        Seconds.
+    positive : bool
+        Minimise over w >= 0: every step, and the start, is followed by ``w <- max(w, 0)``.
+
+    References
+    ----------
+    Lacoste-Julien, Schmidt, Bach, "A simpler approach to obtaining an O(1/t) convergence rate for
+    the projected stochastic subgradient method", 2012 (arXiv:1212.2002).
+    """
+
+    convex_only: ClassVar[bool] = False
+    takes_checkpoints: ClassVar[bool] = False
+    max_iter: int = 200
+    time_limit: float | None = None
+    positive: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_signs(self.positive)
+
+    def _start(self, oracle: Oracle, w_init: Any, warm_start: SolverResult | None) -> Array:
+        """The first w; by default zero."""
+        if w_init is None:
+            w_init = np.zeros(oracle.n_features) if warm_start is None else warm_start.w
+        w = finite_start(w_init, oracle.n_features, "the start")
+        return np.maximum(w, 0.0) if self.positive else w
+
+    def _run(self, oracle, w_init, warm_start):
+        return AveragedRun(self, oracle, self._start(oracle, w_init, warm_start))
+
+
+class AveragedRun(Run[SolverResult]):
+    """State of one descent; a pass is one step here."""
+
+    def __init__(self, config: Any, oracle: Oracle, w: Array) -> None:
+        super().__init__(config, oracle)
+        self.w = w
+        self.average = np.zeros_like(w)
+        self.t = 0  # steps
+        self.last_look = 0  # the pass after which the average was looked at
+
+    def begin(self) -> None:
+        """Evaluate the start."""
+        self.best = self._objective(self.w)
+        self.best_w = self.w
+
+    def loop(self) -> Status:
+        """Pass after pass, with looks at the average in between."""
+        status = None
+        while status is None and self.passes < self.config.max_iter:
+            self.take_pass()
+            self.passes += 1
+            if self.passes >= _NEXT_LOOK * self.last_look:
+                self._look()
+            status = self.judge(np.inf, self.record(), spent=False)
+        if self.last_look < self.passes and not self.clock.interrupted():
+            self._look()
+            self.record()
+        return status or Status.FINISHED
+
+    def take_pass(self) -> None:
+        """Look at all data once, and step."""
+        _, subgradient = evaluated(self.oracle, self.w)
+        self.step(subgradient)
+
+    def step(self, subgradient: Array) -> None:
+        """Take w into the average, and go one step."""
+        self.t += 1
+        self.average += (self.w - self.average) * (2.0 / (self.t + 1))
+        self.w = (1.0 - 1.0 / self.t) * self.w - subgradient / (self.config.alpha * self.t)
+        if self.config.positive:
+            self.w = np.maximum(self.w, 0.0)
+
+    def _look(self):
+        """Keep the average where it is better than the best so far."""
+        self.last_look = self.passes
+        objective = self._objective(self.average)
+        if objective < self.best:
+            self.best_w = self.average.copy()
+            self.best = objective
+
+    def _objective(self, w):
+        return finite_objective(self.oracle, w, self.config.alpha)[0]

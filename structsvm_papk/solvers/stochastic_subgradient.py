@@ -1,0 +1,61 @@
+"""Stochastic subgradient descent: one user, or another term of the risk, at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from structsvm_papk.errors import InputError
+from structsvm_papk.solvers.averaged_subgradient import AveragedRun, AveragedSubgradient
+from structsvm_papk.solvers.oracle import FiniteSumOracle
+
+
+@dataclass(frozen=True)
+class StochasticSubgradient(AveragedSubgradient):
+    """``w <- w - (alpha w + g_i) / (alpha t)``, g_i of one term alone, averaged with weights t.
+
+    The terms of a `FiniteSumOracle`, in memory the users, come in a new random order in every pass.
+    On a single list it is `AveragedSubgradient`. Looks at the average are as there.
+
+    Parameters
+    ----------
+    alpha : float
+        Regularisation strength, > 0.
+    max_iter : int
+        Passes over the data.
+    time_limit : float, optional
+        Seconds; a pass that was begun is finished.
+    positive : bool
+        Minimise over w >= 0, as there.
+    seed : int
+        Of the order.
+
+    References
+    ----------
+    Shalev-Shwartz, Singer, Srebro, Cotter, "Pegasos: primal estimated sub-gradient solver for SVM",
+    Mathematical Programming 127 (2011), for the steps; for the average as there.
+    """
+
+    seed: int = 0
+
+    def _run(self, oracle, w_init, warm_start):
+        if not isinstance(oracle, FiniteSumOracle):
+            raise InputError(
+                "stochastic steps need a risk whose terms can be evaluated alone, a "
+                "`FiniteSumOracle`, such as one in memory"
+            )
+        return _StochasticRun(self, oracle, self._start(oracle, w_init, warm_start))
+
+
+class _StochasticRun(AveragedRun):
+    """A pass is a step on each term."""
+
+    def take_pass(self) -> None:
+        shares = self.oracle.shares
+        order = np.random.default_rng([self.config.seed, self.passes]).permutation(shares.size)
+        for i in order.tolist():
+            if self.clock.interrupted():
+                return
+            _, subgradient = self.oracle.term(i, self.w)
+            self.step(shares.size * shares[i] * subgradient)

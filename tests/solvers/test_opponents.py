@@ -1,0 +1,177 @@
+"""The descents that the certified solvers are compared with, and the comparison itself."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from helpers.problems import objective, ranking_data, risk, uneven
+from structsvm_papk import (
+    CuttingPlane,
+    EmpiricalRisk,
+    RankingData,
+    Status,
+    SubgradientDescent,
+    make_surrogate,
+    rankers,
+)
+from structsvm_papk.datasets import linear_lists
+from structsvm_papk.errors import InputError
+from structsvm_papk.rankers.solver_race import SOLVERS
+from structsvm_papk.solvers import AveragedSubgradient, StochasticSubgradient
+from structsvm_papk.surrogates import SURROGATES
+
+
+def lists(kind):
+    """Uneven lists in several storages, with weights or far offsets."""
+    data = uneven(n_features=5)
+    X = data.X[data.rows]
+    if kind == "sparse":
+        X = sparse.csr_array(X * (np.abs(X) > 0.5))
+    if kind == "far":
+        X = X + 1e7
+    made = RankingData(X, data.labels, data.indptr)
+    if kind == "weights":
+        return made.weighted("positives")
+    return made.standardized() if kind == "standardized" else made
+
+
+@pytest.mark.parametrize("kind", ["plain", "sparse", "far", "weights", "standardized"])
+@pytest.mark.parametrize("name", SURROGATES)
+def test_the_terms_of_the_users_add_up_to_the_risk(name, kind):
+    oracle = EmpiricalRisk(make_surrogate(name, 3, 0.5), lists(kind))
+    w = np.random.default_rng(0).normal(size=5)
+    value, slope = oracle(w)
+    terms = [oracle.term(i, w) for i in range(oracle.n_users)]
+    assert oracle.shares.sum() == pytest.approx(1.0)
+    assert oracle.shares @ [term[0] for term in terms] == pytest.approx(value, rel=1e-9)
+    np.testing.assert_allclose(
+        oracle.shares @ np.array([term[1] for term in terms]), slope, atol=1e-7
+    )
+
+
+def test_a_stochastic_pass_comes_as_near_as_theory_says():
+    """300 users of 60 items and 30 features: numbers that an outside reader measured."""
+    made = linear_lists(300, 60, 30, noise=0.3, seed=0)
+    data = RankingData.from_groups(made.X, made.y, made.groups)
+    oracle = EmpiricalRisk(make_surrogate("avg", 5, 0.9), data)
+    optimum = CuttingPlane(1e-2, tol=1e-8).solve(oracle)
+    result = StochasticSubgradient(1e-2, max_iter=13).solve(oracle)
+    assert result.status is Status.FINISHED and result.data_passes == 13
+    assert result.lower_bound == -np.inf
+    assert optimum.lower_bound <= result.objective <= 1.0012 * optimum.objective
+    assert result.objective == pytest.approx(objective(oracle, 1e-2, result.w), rel=1e-12)
+    curve = result.curve("objective")
+    assert (np.diff(curve) <= 0).all()
+
+
+@pytest.mark.parametrize("positive", [False, True])
+@pytest.mark.parametrize("solver", [AveragedSubgradient, StochasticSubgradient])
+@pytest.mark.parametrize("name", ["avg", "ts_alg2"])
+def test_averaged_steps_approach_the_optimum(name, solver, positive):
+    oracle = risk(name)
+    result = solver(0.3, max_iter=200, positive=positive).solve(oracle)
+    assert result.objective == pytest.approx(objective(oracle, 0.3, result.w), rel=1e-12)
+    if positive:
+        assert (result.w >= 0).all()
+    if name == "avg":
+        reference = CuttingPlane(0.3, tol=1e-8, positive=positive).solve(oracle)
+        assert result.objective <= 1.01 * reference.objective
+        assert result.objective >= reference.lower_bound
+    again = solver(0.3, max_iter=200, positive=positive).solve(oracle)
+    np.testing.assert_array_equal(result.w, again.w)
+
+
+def test_stochastic_steps_on_one_list_are_the_averaged_ones_and_need_terms():
+    oracle = risk("avg", n_users=1)
+    one, all_at_once = (
+        solver(0.1, max_iter=30).solve(oracle)
+        for solver in (StochasticSubgradient, AveragedSubgradient)
+    )
+    np.testing.assert_allclose(one.w, all_at_once.w, rtol=1e-9)
+    with pytest.raises(InputError, match="terms can be evaluated alone"):
+        StochasticSubgradient(0.1).solve(oracle.with_blocks(1).sample or _Plain())
+
+
+class _Plain:
+    n_features = 2
+
+    def __call__(self, w):
+        return float(w @ w), 2 * w
+
+
+def test_algorithm_1_projects_on_a_ball():
+    oracle = risk("avg")
+    free = CuttingPlane(1e-3, tol=1e-8).solve(oracle)
+    radius = 0.5 * float(np.linalg.norm(free.w))
+    result = SubgradientDescent(1e-3, eta=1.0, max_iter=2000, radius=radius).solve(oracle)
+    assert np.linalg.norm(result.w) <= radius * (1 + 1e-12)
+    # by Lagrange, the optimum on the ball is that of a larger alpha; bisect for it
+    low, high = 1e-3, 1e3
+    for _ in range(40):
+        middle = float(np.sqrt(low * high))
+        w = CuttingPlane(middle, tol=1e-9).solve(oracle).w
+        low, high = (middle, high) if np.linalg.norm(w) > radius else (low, middle)
+    optimum = objective(oracle, 1e-3, w)
+    assert optimum * (1 - 1e-6) <= result.objective <= 1.01 * optimum
+    start = SubgradientDescent(1e-3, max_iter=1, radius=0.1, keep="last").solve(
+        oracle, np.full(oracle.n_features, 9.0)
+    )
+    assert np.linalg.norm(start.w) == pytest.approx(0.1)
+
+
+# --- side by side ---------------------------------------------------------------------------------
+
+
+def test_every_solver_has_its_gap_to_the_best_bound():
+    data = ranking_data(n_users=20)
+    how = {"depth": 0.9, "etas": (0.1, 1.0, 1e3), "passes": 60}
+    runs = rankers.compare(data, ["avg", "max"], 3, 0.1, solvers=SOLVERS, **how)
+    assert [run.solver for run in runs] == [*SOLVERS, *SOLVERS]
+    for name in ("avg", "max"):
+        of = [run for run in runs if run.surrogate == name]
+        best = max(run.result.lower_bound for run in of)
+        for run in of:
+            assert run.best_bound == best
+            assert run.gap == pytest.approx((run.result.objective - best) / run.result.objective)
+            assert run.gap >= -1e-12 and run.result.data_passes <= 62
+            assert run.as_dict()["gap_to_best_bound"] == run.gap
+    by_name = {run.solver: run for run in runs[: len(SOLVERS)]}
+    alone = [
+        rankers.compare(
+            data, ["avg"], 3, 0.1, solvers=["subgradient"], etas=[eta], passes=60, depth=0.9
+        )[0]
+        for eta in how["etas"]
+    ]
+    lowest = min(alone, key=lambda run: run.result.objective)
+    assert by_name["subgradient"].result.objective == lowest.result.objective
+    assert by_name["subgradient"].settings["etas_tried"] == 3
+    assert alone[0].gap == np.inf and alone[0].as_dict()["best_bound"] is None
+
+
+def test_the_papers_problem_and_remarks():
+    data = ranking_data(n_users=20, n_items=20)
+    (run,) = rankers.compare(data, ["avg"], 3, 0.1, solvers=["cutting_plane"], paper=True)
+    same = EmpiricalRisk(make_surrogate("avg", 3), data, "exclude")
+    assert run.result.objective == pytest.approx(CuttingPlane(0.1).solve(same).objective, rel=3e-6)
+    few = rankers.compare(data, ["avg", "max", "ts"], 8, 0.1, solvers=["cutting_plane"])
+    assert int(data.n_pos.max()) <= 8
+    assert [run.remark for run in few] == ["", "", "as max: no list has more than k = 8 positives"]
+    rng = np.random.default_rng(0)
+    noise = RankingData(rng.normal(size=data.X.shape), data.labels, data.indptr)
+    zero = rankers.compare(noise, ["max"], 2, 10.0, solvers=["cutting_plane", "stochastic"])
+    assert all(run.remark.startswith("the optimum is w = 0") for run in zero)
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"solvers": ["newton"]}, "solvers='newton' is not known"),
+        ({"solvers": []}, "must not be empty"),
+        ({"passes": 0}, "passes must be a whole number"),
+        ({"seconds": 0.0}, "seconds must be a number above 0"),
+        ({"solvers": ["one_slack"], "qp_solver": "highs"}, "'highs' prints"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(how, message):
+    with pytest.raises(InputError, match=message):
+        rankers.compare(ranking_data(n_users=6), ["avg"], 3, 0.1, **how)
