@@ -264,8 +264,8 @@ def compare(
     for name in solvers:
         check_choice("solvers", name, SOLVERS)
     etas = as_names("etas", etas)
-    if not solvers or not etas:
-        raise InputError("solvers and etas must not be empty")
+    if not solvers or ("subgradient" in solvers and not etas):
+        raise InputError("solvers must not be empty, nor etas where 'subgradient' is one of them")
     if test is not None and test.n_features != data.n_features:
         raise InputError(
             f"the test data has {test.n_features} features, the training data {data.n_features}"

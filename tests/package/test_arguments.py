@@ -105,7 +105,7 @@ def calls(folder):
     (folder / "a.qrels").write_text("q 0 x 1\n")
     weights = {"engine": "qdrant", "weights": {"a": 1.0, "b": 2.0}, "window": 3}
     (folder / "w.json").write_text(json.dumps(weights))
-    runs = rankers.compare(LISTS, ["ts"], 2, 1.0, etas=())
+    runs = rankers.compare(LISTS, ["ts"], 2, 1.0, solvers=["cutting_plane"])
     limits = {"alpha": 1.0, "tol": 1e-2, "max_iter": 5}
     fit = {"k": 2, "relevance_threshold": None, "verbose": 0}
     fit |= dict.fromkeys(("callback", "checkpoint"))
@@ -126,6 +126,8 @@ def calls(folder):
         sp.CuttingPlane(1.0, 1e-3).solve: {"oracle": RISK},
         solved(sp.DualAscent): limits,
         solved(sp.SubgradientDescent): {"alpha": 1.0, "eta": 0.1, "max_iter": 9},
+        solved(solvers.AveragedSubgradient): {"alpha": 1.0, "max_iter": 9},
+        solved(solvers.StochasticSubgradient): {"alpha": 1.0, "max_iter": 9},
         solved(sp.CCCP, RAMP): limits | {"starts": ("zero",), "quasi_newton": 5},
         solved(sp.GlobalRamp, RAMP): {"alpha": 1.0, "tol": 0.5, "max_boxes": 10, "time_limit": 1.0},
         made(sp.PAPKRanker, fitting): fit | {
@@ -161,8 +163,8 @@ def calls(folder):
         plots.PAPDisplay.from_predictions: PREDICTED | drawn,
         plots.RankStripDisplay.from_predictions: PREDICTED | {"k": 2},
         plots.convergence_figure: {"runs": runs},
-        rankers.compare: {"data": LISTS, "surrogates": ["ts"], "k": 2, "alpha": 1.0, "etas": (),
-                          "tol": 1e-2},
+        rankers.compare: {"data": LISTS, "surrogates": ["ts"], "k": 2, "alpha": 1.0,
+                          "solvers": ["cutting_plane"], "tol": 1e-2},
         diagnosis.diagnose: {"risk": RISK},
         diagnosis.critical_depth: {"risk": RISK},
         oracles.StreamedRisk: {"surrogate": TS, "source": source, "memory_budget": 1 << 20},

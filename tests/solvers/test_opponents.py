@@ -166,7 +166,8 @@ def test_the_papers_problem_and_remarks():
     ("how", "message"),
     [
         ({"solvers": ["newton"]}, "solvers='newton' is not known"),
-        ({"solvers": []}, "must not be empty"),
+        ({"solvers": []}, "solvers must not be empty"),
+        ({"etas": []}, "nor etas"),
         ({"passes": 0}, "passes must be a whole number"),
         ({"seconds": 0.0}, "seconds must be a number above 0"),
         ({"solvers": ["one_slack"], "qp_solver": "highs"}, "'highs' prints"),
