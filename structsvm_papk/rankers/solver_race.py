@@ -24,7 +24,7 @@ from structsvm_papk.rankers.folds import values_by_user
 from structsvm_papk.rankers.one_list import automatic_alpha_of
 from structsvm_papk.rankers.penalty import check_alpha, is_auto
 from structsvm_papk.rankers.settings import ALPHA, make_solver
-from structsvm_papk.solvers.result import SolverResult, Status, relative_gap
+from structsvm_papk.solvers.result import Progress, SolverResult, Status, relative_gap
 from structsvm_papk.solvers.solver import check_signs
 from structsvm_papk.surrogates import Surrogate, make_surrogate
 
@@ -172,14 +172,14 @@ class _Race:
         users = risk.exclusions
         return SolverRun(name, surrogate.name, surrogate.k, alpha, best, users, told, gains)
 
-    def _within_passes(self, name, callback):
+    def _within_passes(self, name: str, callback: Callback | None) -> Callback | None:
         """A callback that ends a certified run after the passes that it is given."""
         if self.passes is None or name not in _CERTIFIED:
             return callback
         passes = self.passes
 
-        def watch(progress):
-            stop = callback is not None and callback(progress)
+        def watch(progress: Progress) -> bool:
+            stop = callback is not None and bool(callback(progress))
             return stop or progress.data_passes >= passes
 
         return watch
@@ -294,13 +294,13 @@ def compare(
     return runs
 
 
-def _with_bound(runs, remark):
+def _with_bound(runs: Sequence[SolverRun], remark: str) -> list[SolverRun]:
     """The runs of one problem with its best bound."""
     bound = max(run.result.lower_bound for run in runs)
     return [replace(run, best_bound=bound, remark=remark) for run in runs]
 
 
-def _remark(runs, earlier, data):
+def _remark(runs: Sequence[SolverRun], earlier: Sequence[SolverRun], data: RankingData) -> str:
     """What is special about a problem, in a sentence; empty where nothing is."""
     certified = [run for run in runs if run.result.converged]
     if any(run.result.status is Status.DEGENERATE for run in certified):

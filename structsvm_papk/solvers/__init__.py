@@ -4,19 +4,16 @@ A solver is a frozen set of settings with ``solve(oracle, ..) -> SolverResult``;
 lives and dies with it. `oracle` says what may be asked of a risk.
 """
 
-from structsvm_papk.solvers.averaged_subgradient import AveragedSubgradient
 from structsvm_papk.solvers.branch_and_bound import GlobalRamp
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.dual_ascent import DualAscent
 from structsvm_papk.solvers.oracle import BlockOracle, Oracle
 from structsvm_papk.solvers.result import SolverResult, Status
-from structsvm_papk.solvers.stochastic_subgradient import StochasticSubgradient
 from structsvm_papk.solvers.subgradient import SubgradientDescent
 
 __all__ = [
     "CCCP",
-    "AveragedSubgradient",
     "BlockOracle",
     "CuttingPlane",
     "DualAscent",
@@ -24,6 +21,5 @@ __all__ = [
     "Oracle",
     "SolverResult",
     "Status",
-    "StochasticSubgradient",
     "SubgradientDescent",
 ]

@@ -126,8 +126,6 @@ def calls(folder):
         sp.CuttingPlane(1.0, 1e-3).solve: {"oracle": RISK},
         solved(sp.DualAscent): limits,
         solved(sp.SubgradientDescent): {"alpha": 1.0, "eta": 0.1, "max_iter": 9},
-        solved(solvers.AveragedSubgradient): {"alpha": 1.0, "max_iter": 9},
-        solved(solvers.StochasticSubgradient): {"alpha": 1.0, "max_iter": 9},
         solved(sp.CCCP, RAMP): limits | {"starts": ("zero",), "quasi_newton": 5},
         solved(sp.GlobalRamp, RAMP): {"alpha": 1.0, "tol": 0.5, "max_boxes": 10, "time_limit": 1.0},
         made(sp.PAPKRanker, fitting): fit | {
