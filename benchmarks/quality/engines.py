@@ -88,36 +88,41 @@ def split(collection, names, draw):
 
 def show(rules, halves):
     """A table with a row for each rule."""
+    values = np.array([measured(half, rules.values()) for half in halves])
     rows = []
-    for title, name in rules.items():
-        values = np.array([measured(half, ENGINES[name]) for half in halves])
-        means = [f"{value:.4f}" for value in values.mean(axis=0)]
-        ahead = values[:, WAYS.index("learned")] - values[:, WAYS.index("no weights")]
+    for number, title in enumerate(rules):
+        of_rule = values[:, number]
+        means = [f"{value:.4f}" for value in of_rule.mean(axis=0)]
+        ahead = of_rule[:, WAYS.index("learned")] - of_rule[:, WAYS.index("no weights")]
         low, high = np.quantile(ahead, [(1 - BETWEEN) / 2, (1 + BETWEEN) / 2])
         rows.append([title, *means, f"{ahead.mean():+.4f} ({low:+.4f} to {high:+.4f})"])
     head = ["rule", *WAYS, f"learned less no weights ({BETWEEN:.0%} of draws)"]
     print("\n".join(table(head, rows)), end="\n\n", flush=True)
 
 
-def measured(half, engine):
-    """nDCG@10 of each of `WAYS` on the queries to be measured on."""
+def measured(half, engines):
+    """nDCG@10 of each of `WAYS` on the queries to be measured on, a row for each engine."""
     names = half.learn.joined.names
-    search = RuleSearch(half.learn, engine, names)
-    judge = RuleSearch(half.measure, engine, names)
     assert names == half.measure.joined.names
     certified = half.learn.settings.ranker()
     half.learn.fit(certified)
     put_in = shares(certified, of_minmax=True)
     alone = {name: made.values.mean() for name, made in half.learn.alone().items()}
-    best_run = half.measure.alone()[max(alone, key=alone.get)]
-    weights = {
-        "no weights": search.equal,
-        "put in": put_in,
-        "put in, mean 1": put_in.size * put_in,
-        "learned": search.chosen().weights,
-        "search": search.options()[-1].weights,
-    }
-    return [judge.values(weights[way]).mean() for way in WAYS[:-1]] + [best_run.values.mean()]
+    best_run = half.measure.alone()[max(alone, key=alone.get)].values.mean()
+    fits = {}  # of certified weights, which are the same for every rule
+    rows = []
+    for engine in engines:
+        search = RuleSearch(half.learn, ENGINES[engine], names, fits=fits)
+        judge = RuleSearch(half.measure, ENGINES[engine], names)
+        weights = {
+            "no weights": search.equal,
+            "put in": put_in,
+            "put in, mean 1": put_in.size * put_in,
+            "learned": search.chosen().weights,
+            "search": search.options()[-1].weights,
+        }
+        rows.append([judge.values(weights[way]).mean() for way in WAYS[:-1]] + [best_run])
+    return rows
 
 
 if __name__ == "__main__":

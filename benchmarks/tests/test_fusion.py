@@ -6,10 +6,12 @@ import sys
 import numpy as np
 import pytest
 
-from benchmarks.quality import fusion, penalty
+from benchmarks.quality import clicks, engines, fusion, penalty
 from benchmarks.quality.fusing.lists import JoinedLists, trec_years
 from benchmarks.quality.fusing.methods import METHODS, filled
 from benchmarks.studies.rerank.data import write_synthetic
+from structsvm_papk import fusion as library
+from structsvm_papk.datasets import retrieval_runs
 
 pytestmark = pytest.mark.study
 
@@ -82,6 +84,26 @@ def test_small_run(tmp_path, monkeypatch, capsys):
     assert len({row["set"] for row in rows}) == 4
     assert all(row["lower"] <= row["ahead"] <= row["upper"] for row in rows if row["upper"])
     assert "| the default |" in capsys.readouterr().out
+
+
+def test_engines_are_measured_on_queries_that_were_not_learned_from(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["engines", "--small"])
+    engines.main()
+    out = capsys.readouterr().out
+    assert out.count("| Qdrant |") == 3 and "mean over 2 pairs" in out
+
+
+def test_more_clicks_fall_on_what_is_shown_first_and_is_relevant():
+    sample = retrieval_runs()
+    joined = library.join_lists(sample.train.runs, sample.train.judgments)
+    shown = clicks.first_ten(joined)
+    counts = clicks.simulated(joined, shown, 20_000, False, np.random.default_rng(0))
+    at_place = counts.sum(axis=0)
+    assert at_place[0] > 2 * at_place[1] > 4 * at_place[9] > 0
+    grade = joined["grade"].to_numpy()[shown[:, 0]]
+    first = counts[shown[:, 0], 0]
+    assert first[grade == 3].mean() > 3 * first[grade == 0].mean()
+    assert counts.sum() <= 20_000
 
 
 def test_rule_of_alpha_beside_the_best_in_hindsight():

@@ -21,11 +21,12 @@ from structsvm_papk.fusion.entries import places
 
 
 class Rule(ABC):
-    """What is made of the lists of one run."""
+    """What is made of the lists of one run; `of_scores` where scores count, and not only ranks."""
 
     name: str
     bend: float = 0.0
     rank_constant: float | None = None
+    of_scores: bool = True
 
     @abstractmethod
     def of_lists(self, score: Array, query: Array, place: Array) -> Array:
@@ -81,6 +82,7 @@ class ReciprocalRank(Rule):
 
     constant: float = 60.0
     name = "rrf"
+    of_scores = False
 
     @property
     def rank_constant(self) -> float:  # type: ignore[override]
@@ -102,6 +104,7 @@ class StretchedRank(Rule):
 
     constant: float = 2.0
     name = "qdrant-rrf"
+    of_scores = False
 
     @property
     def rank_constant(self) -> float:  # type: ignore[override]

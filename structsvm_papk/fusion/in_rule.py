@@ -48,7 +48,8 @@ class RuleSearch:
     folds: CrossValidation
     engine: Engine
     names: Sequence[str]
-    known: dict[frozenset[int], list[Option]] = field(default_factory=dict)  # by the folds left out
+    known: dict[frozenset[int], list[Option]] = field(default_factory=dict)  # by folds left out
+    fits: dict[bytes, list[Any]] = field(default_factory=dict)  # by rows; of any rule
 
     @cached_property
     def columns(self) -> Array:
@@ -121,8 +122,8 @@ class RuleSearch:
     def chosen(self, left_out: frozenset[int] = frozenset()) -> Option:
         """What is learned from all folds but some: the option that ranks held-out queries best.
 
-        The first option, certified weights at the alpha of the rule, is left for a gain only that
-        is larger than its standard error.
+        In a sum of scores the first option, certified weights at the alpha of the rule, is left
+        only for a gain that is larger than its standard error: they were learned from such sums.
         """
         options = self.options(left_out)
         gains = self._gains_held_out(left_out)
@@ -130,7 +131,8 @@ class RuleSearch:
             return options[0]
         mean = gains.mean(axis=1)
         best = int(np.argmax(mean))
-        if mean[best] <= gains[best].std() / np.sqrt(gains.shape[1]):
+        error = gains[best].std() / np.sqrt(gains.shape[1])
+        if self.engine.rule.of_scores and mean[best] <= error:
             best = 0
         return options[best]
 
@@ -154,7 +156,9 @@ class RuleSearch:
     def _learned(self, queries: Array) -> list[Option]:
         rows = queries[self.folds.joined.query] & self._retrieved
         options = []
-        for ranker in self._certified(rows, exact=bool(queries.all())):
+        if rows.tobytes() not in self.fits:
+            self.fits[rows.tobytes()] = self._certified(rows, exact=bool(queries.all()))
+        for ranker in self.fits[rows.tobytes()]:
             share = self.equal / self.equal.size
             if ranker is not None and ranker.coef_.any():  # weights of 0 would rank nothing
                 share = shares(ranker, of_minmax=True)
