@@ -15,10 +15,11 @@ from joblib import Parallel, delayed
 
 from structsvm_papk._html import filled
 from structsvm_papk.errors import InputError, as_names, check_callback, check_choice, check_number
-from structsvm_papk.propositions import claims, depth, optimising
+from structsvm_papk.propositions import claims, depth, descending, optimising
 from structsvm_papk.propositions.search import Effort, Found, Words
 
-CLAIMS = {claim.id: claim for claim in (*claims.CLAIMS, *depth.CLAIMS, *optimising.CLAIMS)}
+_GROUPS = claims.CLAIMS, descending.CLAIMS, depth.CLAIMS, optimising.CLAIMS
+CLAIMS = {claim.id: claim for group in _GROUPS for claim in group}
 ALL_IDS = tuple(CLAIMS)
 EFFORTS = {
     "quick": Effort(n_random=40, n_steps=8, n_climbers=8, largest=4, n_data=(1, 25)),
