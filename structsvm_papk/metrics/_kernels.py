@@ -330,17 +330,17 @@ def areas_at_k(ranks, bounds, counts, ties, k, out):
 def in_order(scores, gains, ties, ordered, best, counts):
     """Write gains of users in the order of their scores, and of their own, and ends of tied blocks.
 
-    Under the rules that give tied rows an order, that of their gains, every block has one row.
+    Rules that give tied rows an order, that of their gains, leave no ties and need no ends.
     """
     bounds = ordered.bounds
     for u in range(counts.shape[0]):
-        own = slice(bounds[u] - bounds[0], bounds[u + 1] - bounds[0])
+        first_row = bounds[u] - bounds[0]
         n = bounds[u + 1] - bounds[u]
+        own = slice(first_row, first_row + n)
         order = increasing_order(-scores[bounds[u] : bounds[u + 1]])
         values = scores[bounds[u] : bounds[u + 1]][order]
         gained = ordered.gains[own]
         gained[:] = gains[bounds[u] : bounds[u + 1]][order]
-        stop_of = ordered.stops[own]
         length = n
         if ordered.shown.size:
             length = min(n, ordered.shown[u])
@@ -350,18 +350,19 @@ def in_order(scores, gains, ties, ordered, best, counts):
             stop = start + 1
             while stop < n and values[stop] == values[start]:
                 stop += 1
-            block = gained[start:stop]
-            # whether rows of one score but different gains stand on both sides of the cut
-            if start < length < stop and block.min() < block.max():
-                counts[u, CUT_TIED] = 1
-            if ties == LOSS:
-                sort(block, spare)
-            elif ties == WIN:
-                block *= -1.0
-                sort(block, spare)
-                block *= -1.0
-            for place in range(start, stop):
-                stop_of[place] = place + 1 if ties in (LOSS, WIN) else stop
+            if stop > start + 1:
+                block = gained[start:stop]
+                # whether rows of one score but different gains stand on both sides of the cut
+                if start < length < stop and block.min() < block.max():
+                    counts[u, CUT_TIED] = 1
+                if ties == LOSS:
+                    sort(block, spare)
+                elif ties == WIN:
+                    block *= -1.0
+                    sort(block, spare)
+                    block *= -1.0
+            if ordered.stops.size:
+                ordered.stops[first_row + start : first_row + stop] = stop
             start = stop
         falling = best[own]
         falling[:] = -gained

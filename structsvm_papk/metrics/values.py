@@ -201,7 +201,7 @@ def _of_gains(
         most = np.diff(rows.indptr[runs]).max()
         in_order = np.empty(most)
         best = np.empty(most)
-        stops = np.empty(most, dtype=np.int64)
+        stops = none if ties in (_kernels.LOSS, _kernels.WIN) else np.empty(most, dtype=np.int64)
         for lo, hi in pairwise(runs.tolist()):
             bounds = rows.indptr[lo : hi + 1]
             shown = rows.lengths[lo:hi]
