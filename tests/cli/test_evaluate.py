@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from helpers.commands import refused, run, run_json
+from helpers.marks import slow
 from structsvm_papk import metrics
 from structsvm_papk.files.model import Model, save_model
 
@@ -258,7 +259,7 @@ def test_a_run_is_evaluated_as_trec_eval_does(tmp_path, capsys):
     assert "--qrels FILE" in refused(capsys, "evaluate", path)
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize("suffix", [".csv", slow(".parquet")])
 def test_a_table_beside_all_relevant_pairs(tmp_path, capsys, suffix):
     """The table's own labels know the candidates, a file of pairs knows the rest."""
     table = rows(user_id=np.repeat(np.arange(N_USERS), N))

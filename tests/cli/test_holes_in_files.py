@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from helpers.commands import run, run_json
+from helpers.marks import slow
 from structsvm_papk import PAPKRanker
 from structsvm_papk.files import load_model
 
@@ -28,7 +29,7 @@ def paths(frame, tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("file", ["a.csv", "a.parquet"])
+@pytest.mark.parametrize("file", ["a.csv", slow("a.parquet")])
 def test_fit_predict_evaluate_and_bound(paths, frame, file, capsys):
     data, model_file = paths / file, paths / "m.model"
     fit = ("fit", data, "--k", 3, "--policy", "cap", "-o", model_file)
@@ -72,7 +73,7 @@ def test_compare_tune_and_diagnose(paths, capsys):
     assert gains["train"] == gains["test"]
 
 
-@pytest.mark.parametrize("depth", [None, 0.9, "k"])
+@pytest.mark.parametrize("depth", [None, slow(0.9), slow("k")])
 def test_the_depth_of_holes_where_none_is_given(paths, capsys, depth):
     data, model_file = paths / "a.csv", paths / "m.model"
     given = ("--k", 3, *(() if depth is None else ("--depth", depth)))

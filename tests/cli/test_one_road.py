@@ -8,6 +8,7 @@ from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
 from helpers.commands import run, run_json
+from helpers.marks import slow
 from helpers.sources import npy_source, write_csv
 from structsvm_papk.data.user_scaling import scaled_rows
 from structsvm_papk.files.model import load_model
@@ -34,7 +35,7 @@ def assert_same(told, path, ranker):
     assert told["objective"] == ranker.result_.objective
 
 
-@pytest.mark.parametrize("surrogate", ["avg", "ts", "clipped_ramp"])
+@pytest.mark.parametrize("surrogate", ["avg", slow("ts"), "clipped_ramp"])
 def test_fit_of_dense_rows(tmp_path, capsys, surrogate):
     X, y, users = lists()
     write_csv(tmp_path / "rows.csv", X.toarray(), y, users)
@@ -65,7 +66,7 @@ def test_fit_of_sparse_rows_takes_the_same_solver(tmp_path, capsys):
     assert_same(told, tmp_path / "m", by_bundle)
 
 
-@pytest.mark.parametrize("surrogate", ["avg", "ramp"])
+@pytest.mark.parametrize("surrogate", ["avg", slow("ramp")])
 def test_fit_of_files(tmp_path, capsys, surrogate):
     X, y, users = lists(20)
     npy_source(tmp_path, X.toarray(), y, users)

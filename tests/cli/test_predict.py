@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from helpers.commands import refused, run
+from helpers.marks import slow
 from structsvm_papk import metrics
 from structsvm_papk.datasets.generators import recommender_lists
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
@@ -43,7 +44,7 @@ def best_by_hand(frame, scores, n):
     return pd.concat(parts, ignore_index=True)
 
 
-@pytest.mark.parametrize("name", ["plain", "scaled"])
+@pytest.mark.parametrize("name", [slow("plain"), "scaled"])
 def test_scores_and_lists_of_the_command_and_the_model(place, frame, name, capsys):
     trained = load_model(place / name)
     scores = trained.predict(frame, frame["user"])

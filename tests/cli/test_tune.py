@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from helpers.commands import run, run_json
+from helpers.marks import slow
 from helpers.sources import write_csv
 from structsvm_papk.files.model import load_model
 from structsvm_papk.rankers import PAPKRanker
@@ -35,14 +36,17 @@ def rows(tmp_path_factory):
     return write_csv(place / "rows.csv", X, grades, np.repeat(np.arange(15), 20), group="user")
 
 
-@pytest.mark.parametrize("flag", TRIED)
-def test_the_printed_options_of_fit_give_the_model(rows, tmp_path, monkeypatch, capsys, flag):
+@pytest.mark.parametrize("flags", [tuple(TRIED), *(slow((flag,)) for flag in TRIED)], ids=" ".join)
+def test_the_printed_options_of_fit_give_the_model(rows, tmp_path, monkeypatch, capsys, flags):
     monkeypatch.chdir(tmp_path)
     usual = {"--surrogate": "avg", "--alpha": "0.1", "--depth": "0.9", "--user-scaling": "none"}
-    tried = [word for item in (usual | {flag: TRIED[flag]}).items() for word in item]
+    chosen = {flag: TRIED[flag] for flag in flags}
+    tried = [word for item in (usual | chosen).items() for word in item]
     reading = ["--relevance-threshold", "1"]
     status, told = run_json(capsys, "tune", rows, *USUAL, *reading, *tried)
-    assert status == 0 and f"{flag} {TRIED[flag]}" in told["command"]
+    assert status == 0
+    for flag, value in chosen.items():
+        assert f"{flag} {value}" in told["command"]
     call = told["command"].replace("DATA", str(rows)).replace("MODEL", "two")
     program, *words = shlex.split(call)
     assert program == "structsvm-papk" and run(*words, *reading, "--tol", "1e-7") == 0

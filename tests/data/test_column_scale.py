@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from helpers.marks import slow
 from structsvm_papk import RankingData
 from structsvm_papk.data.column_scale import ScaleRule, Variation
 
@@ -58,7 +59,7 @@ def by_definition(X, users, rule):
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("dtype", [np.float64, slow(np.float32)])
 def test_two_values_are_found_wherever_the_rows_stand(columns, form, dtype):
     X, expected = columns
     X = form(X.astype(dtype))

@@ -385,7 +385,7 @@ def rounded(run):
     return run.assign(score=run["score"].round(0))
 
 
-@pytest.mark.parametrize("name", ["bm25", "repllama", "splade"])
+@pytest.mark.parametrize("name", ["bm25", slow("repllama"), slow("splade")])
 @pytest.mark.parametrize("change", ["as it is", "rounded"])
 def test_real_runs_have_the_numbers_of_trec_eval(name, change):
     sample = retrieval_runs().test
