@@ -1,6 +1,7 @@
 """Graded labels: what estimators, searches, models and commands make of them."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from helpers.commands import refused, run, run_json
@@ -8,6 +9,7 @@ from structsvm_papk import PAPKRanker, PAPKRankerCV
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import load_model
+from structsvm_papk.files.partitions import array_partitions
 from structsvm_papk.metrics.table import per_user
 
 
@@ -153,3 +155,16 @@ def test_lists_of_grades_bring_their_gains_along():
     assert ranker.to_model().label_gain == "exponential"
     expected = PAPKRanker(k=3, label_gain="exponential").fit(X, y, groups=groups)
     np.testing.assert_allclose(ranker.coef_, expected.coef_, rtol=1e-9)
+
+
+def test_grades_are_refused_in_partitions(table, tmp_path, capsys):
+    X, y, groups = rows()
+    lists = RankingData.from_groups(X, y, groups, label_gain="linear")
+    with pytest.raises(InputError, match="grades train in memory only"):
+        array_partitions(lists, 2)
+    written = tmp_path / "rows.parquet"
+    pd.read_csv(table).to_parquet(written)
+    said = refused(
+        capsys, "fit", written, "--k", 3, "--model", tmp_path / "m", "--memory-budget", "100MB"
+    )
+    assert "--relevance-threshold" in said and "in memory" in said

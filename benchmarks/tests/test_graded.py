@@ -1,0 +1,29 @@
+"""The benchmark of grades: what is measured on one draw, and what its page says."""
+
+import pytest
+
+from benchmarks.quality import graded
+from benchmarks.quality.fusing.lists import trec_years
+
+pytestmark = pytest.mark.study
+
+
+def test_one_draw_of_each_cheap_way_makes_a_page():
+    first, second = trec_years()
+    task = graded.Task(first, (10,), second)
+    names = ("threshold 1", graded.DEFAULT, "ridge regression")
+    found = {name: [task.measured(name, 10, draw) for draw in range(2)] for name in names}
+    assert all(len(cell["linear"]) == second.n_lists for cell in found["threshold 1"])
+    rows = list(graded.summary("TREC", 10, found))
+    answer = {"command": "python -m benchmarks graded", "draws": 2, "rows": rows}
+    lines = list(graded.page(answer))
+    assert any(line.startswith("| grades, linear | 0.7") for line in lines)
+    assert any("(" in line and " to " in line for line in lines if "threshold 1" in line)
+
+
+def test_slow_ways_learn_fewer_times_from_many_rows():
+    first, _ = trec_years()
+    task = graded.Task(first, (10,))
+    assert task.draws("LambdaRank", 40, 10) == 3
+    assert task.draws(graded.DEFAULT, 40, 10) == 10
+    assert task.draws("LambdaRank", 1, 10) == 10
