@@ -93,7 +93,22 @@ class Task:
         """Lists that train, and those of the test."""
         order = np.random.default_rng(draw).permutation(self.pool.n_lists)
         train = self.pool.subset(np.sort(order[:size]))
-        return train, self.others or self.pool.subset(np.sort(order[size:]))
+        return train, self.others or self.pool.subset(self.tested(size, draw))
+
+    def tested(self, size, draw):
+        """Which lists are the test of a draw."""
+        if self.others is not None:
+            return np.arange(self.others.n_lists)
+        order = np.random.default_rng(draw).permutation(self.pool.n_lists)
+        return np.sort(order[size:])
+
+    def by_list(self, cells, size):
+        """NDCG with linear gains, a row for each draw and a column for each list of any test."""
+        lists = self.pool if self.others is None else self.others
+        values = np.full((len(cells), lists.n_lists), np.nan)
+        for draw, cell in enumerate(cells):
+            values[draw, self.tested(size, draw)] = cell["linear"]
+        return values
 
     def draws(self, name, size, most):
         """How often a method learns: slow ones from many rows fewer times."""
@@ -127,7 +142,7 @@ def main():
                 ]
                 for name in options.method
             }
-            rows += summary(set_name, size, found)
+            rows += summary(set_name, task, size, found)
             print(set_name, size, file=sys.stderr)
     given = " --clueweb FOLDER" if options.clueweb else ""
     command = f"python -m benchmarks graded --ltr-sample FOLDER{given} --draws {options.draws}"
@@ -163,15 +178,17 @@ def tasks(options):
     yield "TREC DL 2020 on 2019, NDCG@10", Task(second, (10, 25), first)
 
 
-def summary(set_name, size, found):
+def summary(set_name, task, size, found):
     """A row for each method."""
-    usual = np.array([cell["linear"] for cell in found.get(DEFAULT, [])])
+    usual = task.by_list(found.get(DEFAULT, []), size)
     for name, cells in found.items():
-        linear = np.array([cell["linear"] for cell in cells])
-        row = {"set": set_name, "lists": size, "method": name, "linear": float(linear.mean())}
+        linear = task.by_list(cells, size)
+        mean = float(np.nanmean(linear))
+        row = {"set": set_name, "lists": size, "method": name, "linear": mean}
         row["exponential"] = float(np.mean([cell["exponential"] for cell in cells]))
         if usual.size and name != DEFAULT and len(cells) > 1:
             ahead = usual[: len(linear)] - linear
+            ahead = np.ma.masked_invalid(ahead[:, ~np.isnan(ahead).all(axis=0)])
             row["ahead"] = float(ahead.mean())
             row["interval"] = interval(ahead)
         yield row
@@ -186,7 +203,8 @@ def page(answer):
         head = ["learning from", *(f"{size} lists" for size, _ in by_size)]
         lines = []
         for name, of_method in grouped(rows, lambda row: row["method"]):
-            lines.append([name, *(_cell(row) for row in of_method)])
+            cells = {row["lists"]: _cell(row) for row in of_method}
+            lines.append([name, *(cells.get(size, "–") for size, _ in by_size)])
         yield from table(head, lines)
 
 

@@ -1,5 +1,6 @@
 """The benchmark of grades: what is measured on one draw, and what its page says."""
 
+import numpy as np
 import pytest
 
 from benchmarks.quality import graded
@@ -14,11 +15,21 @@ def test_one_draw_of_each_cheap_way_makes_a_page():
     names = ("threshold 1", graded.DEFAULT, "ridge regression")
     found = {name: [task.measured(name, 10, draw) for draw in range(2)] for name in names}
     assert all(len(cell["linear"]) == second.n_lists for cell in found["threshold 1"])
-    rows = list(graded.summary("TREC", 10, found))
+    rows = list(graded.summary("TREC", task, 10, found))
     answer = {"command": "python -m benchmarks graded", "draws": 2, "rows": rows}
     lines = list(graded.page(answer))
     assert any(line.startswith("| grades, linear | 0.7") for line in lines)
     assert any("(" in line and " to " in line for line in lines if "threshold 1" in line)
+
+
+def test_lists_of_different_draws_are_held_beside_themselves():
+    first, _ = trec_years()
+    task = graded.Task(first, (10,))
+    cells = [{"linear": task.tested(10, draw).tolist()} for draw in range(2)]
+    values = task.by_list(cells, 10)
+    assert values.shape == (2, first.n_lists)
+    known = ~np.isnan(values)
+    assert (values[known] == np.nonzero(known)[1]).all() and (known.sum(axis=1) == 33).all()
 
 
 def test_slow_ways_learn_fewer_times_from_many_rows():
