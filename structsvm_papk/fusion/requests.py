@@ -48,7 +48,7 @@ class EngineWeights:
     @property
     def values(self) -> Array:
         """The weights in the order of the runs."""
-        return np.array([*self.weights.values()])
+        return np.array(list(self.weights.values()))
 
     def scores(self, joined: Joined) -> Array:
         """Fused score of each row of joined lists, whose runs are these in this order."""
@@ -144,7 +144,7 @@ def _opensearch(processor: dict[str, Any]) -> Callable[[Weights, int], dict[str,
     def request(weights: Weights, window: int) -> dict[str, Any]:
         (name,) = processor
         combination = processor[name]["combination"] | {
-            "parameters": {"weights": [*weights.values()]}
+            "parameters": {"weights": list(weights.values())}
         }
         filled = {name: processor[name] | {"combination": combination}}
         hybrid = {"pagination_depth": window, "queries": [_here(run) for run in weights]}
@@ -183,7 +183,7 @@ def _mongodb_rrf(weights: Weights, window: int) -> list[dict[str, Any]]:
 
 def _qdrant(weights: Weights, window: int) -> dict[str, Any]:
     prefetch = [{"query": _here(name), "using": name, "limit": window} for name in weights]
-    rrf = {"k": 2, "weights": [*weights.values()]}
+    rrf = {"k": 2, "weights": list(weights.values())}
     return {"prefetch": prefetch, "query": {"rrf": rrf}, "limit": _SHOWN}
 
 
@@ -228,15 +228,17 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _langchain(weights: Weights, window: int) -> str:
+    values = list(weights.values())
     return (
-        f"EnsembleRetriever(retrievers={_listed([*weights])}, weights={[*weights.values()]}, c=60)"
+        f"EnsembleRetriever(retrievers={_listed(list(weights))}, weights={values}, c=60)"
         f"  # each with k={window}"
     )
 
 
 def _llamaindex(weights: Weights, window: int) -> str:
+    values = list(weights.values())
     return (
-        f"QueryFusionRetriever({_listed([*weights])}, retriever_weights={[*weights.values()]}, "
+        f"QueryFusionRetriever({_listed(list(weights))}, retriever_weights={values}, "
         f'mode="relative_score", num_queries=1, similarity_top_k={_SHOWN})'
         f"  # each with similarity_top_k={window}"
     )
@@ -244,15 +246,15 @@ def _llamaindex(weights: Weights, window: int) -> str:
 
 def _haystack(weights: Weights, window: int) -> str:
     return (
-        f'DocumentJoiner(join_mode="merge", weights={[*weights.values()]}, top_k={_SHOWN})'
-        f"  # lists of {_listed([*weights])}, each with top_k={window}, scaled to 0..1 before"
+        f'DocumentJoiner(join_mode="merge", weights={list(weights.values())}, top_k={_SHOWN})'
+        f"  # lists of {_listed(list(weights))}, each with top_k={window}, scaled to 0..1 before"
     )
 
 
 def _haystack_rrf(weights: Weights, window: int) -> str:
     return (
-        f'DocumentJoiner(join_mode="reciprocal_rank_fusion", weights={[*weights.values()]}, '
-        f"top_k={_SHOWN})  # lists of {_listed([*weights])}, each with top_k={window}"
+        f'DocumentJoiner(join_mode="reciprocal_rank_fusion", weights={list(weights.values())}, '
+        f"top_k={_SHOWN})  # lists of {_listed(list(weights))}, each with top_k={window}"
     )
 
 

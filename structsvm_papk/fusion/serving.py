@@ -76,7 +76,7 @@ def _matrix(
     matrix = np.full((len(documents), len(names)), np.nan)
     for column, name in enumerate(names):
         of_run = lists.get(name, {})
-        values = np.array([*of_run.values()], dtype=float)
+        values = np.array(list(of_run.values()), dtype=float)
         if not np.isfinite(values).all():
             raise InputError(f"run {name!r} has a score that is not finite")
         matrix[[row[document] for document in of_run], column] = values
