@@ -1,0 +1,117 @@
+"""All solvers on four problems: how far above the optimum after so many passes, and when.
+
+python -m benchmarks opponents [--problem NAME ..] --output benchmarks/results/opponents.md
+
+Four problems (one list, 300 and 2,500 users, sparse) x four surrogates x three alphas. Each entry is
+(best objective so far - bound) / bound in percent after 10, 30, 100 and 200 passes, the bound from a solve
+to 1e-8; `b` after as many seconds as the bundle took. The paper's steps are those of the best of its
+sizes. Runs end after `--seconds`: entries that were not reached by then are '-'.
+"""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
+from structsvm_papk.datasets import linear_lists
+from structsvm_papk.rankers import compare
+
+K = 10
+DEPTH = 0.5
+PASSES = (10, 30, 100, 200)
+SURROGATES = ("avg", "max", "ts", "pauc")
+ALPHAS = (0.1, 0.01, 0.001)
+SOLVERS = (
+    "cutting_plane",
+    "one_slack",
+    "line_search",
+    "dual_ascent",
+    "subgradient",
+    "averaged",
+    "stochastic",
+)
+PROBLEMS = ("one list", "300 users", "2,500 users", "sparse")
+
+
+def main():
+    """Solve, and write a table for each problem."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--problem", action="append", choices=PROBLEMS, help="repeat for more")
+    parser.add_argument("--surrogate", action="append", choices=SURROGATES)
+    parser.add_argument("--seconds", type=float, default=3.0, help="of each run")
+    parser.add_argument("--output", type=Path, help="the page; by default it is printed")
+    parser.add_argument("--small", action="store_true", help="for a try")
+    options = parser.parse_args()
+    page = [f"# All solvers: percent above the optimum ({options.seconds:g} s a run)\n"]
+    for problem in options.problem or PROBLEMS:
+        data = lists_of(problem, options.small)
+        page += [f"\n## {problem}\n", head(), "|---" * (4 + len(PASSES) + 1) + "|"]
+        for surrogate in options.surrogate or SURROGATES:
+            for alpha in ALPHAS:
+                rows = list(rows_of(data, surrogate, alpha, options.seconds))
+                page += rows
+                print(problem, *rows, sep="\n", flush=True)
+    text = "\n".join(page) + "\n"
+    if options.output is not None:
+        options.output.write_text(text)
+
+
+def lists_of(problem, small):
+    """The data of a problem."""
+    divisor = 10 if small else 1
+    if problem == "one list":
+        lists = linear_lists(1, 20_000 // divisor, 30, noise=0.5, seed=0)
+    elif problem == "300 users":
+        lists = linear_lists(300 // divisor, 60, 30, noise=0.5, seed=0)
+    else:
+        lists = linear_lists(2500 // divisor, 60, 30, noise=0.5, seed=0)
+    X = lists.X
+    if problem == "sparse":
+        rng = np.random.default_rng(0)
+        beside = sparse.random(X.shape[0], 2000, 0.01, format="csr", random_state=rng)
+        X = sparse.hstack([sparse.csr_matrix(np.where(np.abs(X) > 1.0, X, 0.0)), beside], "csr")
+    return RankingData.from_groups(X, lists.y, lists.groups)
+
+
+def head():
+    """The first line of a table."""
+    passes = " | ".join(f"{n} passes" for n in PASSES)
+    return f"| surrogate | alpha | solver | {passes} | b | ends |"
+
+
+def rows_of(data, surrogate, alpha, seconds):
+    """A row for each solver on one surrogate at one alpha."""
+    lists = data.standardized()
+    risk = EmpiricalRisk(make_surrogate(surrogate, K, depth=DEPTH), lists, "cap")
+    bound = CuttingPlane(alpha, tol=1e-8, max_iter=2000, time_limit=60).solve(risk).lower_bound
+    settings = {"solvers": SOLVERS, "depth": DEPTH, "passes": PASSES[-1], "seconds": seconds}
+    runs = compare(lists, [surrogate], K, alpha, standardize=False, **settings)
+    of_bundle = runs[0].result.seconds
+    for run in runs:
+        result = run.result
+        entries = [percent(result, "data_passes", n, bound) for n in PASSES]
+        entries.append(percent(result, "seconds", of_bundle, bound))
+        entries.append(str(result.status))
+        yield f"| {surrogate} | {alpha:g} | {run.label} | {' | '.join(entries)} |"
+
+
+def percent(result, effort, spent, bound):
+    """How far the best weights are above the bound when so much was spent, in percent."""
+    efforts = result.curve(effort)
+    reached = np.flatnonzero(efforts <= spent)
+    if not reached.size or (not ended(result) and efforts[-1] < spent):
+        return "-"
+    best = result.curve("objective")[: reached[-1] + 1].min()
+    above = (best - bound) / bound
+    return f"{100.0 * max(above, 0.0):.2g}"
+
+
+def ended(result):
+    """Whether a run ended by itself: then its last weights count for all later efforts."""
+    return result.converged
+
+
+if __name__ == "__main__":
+    main()
