@@ -2,10 +2,10 @@
 
 python -m benchmarks opponents [--problem NAME ..] --output benchmarks/results/opponents.md
 
-Four problems (one list, 300 and 2,500 users, sparse) x four surrogates x three alphas. Each entry is
-(best objective so far - bound) / bound in percent after 10, 30, 100 and 200 passes, the bound from a solve
-to 1e-8; `b` after as many seconds as the bundle took. The paper's steps are those of the best of its
-sizes. Runs end after `--seconds`: entries that were not reached by then are '-'.
+Four problems (one list, 300 and 2,500 users, sparse) x four surrogates x three alphas. Each entry
+is (best objective so far - bound) / bound in percent after 10, 30, 100 and 200 passes, the bound
+from a solve to 1e-8; `b` after as many seconds as the bundle took. The paper's steps are those of
+the best of its sizes. Runs end after `--seconds`: entries that were not reached by then are '-'.
 """
 
 import argparse
@@ -104,8 +104,8 @@ def percent(result, effort, spent, bound):
     if not reached.size or (not ended(result) and efforts[-1] < spent):
         return "-"
     best = result.curve("objective")[: reached[-1] + 1].min()
-    above = (best - bound) / bound
-    return f"{100.0 * max(above, 0.0):.2g}"
+    above = 100.0 * max((best - bound) / bound, 0.0)
+    return f"{above:.0f}" if above >= 10.0 else f"{above:.2g}"
 
 
 def ended(result):
