@@ -2,6 +2,7 @@ import itertools
 import json
 import re
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from helpers.marks import slow
 from helpers.reference import SURROGATES, risk
 from structsvm_papk import propositions
 from structsvm_papk.errors import InputError
-from structsvm_papk.propositions import depth, optimising, running
+from structsvm_papk.propositions import depth, descending, optimising, running
 from structsvm_papk.propositions.lists import TOL, Batch, Shape
 from structsvm_papk.propositions.running import CLAIMS, render
 from structsvm_papk.propositions.search import CounterexampleSearch, Effort, Statement
@@ -143,6 +144,16 @@ def test_no_direction_leaves_zero_that_the_checks_do_not_see(name):
             assert seen == (naive_gain(name, data, m, data.directions) > TOL)
 
 
+# ----------------------------------------------------------------- the rate of Algorithm 1
+
+
+def test_the_largest_of_many_scores_takes_as_many_steps_as_there_are():
+    run = descending._largest_of(descending._STEPS)
+    assert run.above(0.5) < 0 < run.above(1.0)
+    assert run.gaps[-1] == pytest.approx(0.5, abs=0.05)  # F at 0 is 1, the minimum 1/2
+    assert (np.diff(run.gaps) <= 0).all()
+
+
 # ----------------------------------------------------------------- command and report
 
 
@@ -168,6 +179,14 @@ def test_a_group_of_checks_is_named_by_its_beginning():
     assert shown.exit_code == 0 and "holds" in shown.output
 
 
+def test_the_table_of_the_manual_names_checks_that_there_are():
+    page = (Path(__file__).parents[2] / "docs" / "propositions.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"\| `([a-z][a-z0-9-]*)` \|", page))
+    assert len(named) > 15
+    covered = {name for group in named for name in running.expanded([group])}
+    assert covered >= {name for name in CLAIMS if name.startswith(("theorem", "prop", "ts-"))}
+
+
 def test_verify_refuses_before_the_search(tmp_path, monkeypatch):
     monkeypatch.setattr("structsvm_papk.propositions.verify", lambda *args: pytest.fail("searched"))
     monkeypatch.setattr("structsvm_papk._html.find_spec", lambda name: None)
@@ -177,7 +196,6 @@ def test_verify_refuses_before_the_search(tmp_path, monkeypatch):
         (("--check", "Prop3"), "did you mean prop3 or"),
         (("--check", "dpeth"), "did you mean depth?"),
         (("--check", "xyz"), "the groups are theorem1, prop1"),
-        (("--jobs", -1), "jobs = -1"),
         (("--report", tmp_path / "missing" / "out.html"), "missing"),
         (("--report", tmp_path / "out.html"), r"pip install 'structsvm-papk\[report\]'"),
     ):
