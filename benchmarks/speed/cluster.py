@@ -1,7 +1,6 @@
 """Seconds of a solve on two local Dask workers of one thread, beside one thread and two in memory.
 
-    python -m benchmarks cluster [--rows 8000000 1000000]
-        [--json benchmarks/results/dask_time.json]
+    python -m benchmarks cluster [--rows 8000000 1000000] [--json FILE]
 
 TS and Avg, k = 10, a gap of 1e-6, lists of 500 rows, float64; the workers read `.npy` files
 ('files') or are sent arrays once ('arrays'). The ways take turns, the fastest solve of each counts;

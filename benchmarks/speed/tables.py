@@ -169,16 +169,6 @@ def out_of_core(found):
     ])  # fmt: skip
 
 
-def dask_time(found):
-    head = ("rows", "surrogate", "way", "solve, s", "times one thread")
-    alone = {(r["rows"], r["surrogate"]): r["seconds"] for r in found if r["way"] == "one thread"}
-    yield from table(head, [
-        [f"{row['rows']:,}", row["surrogate"], row["way"], f"{row['seconds']:.2f}",
-         f"{row['seconds'] / alone[row['rows'], row['surrogate']]:.2f}"]
-        for row in found
-    ])  # fmt: skip
-
-
 def _times(rows, name):
     """How many times our seconds; a lower bound where the 1-slack method was stopped."""
     stopped = not all(row["one_slack_reached"] for row in rows)
@@ -207,7 +197,6 @@ TABLES = {
 }
 TABLES_OF_SCALE = {
     "out-of-core": ("out_of_core.json", out_of_core),
-    "dask-time": ("dask_time.json", dask_time),
 }
 
 if __name__ == "__main__":

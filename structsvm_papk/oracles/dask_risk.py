@@ -179,17 +179,20 @@ class _DaskPartitions(Partitions):
     """Partitions on the workers."""
 
     def __init__(self, surrogate, partitions, client, *, policy, user_weight, thresholds):
+        import dask
+
         need = users_needed(surrogate, policy)
         self.client = client
         self._address = client.scheduler.address
         self._sample = None
         self._check_packages()
         how_used = need.negatives, need.setting, user_weight
-        # one by one: a partition of arrays goes over with its task
-        self._held = [
-            client.submit(load_partition, partition, *how_used, pure=False)
-            for partition in partitions
-        ]
+        # one by one: a partition of arrays goes over with its task, which Dask would warn of
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+            self._held = [
+                client.submit(load_partition, partition, *how_used, pure=False)
+                for partition in partitions
+            ]
         try:
             summaries = self._gathered(summary_of, self._held)
         except OracleFailure as failure:
