@@ -39,13 +39,18 @@ def fit(
     data: options.Data,
     k: options.K,
     surrogate: Annotated[
-        str, typer.Option(help=f"{', '.join(SURROGATES)}.", rich_help_panel=PROBLEM)
+        str,
+        typer.Option(
+            help=f"{', '.join(SURROGATES)}; or auto: avg, and of one list what its folds choose of "
+            "avg and ts.",
+            rich_help_panel=PROBLEM,
+        ),
     ] = SURROGATE,
     alpha: options.Alpha = ALPHA,
     depth: options.Depth = DEPTH,
     user_weight: options.UserWeight = "equal",
     standardize: options.Standardize = "auto",
-    user_scaling: options.UserScaling = "none",
+    user_scaling: options.TrainedScaling = "auto",
     positive: options.Positive = False,
     label: options.Label = "label",
     group: options.Group = None,
@@ -177,6 +182,7 @@ def fit(
             console.note(remark)
     elif result.status is not Status.DEGENERATE:  # of that a warning has said what to do
         console.warn(result.message)
+    weighting = replace(weighting, user_scaling=model.user_scaling)  # 'auto' no longer
     content = {
         "solver": model.solver,
         "surrogate": model.surrogate,

@@ -143,7 +143,7 @@ class Place:
             raise InputError("--scratch is for --memory-budget")
         if self.partitions is not None and self.dask is None:
             raise InputError("--partitions is for --dask")
-        if ranker.user_scaling is not None and (self.memory_budget or self.dask):
+        if ranker.user_scaling not in (None, "auto") and (self.memory_budget or self.dask):
             raise InputError(
                 "--user-scaling needs the lists in memory, without --memory-budget and --dask; "
                 "PAPKRanker takes it with Dask collections"

@@ -83,7 +83,7 @@ def folds_by_content(n_folds: int, data: RankingData) -> list[Fold]:
     Within each class the distinct rows are dealt out in the order of digests of their values. Of
     many copies of few rows a fold may have none of a class: it is left out.
     """
-    digests = np.array([_digest(data.X, row) for row in data.rows.tolist()])
+    digests = digests_of_rows(data)
     labels = data.labels
     fold = np.empty(data.rows.size, dtype=int)
     for label in (False, True):
@@ -96,6 +96,11 @@ def folds_by_content(n_folds: int, data: RankingData) -> list[Fold]:
         for part in folds
         if all(labels[mask].any() and not labels[mask].all() for mask in part)
     ]
+
+
+def digests_of_rows(data: RankingData) -> Array:
+    """A digest of the values of each row, at the list positions."""
+    return np.array([_digest(data.X, row) for row in data.rows.tolist()])
 
 
 def _digest(X: Any, row: int) -> bytes:

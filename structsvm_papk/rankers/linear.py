@@ -165,6 +165,7 @@ class LinearRanker(BaseEstimator):
     missing: str | None
     coef_: Array
     alpha_: float
+    surrogate_: str
     missing_coef_: Array | None
     scale_: Array | None
     exclusions_: Exclusions
@@ -193,7 +194,7 @@ class LinearRanker(BaseEstimator):
         data = RankingData.from_matrix(
             matrix, self._known_labels(y), groups, feature_names=names, label_gain=self.label_gain_
         )
-        remark = remark_of_ids(X)
+        remark = remark_of_ids(X) if hasattr(X, "columns") else None
         if remark is not None:
             warn(remark)
         if sample_weight is not None:

@@ -1,124 +1,128 @@
-"""The strength that ``alpha="auto"`` takes; for one list it is chosen by folds of its rows.
+"""What a ranker of one list takes: folds of its rows choose surrogate, scaling and alpha.
 
 How many columns and positives there are says what several lists need (`penalty`). For one list how
-clean its labels are decides, which nothing but trying shows: every strength of a path is fitted on
-five folds, and the one with the largest mean average precision on the rows left out is taken. That
-is .1% behind the best in hindsight in the mean (seven kinds of lists, six draws), any fixed rule 1%
-to 24% for some of them.
+clean its labels are decides, which nothing but trying shows: of Avg and TS on the columns as they
+are, and Avg on their ranks in training, every strength of a path is fitted on five folds, and what
+has the largest mean average precision on the rows left out is taken (`docs/howto/one-list.md`).
 """
 
 from __future__ import annotations
 
-import time
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
-from structsvm_papk._types import Array
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
-from structsvm_papk.rankers.penalty import Evidence, automatic_alpha
-from structsvm_papk.rankers.settings import make_solver
-from structsvm_papk.solvers.result import SolverResult, Status
-from structsvm_papk.surrogates import Surrogate, make_surrogate
+from structsvm_papk.data.user_scaling import scaled_lists
+from structsvm_papk.rankers.choice import Table
+from structsvm_papk.rankers.folds import ByMetric, digests_of_rows, folds_by_content
+from structsvm_papk.rankers.linear import Log
+from structsvm_papk.rankers.penalty import Evidence, is_auto
+from structsvm_papk.rankers.search import Plan, Training, search
+from structsvm_papk.rankers.settings import OF_ONE_LIST, Setting
 
-STRENGTHS = 10.0 ** np.arange(3.0, -3.5, -0.75)  # times the mean variance of the columns
-TOL = 1e-6  # a looser one leaves which of two near strengths is taken to rounding
+STRENGTHS = 10.0 ** np.arange(3.0, -3.5, -1.0)  # times the mean variance of the columns
+TOL = 1e-3
 MAX_ITER = 250
+MOST_VALUES = 5_000_000  # with more the strength hardly matters, and the fits take a while
 _FOLDS = 5
 _FEWEST = 5  # positives or negatives, one for each fold
-_MOST_VALUES = 5_000_000  # with more the strength hardly matters, and 45 fits take a while
 
 
-class Strength(NamedTuple):
-    """What ``alpha="auto"`` stands for, and whether the time ended the choice by folds."""
-
-    alpha: float
-    out_of_time: bool = False
-
-    @property
-    def note(self) -> str:
-        """What has to be said of it; an empty text where nothing has."""
-        if not self.out_of_time:
-            return ""
-        return (
-            f"time_limit ended the choice of alpha by folds: it is {self.alpha:g}, the usual one, "
-            "and with more time may be another; no checkpoint is written."
-        )
-
-
-def automatic_alpha_of(
-    given: Any,
-    risk: Any,
-    positive: bool = False,
-    time_limit: float | None = None,
-    most_values: int = _MOST_VALUES,
-) -> Strength:
-    """What ``alpha="auto"`` stands for.
-
-    Parameters
-    ----------
-    given : RankingData or PartitionedRisk
-        All that `fit` was given; the lists, where they are in memory.
-    risk : EmpiricalRisk or PartitionedRisk
-        What is minimised beside the penalty.
-    positive : bool
-        Whether it is minimised over weights >= 0.
-    time_limit : float, optional
-        Seconds of the whole fit: folds get half of them, and without enough the rule decides.
-    most_values : int
-        Values of X beyond which the rule decides for one list, too.
-    """
-    in_memory = isinstance(given, RankingData)
-    evidence = Evidence.of(given, risk.of_users if in_memory else risk)
-    usual = automatic_alpha(evidence)
-    if not in_memory or not _can_be_cut(risk.of_users, most_values):
-        return Strength(usual)
-    deadline = None if time_limit is None else time.perf_counter() + time_limit / 2
-    chosen = _best_on_folds(risk, evidence.mean_variance * STRENGTHS, positive, deadline)
-    return Strength(usual, out_of_time=True) if chosen is None else Strength(chosen)
-
-
-def _can_be_cut(data: RankingData, most_values: int) -> bool:
+def can_be_cut(data: RankingData) -> bool:
     """Whether there is one list, with rows enough for folds and not too many to try."""
     if data.n_users != 1 or min(int(data.n_pos[0]), int(data.n_neg[0])) < _FEWEST:
         return False
     n_values = data.X.nnz if data.is_sparse else data.rows.size * data.n_features
-    return bool(n_values <= most_values)
+    return bool(n_values <= MOST_VALUES) and bool(folds_by_content(_FOLDS, data))
 
 
-def _best_on_folds(
-    risk: EmpiricalRisk, alphas: Array, positive: bool, deadline: float | None
-) -> float | None:
-    """The alpha with the largest mean score, of equal ones the strongest; None if out of time."""
-    from structsvm_papk.rankers.folds import (
-        ByMetric,
-        folds_by_content,
-    )  # scikit-learn costs a second
+class Best(NamedTuple):
+    """What folds choose, with its mean average precision on the rows left out."""
 
-    data = risk.of_users
-    surrogate = _convex(risk.surrogate)
-    scores = np.zeros(alphas.size)
-    for fold in folds_by_content(_FOLDS, data):
-        train = data.at_positions(fold.train)
-        test = data.at_positions(fold.test)
-        part = EmpiricalRisk(surrogate, train, "cap", n_threads=risk.n_threads)
-        score = ByMetric("ap").on(test)
-        last: SolverResult | None = None
-        for place, alpha in enumerate(alphas):
-            if deadline is not None and time.perf_counter() > deadline:
-                return None
-            settings = {"tol": TOL, "max_iter": MAX_ITER, "positive": positive}
-            solver = make_solver("auto", surrogate, float(alpha), **settings)
-            last = solver.suited_to(part).solve(part, warm_start=last)
-            if last.status is Status.INTERRUPTED:
-                raise KeyboardInterrupt
-            scores[place] += score(last.w)[0]
-    return float(alphas[int(np.argmax(scores))])
+    setting: Setting
+    score: float
 
 
-def _convex(surrogate: Surrogate) -> Surrogate:
-    """The surrogate itself, or Avg in place of one that is not convex."""
-    if surrogate.convex:
-        return surrogate
-    return make_surrogate("avg", surrogate.k, surrogate.depth)
+def options(given: Setting, surrogate: bool, scaling: bool, data: RankingData) -> list[Setting]:
+    """What folds choose among, beside alpha, where surrogate or scaling are left to them.
+
+    Both of them: Avg and TS on the columns as they are, Avg on ranks. A sparse X is taken as it is.
+    """
+    tried = [given]
+    if surrogate:
+        tried = [replace(given, surrogate=name) for name in OF_ONE_LIST]
+    if scaling and not data.is_sparse:
+        tried.append(replace(tried[0], user_scaling="rank"))
+    return tried
+
+
+def best_on_folds(
+    data: RankingData,
+    settings: Sequence[Setting],
+    k: int,
+    *,
+    positive: bool = False,
+    missing: str | None = None,
+    n_threads: int = 1,
+    deadline: float | None = None,
+) -> Best | None:
+    """The setting with the largest mean average precision on the rows that folds leave out.
+
+    Parameters
+    ----------
+    data : RankingData
+        One list, its columns as they came.
+    settings : sequence of Setting
+        With alpha 'auto' every strength of a path is tried. In place of a surrogate that is not
+        convex Avg is. Of equal ones the first is taken, with the strongest alpha.
+    k : int
+    positive, missing, n_threads
+        As for `PAPKRanker`.
+    deadline : float, optional
+        By `time.perf_counter`, until when to try.
+
+    Returns
+    -------
+    Best or None
+        None where the time was not enough.
+    """
+    data = _in_order_of_content(data)
+    ways = dict.fromkeys(setting.user_scaling for setting in settings)
+    scaled = {how: scaled_lists(data, how, missing) for how in ways}
+    given: dict[Setting, Setting] = {}  # by what is tried in its place
+    for setting in settings:
+        alphas = [setting.alpha]
+        if is_auto(setting.alpha):
+            lists = scaled[setting.user_scaling].standardized(setting.standardize)
+            unit = Evidence.of(lists, lists).mean_variance
+            alphas = [float(alpha) for alpha in unit * STRENGTHS]
+        for alpha in alphas:
+            own = replace(setting, alpha=alpha)
+            tried = own if own.kind.convex else replace(own, surrogate="avg")
+            given.setdefault(tried, own)
+    training = Training(k, "cap", positive, TOL, MAX_ITER)
+    plan = Plan(folds_by_content(_FOLDS, data), ByMetric("ap"), training, deadline=deadline)
+    table: Table = search(plan, list(given), scaled, n_threads, Log(0))
+    if table.n_done < table.seconds.size:
+        return None
+    means = table.means()
+    best = int(np.argmax(means))
+    return Best(given[table.settings[best]], float(means[best]))
+
+
+def _in_order_of_content(data: RankingData) -> RankingData:
+    """The list with its rows in an order that does not depend on how they came.
+
+    So the same rows give the same fits to the last bit.
+    """
+    classes = ~data.labels if data.grades is None else -data.gains  # as they have to stand
+    order = np.lexsort((digests_of_rows(data), classes))
+    same = copy(data)
+    same.rows = data.rows[order]
+    if data.grades is not None:
+        same.grades = data.grades[order]
+    return same

@@ -118,6 +118,6 @@ def check_alpha(alpha: Any) -> None:
     check_number("alpha", alpha, above=0)
 
 
-def is_auto(alpha: Any) -> bool:
-    """Whether a strength is left to the rule."""
-    return isinstance(alpha, str) and alpha == AUTO
+def is_auto(value: Any) -> bool:
+    """Whether something is left to the rule."""
+    return isinstance(value, str) and value == AUTO

@@ -6,6 +6,7 @@
 (`oracles.list_risk`, `surrogates`) and hands it to a solver (`solvers.cutting_plane`).
 """
 
+import time
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
@@ -22,9 +23,9 @@ from structsvm_papk.errors import InputError, check_number, check_type, warn
 from structsvm_papk.files.checkpoint import as_checkpoint
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.oracles.list_risk import refuse_deeper_than_all
-from structsvm_papk.rankers import given_solver, penalty
+from structsvm_papk.rankers import given_solver
 from structsvm_papk.rankers.linear import LinearRanker, Log, take_columns
-from structsvm_papk.rankers.one_list import Strength, automatic_alpha_of
+from structsvm_papk.rankers.penalty import AUTO, Evidence, automatic_alpha, check_alpha, is_auto
 from structsvm_papk.rankers.settings import (
     ALPHA,
     DEPTH,
@@ -37,6 +38,11 @@ from structsvm_papk.rankers.settings import (
 from structsvm_papk.solvers.result import SolverResult
 from structsvm_papk.solvers.solver import check_signs
 from structsvm_papk.surrogates import Surrogate
+
+_OUT_OF_TIME = (
+    "time_limit ended the choice by folds of the list: surrogate and alpha are the usual ones, and "
+    "with more time may be others; no checkpoint is written."
+)
 
 
 @dataclass(eq=False, repr=False)
@@ -54,10 +60,11 @@ class PAPKRanker(LinearRanker):
     k : int, optional
         Number of items that a user is shown. Choose it for your task. By default that of a
         surrogate that is an object, else 1.
-    surrogate : {'avg', 'max', 'ts', 'pauc', 'ts_alg2', 'ramp', 'clipped_ramp'} or Surrogate
-        The first four are convex and solved to a certified gap; the last two to a critical
-        point. An object of a class of your own is tried with `check_surrogate` first; its k, and
-        its depth if it has one, must not contradict the others. Model files store its name.
+    surrogate : {'auto', 'avg', 'max', 'ts', 'pauc', 'ts_alg2', 'ramp', 'clipped_ramp'} or Surrogate
+        'auto' is Avg, and for one list what its folds choose of Avg and TS; `surrogate_` says what
+        it was. Avg, Max, TS and pAUC are convex and solved to a certified gap; the last two to a
+        critical point. An object of a class of your own is tried with `check_surrogate` first; its
+        k, and its depth if it has one, must not contradict the others. Model files store its name.
     depth : int, float, 'auto' or None
         How many of a user's best negatives count in training: a number of at least k (what becomes
         of users with fewer says `policy`), a share of each user's negatives, or None for k, as in
@@ -74,9 +81,10 @@ class PAPKRanker(LinearRanker):
         variance of the columns as the penalty sees them (1, where each is divided by its
         deviation); where the variances differ, as those of rare indicators do, d is their effective
         number ``(sum var)^2 / sum var^2``. For one list it
-        is chosen by five folds of its rows, by average precision (``.1 m`` where it has fewer than
-        five positives, more than 5,000,000 values, or is not in memory), and a solver that is an
-        object keeps its own. `alpha_` says what it was.
+        is chosen by five folds of its rows, by average precision, together with `surrogate` and
+        `user_scaling` where these are 'auto' (``.1 m`` where it has fewer than five positives, more
+        than 5,000,000 values, or is not in memory), and a solver that is an object keeps its own.
+        `alpha_` says what it was.
     solver : str, object or function
         'auto' takes the cutting plane for convex surrogates, CCCP for the two ramps, and
         subgradient descent for 'ts_alg2'. By name: 'cutting_plane' (or its methods 'one_slack',
@@ -134,9 +142,11 @@ class PAPKRanker(LinearRanker):
         number, the root of their mean variance: so rare indicators are not nearly free.
         `coef_` is in the columns' own units all the same; objective, bound and gap are of the
         problem that was solved. False is the paper's problem.
-    user_scaling : {None, 'standardize', 'rank', 'minmax'}
-        Scale every column inside each user's list, in `fit` and in `predict`, which then needs
-        `groups`: 'standardize' to mean 0 and deviation 1, 'rank' to ranks between -1/2 and 1/2,
+    user_scaling : {'auto', None, 'standardize', 'rank', 'minmax'}
+        'auto' is None, and for one list in memory what its folds choose of None and 'rank';
+        `user_scaling_` says what it was. None leaves the columns as they are. The others scale
+        every column inside each user's list, in `fit` and in `predict`, which then needs `groups`:
+        'standardize' to mean 0 and deviation 1, 'rank' to ranks between -1/2 and 1/2,
         'minmax' to 0 for the lowest and 1 for the highest, as search engines do. A column that is
         constant in a list becomes 0 there. X is copied; a sparse one is refused. `coef_` is for the
         scaled columns. One list takes 'rank' only, and `predict` no groups: the ranks of further
@@ -160,6 +170,10 @@ class PAPKRanker(LinearRanker):
         For the columns as they are, or as `user_scaling` makes them.
     alpha_ : float
         The regularisation strength that was taken.
+    surrogate_ : str
+        The surrogate that was taken.
+    user_scaling_ : str or None
+        The user scaling that was taken.
     missing_coef_ : ndarray of shape (n_features_in_,) or None
         What a hole in the column adds to a score, beside ``coef_`` times the lowest; 0 for columns
         without holes in training. None without `missing`.
@@ -223,7 +237,7 @@ class PAPKRanker(LinearRanker):
     one_list: bool = False
     verbose: int = 0
     standardize: bool | str = "auto"
-    user_scaling: str | None = None
+    user_scaling: str | None = AUTO
     positive: bool = False
     missing: str | None = None
 
@@ -291,22 +305,54 @@ class PAPKRanker(LinearRanker):
         """Train on lists in memory, with the users' weights and the columns of the settings."""
         check_number("n_threads", self.n_threads, least=1)
         check_number("verbose", self.verbose, least=0)
-        surrogate = self.make_surrogate()
         self._weights_given = lists.user_weight is not None
         if not self._weights_given:
             lists = lists.weighted(self.user_weight)
         elif self.user_weight != "equal":
             raise InputError("give sample_weight or user_weight='positives', not both")
-        refuse_deeper_than_all(surrogate, lists.most_negatives)
+        setting, notes = self._setting_of(lists)
         self._with_holes = np.flatnonzero(lists.with_holes)
         self._one_list = None
-        if self.user_scaling is not None or self.missing is not None:
-            how = check_user_scaling(self.user_scaling)
-            self._one_list = OneListColumns.of(lists, how, self.missing)
-            lists = scaled_lists(lists, how, self.missing, one_list=self._one_list)
+        if setting.user_scaling is not None or self.missing is not None:
+            self._one_list = OneListColumns.of(lists, setting.user_scaling, self.missing)
+            lists = scaled_lists(lists, setting.user_scaling, self.missing, one_list=self._one_list)
         lists = lists.standardized(self.standardize)
+        surrogate = setting.make(self.n_shown)
+        refuse_deeper_than_all(surrogate, lists.most_negatives)
         risk = EmpiricalRisk(surrogate, lists, self.policy, n_threads=self.n_threads)
-        return self._minimise(risk, lists)
+        if is_auto(setting.alpha):
+            setting = replace(setting, alpha=automatic_alpha(Evidence.of(lists, risk.of_users)))
+        return self._minimise(risk, setting, lists, notes)
+
+    def _setting_of(self, lists: RankingData) -> tuple[Setting, tuple[str, ...]]:
+        """What is minimised; of one list what its folds choose, and what has to be said of that."""
+        given = self._given_setting()
+        left = [is_auto(value) for value in (self.surrogate, self.user_scaling, given.alpha)]
+        if lists.n_users > 1 or not any(left):
+            return given, ()
+        from structsvm_papk.rankers.one_list import best_on_folds, can_be_cut, options
+
+        if not can_be_cut(lists):
+            return given, ()
+        deadline = None
+        if self.time_limit is not None:
+            deadline = time.perf_counter() + self.time_limit / 2
+        best = best_on_folds(
+            lists,
+            options(given, left[0], left[1] and lists.one_list, lists),
+            self.n_shown,
+            positive=self.positive,
+            missing=self.missing,
+            n_threads=self.n_threads,
+            deadline=deadline,
+        )
+        if best is None:
+            warn(_OUT_OF_TIME, ConvergenceWarning)
+            return given, (_OUT_OF_TIME,)
+        chosen = best.setting
+        ranks = ", ranks of the columns" if chosen.user_scaling == "rank" else ""
+        note = f"Folds of the list chose {chosen.name}{ranks}, alpha {chosen.strength:.4g}."
+        return chosen, (note,)
 
     @property
     def n_shown(self) -> int:
@@ -319,13 +365,11 @@ class PAPKRanker(LinearRanker):
 
     def check_settings(self) -> None:
         """Refuse settings that no data could be fitted with."""
-        check_user_scaling(self.user_scaling)
         check_missing(self.missing)
         check_standardize(self.standardize)
-        penalty.check_alpha(self.alpha)
-        strength = self._strength()
-        any_alpha = 1.0 if penalty.is_auto(strength) else strength
-        self._make_solver(self.make_surrogate(), any_alpha)
+        setting = self._given_setting()
+        any_alpha = 1.0 if is_auto(setting.alpha) else setting.alpha
+        self._make_solver(setting.make(self.n_shown), any_alpha)
 
     def fit_risk(self, risk: Any) -> Self:
         """Train on a `StreamedRisk` or `DaskRisk` of `make_surrogate`.
@@ -337,7 +381,7 @@ class PAPKRanker(LinearRanker):
         InputError
             The risk is of another surrogate, k or depth, or of lists in memory; `user_scaling`.
         """
-        if self.user_scaling is not None:
+        if self._given_scaling() is not None:
             raise InputError("user_scaling needs the lists: in memory, or Dask collections")
         self._refuse_missing("a risk in parts")
         if isinstance(risk, EmpiricalRisk):
@@ -369,7 +413,7 @@ class PAPKRanker(LinearRanker):
                 )
             threshold = self.relevance_threshold
             partitions = lists.partitions(
-                self.classes_[1] if threshold is None else threshold, self.user_scaling
+                self.classes_[1] if threshold is None else threshold, self._given_scaling()
             )
             risk = cluster.DaskRisk(
                 surrogate, partitions, client, self.policy, user_weight=self.user_weight
@@ -385,7 +429,10 @@ class PAPKRanker(LinearRanker):
         self._one_list = None
         if risk.column_scale is None:
             risk = risk.standardized(self.standardize)
-        return self._minimise(risk)
+        setting = self._given_setting()
+        if is_auto(setting.alpha):
+            setting = replace(setting, alpha=automatic_alpha(Evidence.of(risk, risk)))
+        return self._minimise(risk, setting)
 
     def _refuse_missing(self, where: str) -> None:
         """Refuse holes where no pass over the data says which columns have any."""
@@ -395,29 +442,35 @@ class PAPKRanker(LinearRanker):
                 "have holes must be known before the first pass; give a sample of the users"
             )
 
-    def _minimise(self, risk: Any, lists: RankingData | None = None) -> Self:
+    def _minimise(
+        self,
+        risk: Any,
+        setting: Setting,
+        lists: RankingData | None = None,
+        notes: tuple[str, ...] = (),
+    ) -> Self:
         """Solve, with `warm_start` from the last result, and take over the result.
 
         `lists` are all that were given, where they are in memory; a risk in partitions knows of
         all of its own. The risk has a column for each column of X, and behind them one for each of
-        those with holes.
+        those with holes. `notes` are what has to be said of the choice of the setting.
         """
         check_type("warm_start", self.warm_start, bool | np.bool_, "True or False")
         given = risk if lists is None else lists
-        self.user_scaling_ = self.user_scaling
+        self._setting = setting
+        self.alpha_ = setting.strength
+        self.surrogate_ = setting.name
+        self.user_scaling_ = setting.user_scaling
         self.scale_ = given.column_scale
         self._scale_rule = given.scale_rule
-        strength = Strength(self._strength())
-        if penalty.is_auto(strength.alpha):
-            strength = automatic_alpha_of(given, risk, self.positive, self.time_limit)
-        self.alpha_ = strength.alpha
-        self._setting = replace(self._given_setting(), alpha=self.alpha_)
         solver = self._make_solver(risk.surrogate, self.alpha_)
         if isinstance(self.solver, str) and self.solver == "auto":
             solver = solver.suited_to(risk)
         start = self._last_weights(risk.n_features) if self.warm_start else None
         checkpoint = None
-        if self.checkpoint is not None and not strength.out_of_time:  # of a problem yet to be known
+        if (
+            self.checkpoint is not None and _OUT_OF_TIME not in notes
+        ):  # of a problem yet to be known
             checkpoint = as_checkpoint(self.checkpoint)
         log = Log(self.verbose)
         for remark in given.remarks:
@@ -425,10 +478,7 @@ class PAPKRanker(LinearRanker):
         watch = log.watching(self.callback)
         result: SolverResult = solver.solve(risk, start, watch, checkpoint=checkpoint)
         log.say(f"{result.n_iter} iterations, {result.seconds:.1f} s: {result.message}")
-        if strength.note:
-            warn(strength.note, ConvergenceWarning)
-            result = replace(result, notes=(*result.notes, strength.note))
-        self._take(result, risk.exclusions, given.remarks)
+        self._take(replace(result, notes=(*result.notes, *notes)), risk.exclusions, given.remarks)
         self._warn_of_result(lists)
         return self
 
@@ -449,15 +499,19 @@ class PAPKRanker(LinearRanker):
         return start if self.scale_ is None else start * self.scale_
 
     def _given_setting(self) -> Setting:
-        given = self.surrogate, self.depth, self.user_weight, self.alpha
-        return Setting.of(*given, missing=self.missing)
+        """The setting as it was given; alpha may be that of a solver object, or still 'auto'."""
+        alpha = self.alpha
+        check_alpha(alpha)
+        if is_auto(alpha) and not isinstance(self.solver, str):
+            own = given_solver.alpha_of(self.solver)
+            alpha = alpha if own is None else own
+        scaling = self._given_scaling()
+        parts = self.user_weight, alpha, scaling, self.standardize
+        return Setting.of(self.surrogate, self.depth, *parts, missing=self.missing)
 
-    def _strength(self) -> Any:
-        """The alpha that was given, here or in a solver object; 'auto' where none was."""
-        if not penalty.is_auto(self.alpha) or isinstance(self.solver, str):
-            return self.alpha
-        alpha = given_solver.alpha_of(self.solver)
-        return self.alpha if alpha is None else alpha
+    def _given_scaling(self) -> str | None:
+        """The user scaling as it was given; None for 'auto', which only one list does not take."""
+        return None if is_auto(self.user_scaling) else check_user_scaling(self.user_scaling)
 
     def _make_solver(self, surrogate: Surrogate, alpha: Any) -> Any:
         if not isinstance(self.solver, str):

@@ -19,7 +19,6 @@ from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.rows import ONE_LIST, check_matrix
 from structsvm_papk.data.user_scaling import OneListColumns, scaled_lists
 from structsvm_papk.errors import InputError, as_names, check_callback, check_choice, check_number
-from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.oracles.list_risk import users_needed
 from structsvm_papk.plots.figures import depth_figure
 from structsvm_papk.rankers.choice import SELECTIONS, Choice, Table, choose, nearest
@@ -31,14 +30,22 @@ from structsvm_papk.rankers.folds import (
     shown,
     value_of,
 )
-from structsvm_papk.rankers.grid import Candidate, column_choices, grid, users_without_use
+from structsvm_papk.rankers.grid import (
+    Candidate,
+    ColumnScaling,
+    column_choices,
+    grid,
+    users_without_use,
+)
 from structsvm_papk.rankers.linear import LinearRanker, Log
-from structsvm_papk.rankers.one_list import automatic_alpha_of
-from structsvm_papk.rankers.penalty import Evidence, automatic_alpha, is_auto
+from structsvm_papk.rankers.one_list import Best, best_on_folds, can_be_cut
+from structsvm_papk.rankers.penalty import AUTO, Evidence, automatic_alpha, is_auto
 from structsvm_papk.rankers.ranker import PAPKRanker
 from structsvm_papk.rankers.search import KeptFits, Plan, Training, Trial, search
 from structsvm_papk.rankers.settings import (
+    OF_ONE_LIST,
     USER_WEIGHTS,
+    Setting,
     default_setting,
     k_of,
     name_of,
@@ -54,7 +61,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PAPKRankerCV", "Trial"]
 
-_SHARE_OF_ALPHA = 0.2  # of the time: half of it is for folds, once for each scaling of columns
+_SHARE_OF_ALPHA = 0.1  # of the time, once for each scaling of columns
 
 
 class _OnFold(PAPKRanker):
@@ -225,7 +232,7 @@ class PAPKRankerCV(LinearRanker):
         self._weights_given = data.user_weight is not None
         kept = None if self.checkpoint is None else KeptFits(self.checkpoint)
         log = Log(self.verbose)
-        scaled, candidates = self._candidates(data)
+        scaled, candidates, usual = self._candidates(data)
         settings = [candidate.setting for candidate in candidates]
         exclusions = users_without_use(settings, self.n_shown, self.policy, data)
         folds = make_folds(self.cv, data, exclusions)
@@ -236,9 +243,9 @@ class PAPKRankerCV(LinearRanker):
             kept=kept,
             deadline=None if self.time_limit is None else started + 2 / 3 * self.time_limit,
         )
-        table = search(plan, candidates, scaled, self.n_jobs, log, self.callback)
+        table = search(plan, settings, scaled, self.n_jobs, log, self.callback)
         among = table.finished()
-        default = nearest(default_setting(self.missing), candidates, among)
+        default = nearest(usual, candidates, among)
         chosen = choose(self.selection, candidates, table, default, among)
         self._setting = settings[chosen]
         self._one_list = OneListColumns.of(data, self._setting.user_scaling, self.missing)
@@ -267,23 +274,34 @@ class PAPKRankerCV(LinearRanker):
 
     def _candidates(
         self, data: RankingData
-    ) -> tuple[dict[str | None, RankingData], list[Candidate]]:
-        """The lists with each user scaling that is tried, and all settings."""
+    ) -> tuple[dict[str | None, RankingData], list[Candidate], Setting]:
+        """The lists with each user scaling that is tried, all settings, and the default."""
         choices = column_choices(self.user_scaling, self.standardize, data)
         is_given = self.user_scaling is not None and not is_auto(self.user_scaling)
+        surrogates = as_names("surrogates", self.surrogates)
         ways = dict.fromkeys(columns.user_scaling for columns in choices)
         scaled = {how: scaled_lists(data, how, self.missing) for how in ways}
+        default = default_setting(self.missing)
+        score = -np.inf  # of the default on one list
         candidates: list[Candidate] = []
         for columns in choices:
             lists = scaled[columns.user_scaling].standardized(columns.standardize)
-            surrogates = as_names("surrogates", self.surrogates)
+            tried = surrogates
             if columns != choices[0] and not is_given:
-                surrogates = surrogates[:1]  # which one hardly matters for how columns are scaled
+                tried = surrogates[:1]  # which one hardly matters for how columns are scaled
+            best = self._best_of_one_list(data, columns, tried)
+            if best is None:
+                usual_alphas = self._usual_alphas(lists)
+            else:
+                usual_alphas = dict.fromkeys(USER_WEIGHTS, best.setting.strength)
+                if best.score > score:
+                    default = replace(best.setting, alpha=AUTO)
+                    score = best.score
             candidates += grid(
                 self.n_shown,
                 lists,
-                self._usual_alphas(lists),
-                surrogates=surrogates,
+                usual_alphas,
+                surrogates=tried,
                 depths=self.depths,
                 user_weights=self.user_weights,
                 alphas=self.alphas,
@@ -291,16 +309,33 @@ class PAPKRankerCV(LinearRanker):
                 usual_columns=columns == choices[0] or is_given,
                 missing=self.missing,
             )
-        return scaled, candidates
+        return scaled, candidates, default
+
+    def _best_of_one_list(
+        self, data: RankingData, columns: ColumnScaling, surrogates: Sequence[Any]
+    ) -> Best | None:
+        """What `PAPKRanker` takes on one list by its folds; None where these are not asked."""
+        if not is_auto(self.alphas) or not can_be_cut(data):
+            return None
+        default = default_setting(self.missing)
+        default = replace(default, **columns._asdict())
+        tried = [replace(default, surrogate=name) for name in surrogates if name in OF_ONE_LIST]
+        deadline = None
+        if self.time_limit is not None:
+            deadline = time.perf_counter() + self.time_limit * _SHARE_OF_ALPHA
+        return best_on_folds(
+            data,
+            tried or [default],
+            self.n_shown,
+            positive=self.positive,
+            missing=self.missing,
+            n_threads=self.n_threads,
+            deadline=deadline,
+        )
 
     def _usual_alphas(self, lists: RankingData) -> dict[str, float]:
-        """What `PAPKRanker` takes with each weighting of users."""
+        """What `PAPKRanker` takes on several lists with each weighting of users."""
         usual = default_setting(self.missing).make(self.n_shown)
-        if lists.n_users == 1 and is_auto(self.alphas):
-            risk = EmpiricalRisk(usual, lists, self.policy)
-            limit = None if self.time_limit is None else self.time_limit * _SHARE_OF_ALPHA
-            chosen = automatic_alpha_of(lists, risk, self.positive, limit).alpha
-            return dict.fromkeys(USER_WEIGHTS, chosen)
         need = users_needed(usual, self.policy)
         alphas = {}
         for weight in USER_WEIGHTS:
@@ -313,13 +348,16 @@ class PAPKRankerCV(LinearRanker):
         """Train the chosen setting on all users, from weights of the columns as they are."""
         lists = weighted(self._setting, data.standardized(self._setting.standardize))
         self.alpha_ = self._setting.strength
+        self.surrogate_ = self._setting.name
         self.user_scaling_ = self._setting.user_scaling
         self.scale_ = lists.column_scale
         self._scale_rule = lists.scale_rule
         left = None
         if self.time_limit is not None:
             left = max(started + self.time_limit - time.perf_counter(), 1e-3)
-        training = Training(self.n_shown, self.policy, self.positive, self.tol, self.n_threads)
+        training = Training(
+            self.n_shown, self.policy, self.positive, self.tol, n_threads=self.n_threads
+        )
         risk = training.risk(self._setting, lists)
         start = start if self.scale_ is None else start * self.scale_
         return training.solve(risk, self.alpha_, start=start, time_limit=left)

@@ -25,7 +25,6 @@ from structsvm_papk.errors import InputError, as_path, warn
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.rankers.choice import Table
 from structsvm_papk.rankers.folds import ByMetric, ByScorer, Fold
-from structsvm_papk.rankers.grid import Candidate
 from structsvm_papk.rankers.linear import Log
 from structsvm_papk.rankers.settings import Setting, make_solver, order_of_depth, weighted
 from structsvm_papk.solvers.result import SolverResult, Status
@@ -55,6 +54,7 @@ class Training:
     policy: str
     positive: bool
     tol: float
+    max_iter: int | None = None
     n_threads: int = 1
 
     def risk(self, setting: Setting, lists: RankingData) -> EmpiricalRisk:
@@ -64,7 +64,7 @@ class Training:
 
     def identity(self) -> str:
         """What of it determines a fit."""
-        return repr((self.k, self.policy, self.positive, self.tol))
+        return repr((self.k, self.policy, self.positive, self.tol, self.max_iter))
 
     def solve(
         self,
@@ -77,7 +77,8 @@ class Training:
         time_limit: float | None = None,
     ) -> SolverResult:
         """Solve with a penalty, from a start, or from the last result on the same risk."""
-        limits = {"tol": self.tol, "positive": self.positive, "time_limit": time_limit}
+        limits = {"tol": self.tol, "max_iter": self.max_iter, "time_limit": time_limit}
+        limits["positive"] = self.positive
         solver = make_solver("auto", risk.surrogate, alpha, **limits).suited_to(risk)
         if last is not None and risk.surrogate.convex:
             result: SolverResult = solver.solve(risk, callback=stop, warm_start=last)
@@ -104,8 +105,8 @@ class Plan:
     folds: Sequence[Fold]
     scoring: ByMetric | ByScorer
     training: Training
-    kept: KeptFits | None
-    deadline: float | None
+    kept: KeptFits | None = None
+    deadline: float | None = None
     stop: threading.Event = field(default_factory=threading.Event)
 
     def is_over(self) -> bool:
@@ -234,18 +235,18 @@ def chains_of(
 
 def search(
     plan: Plan,
-    candidates: Sequence[Candidate],
+    settings: Sequence[Setting],
     data: Mapping[str | None, RankingData],
     n_jobs: int | None,
     log: Log,
-    callback: Callable[[Trial], object] | None,
+    callback: Callable[[Trial], object] | None = None,
 ) -> Table:
     """Train and score all settings on all folds, until the callback or the clock ends it.
 
     Parameters
     ----------
     plan : Plan
-    candidates : sequence of Candidate
+    settings : sequence of Setting
     data : dict of RankingData
         The lists with each user scaling that is tried.
     n_jobs : int, optional
@@ -255,7 +256,6 @@ def search(
     callback : callable, optional
         See `PAPKRankerCV`.
     """
-    settings = [candidate.setting for candidate in candidates]
     table = Table(settings, _whose_scores(plan, next(iter(data.values()))))
     chains = chains_of(plan, settings, data)
     parallel = Parallel(n_jobs, prefer="threads", return_as="generator")

@@ -8,7 +8,8 @@ from typing import Any
 
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError, check_choice, whole_number
-from structsvm_papk.rankers import given_solver, penalty
+from structsvm_papk.rankers import given_solver
+from structsvm_papk.rankers.penalty import AUTO, is_auto
 from structsvm_papk.solvers.averaged_subgradient import AveragedSubgradient
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
@@ -24,10 +25,12 @@ AUTO_DEPTH = 0.9  # share of the negatives that depth='auto' counts
 # and what puts these still further down is no help at the top (docs/howto/missing.md).
 AUTO_DEPTH_OF_HOLES = 0.5
 # What a fit without further settings takes, in Python and on the command line: docs/howto/tune.md.
-SURROGATE = "avg"
+SURROGATE = AUTO  # Avg, and for one list what its folds choose: `rankers.one_list`
 DEPTH = "auto"
-ALPHA = penalty.AUTO
+ALPHA = AUTO
 USER_WEIGHTS = ("equal", "positives")
+OF_LISTS = "avg"
+OF_ONE_LIST = ("avg", "ts")
 
 _SOLVERS: dict[str, Any] = {
     "cutting_plane": CuttingPlane,
@@ -147,9 +150,13 @@ class Setting:
 
     @classmethod
     def of(cls, surrogate: Any, depth: Any, *others: Any, missing: str | None = None) -> Setting:
-        """A setting of a name, or of an object, whose own depth has to agree with the given one."""
+        """A setting of a name, or of an object, whose own depth has to agree with the given one.
+
+        'auto' is Avg here.
+        """
         if not isinstance(surrogate, Surrogate):
-            return cls(surrogate, as_depth(depth, missing), *others)
+            name = OF_LISTS if is_auto(surrogate) else surrogate
+            return cls(name, as_depth(depth, missing), *others)
         check_surrogate(surrogate)
         name = surrogate.name
         its_depth = surrogate.depth
@@ -212,7 +219,7 @@ def order_of_depth(depth: int | float | None) -> tuple[float, float]:
     return (0, 0) if depth is None else (2 if depth < 1 else 1, depth)
 
 
-DEFAULT = Setting(SURROGATE, as_depth(DEPTH), "equal", ALPHA)
+DEFAULT = Setting(OF_LISTS, as_depth(DEPTH), "equal", ALPHA)
 
 
 def default_setting(missing: str | None) -> Setting:

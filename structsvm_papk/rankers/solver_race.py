@@ -21,9 +21,15 @@ from structsvm_papk.errors import (
 from structsvm_papk.files.model import certificate_of
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.rankers.folds import values_by_user
-from structsvm_papk.rankers.one_list import automatic_alpha_of
-from structsvm_papk.rankers.penalty import check_alpha, is_auto
-from structsvm_papk.rankers.settings import ALPHA, make_solver
+from structsvm_papk.rankers.one_list import best_on_folds, can_be_cut
+from structsvm_papk.rankers.penalty import (
+    AUTO,
+    Evidence,
+    automatic_alpha,
+    check_alpha,
+    is_auto,
+)
+from structsvm_papk.rankers.settings import ALPHA, Setting, make_solver
 from structsvm_papk.solvers.result import Progress, SolverResult, Status, relative_gap
 from structsvm_papk.solvers.solver import check_signs
 from structsvm_papk.surrogates import Surrogate, make_surrogate
@@ -274,7 +280,8 @@ def compare(
     losses = [make_surrogate(name, k, depth) for name in as_names("surrogates", surrogates)]
     check_alpha(alpha)
     check_signs(positive)
-    lists = data.standardized(False if paper else standardize)
+    units = False if paper else standardize
+    lists = data.standardized(units)
     policy = "exclude" if paper else "cap"
     race = _Race(etas, passes, seconds, positive, qp_solver, limits)
     _warm_up(lists, losses, solvers, qp_solver)
@@ -283,7 +290,7 @@ def compare(
     for loss in losses:
         risk = EmpiricalRisk(loss, lists, policy, n_threads=n_threads)
         if strength is None:
-            strength = automatic_alpha_of(lists, risk, positive).alpha
+            strength = _automatic_alpha(data, lists, risk, units, positive)
         of_problem: list[SolverRun] = []
         for name in solvers:
             callback = watch(name, loss.name) if watch else None
@@ -312,6 +319,25 @@ def _remark(runs: Sequence[SolverRun], earlier: Sequence[SolverRun], data: Ranki
             if few and other.result.converged and near:
                 return f"as {other.surrogate}: no list has more than k = {run.k} positives"
     return ""
+
+
+def _automatic_alpha(
+    data: RankingData,
+    lists: RankingData,
+    risk: EmpiricalRisk,
+    standardize: bool | str,
+    positive: bool,
+) -> float:
+    """What `PAPKRanker` takes for the surrogate of a risk; `lists` are the data standardized."""
+    if can_be_cut(data):
+        surrogate = risk.surrogate
+        parts = surrogate.depth, "equal", AUTO, None, standardize
+        best = best_on_folds(
+            data, [Setting(surrogate.name, *parts)], surrogate.k, positive=positive
+        )
+        if best is not None:
+            return best.setting.strength
+    return automatic_alpha(Evidence.of(lists, risk.of_users))
 
 
 def _warm_up(

@@ -125,18 +125,19 @@ def of_one_list(noise, n_rows=200, n_features=30, seed=0):
 def test_the_strength_of_one_list_is_that_of_the_best_folds():
     """By hand: folds of the rows, a fit for each strength, average precision on those left out."""
     X, y = of_one_list(0.5)
-    ranker = PAPKRanker(5, one_list=True).fit(X, y)
+    plain = {"one_list": True, "surrogate": "avg", "user_scaling": None}
+    ranker = PAPKRanker(5, **plain).fit(X, y)
     data = RankingData.from_groups(X, y).standardized()
     scores = dict.fromkeys(one_list.STRENGTHS, 0.0)
     for fold in make_folds(5, data, data.exclusions(1)):
         train, test = data.rows[fold.train], data.rows[fold.test]
         for alpha in scores:
-            fit = PAPKRanker(5, alpha=alpha, tol=1e-6, one_list=True, standardize=False)
+            fit = PAPKRanker(5, alpha=alpha, tol=1e-6, standardize=False, **plain)
             fit.fit(X[train] / ranker.scale_, y[train])
             found = X[test] / ranker.scale_ @ fit.coef_
             scores[alpha] += average_precision_score(y[test], found) / 5
     assert scores[min(scores, key=lambda a: abs(a - ranker.alpha_))] >= max(scores.values()) - 2e-2
-    in_other_units = PAPKRanker(5, one_list=True, standardize=False).fit(1e3 * X, y)
+    in_other_units = PAPKRanker(5, standardize=False, **plain).fit(1e3 * X, y)
     multiple = in_other_units.alpha_ / (1e6 * X.var(axis=0).mean())
     assert np.isclose(multiple, one_list.STRENGTHS).any()
 
@@ -144,7 +145,7 @@ def test_the_strength_of_one_list_is_that_of_the_best_folds():
 @pytest.mark.parametrize("noise", [slow(0.1), 3.0])
 def test_a_search_on_one_list_tries_the_strength_that_folds_choose(noise):
     X, y = of_one_list(noise)
-    ranker = PAPKRanker(5, one_list=True).fit(X, y)
+    ranker = PAPKRanker(5, surrogate="ts", user_scaling=None, one_list=True).fit(X, y)
     trials = []
     search = PAPKRankerCV(
         5, surrogates=["ts"], one_list=True, user_scaling=[None], cv=3, callback=trials.append
@@ -156,7 +157,9 @@ def test_a_search_on_one_list_tries_the_strength_that_folds_choose(noise):
     assert search.choice_.default.alpha == ranker.alpha_
 
 
-def test_one_list_with_few_positives_or_many_values_or_on_file_has_a_fixed_one(tmp_path):
+def test_one_list_with_few_positives_or_many_values_or_on_file_has_a_fixed_one(
+    tmp_path, monkeypatch
+):
     X, y = of_one_list(0.5)
     y &= np.cumsum(y) <= 4
     assert PAPKRanker(5, one_list=True).fit(X, y).alpha_ == 0.1
@@ -165,22 +168,21 @@ def test_one_list_with_few_positives_or_many_values_or_on_file_has_a_fixed_one(t
     ranker = PAPKRanker(5)
     ranker.fit_risk(StreamedRisk(ranker.make_surrogate(), open_source(tmp_path), 1e6))
     assert ranker.alpha_ == 0.1
-    data = RankingData.from_groups(X, y).standardized()
-    risk = EmpiricalRisk(ranker.make_surrogate(), data)
-    assert one_list.automatic_alpha_of(data, risk, most_values=X.size).alpha != 0.1
-    assert one_list.automatic_alpha_of(data, risk, most_values=X.size - 1).alpha == pytest.approx(
-        0.1
-    )
+    monkeypatch.setattr(one_list, "MOST_VALUES", X.size)
+    assert PAPKRanker(5, one_list=True).fit(X, y).alpha_ != 0.1
+    monkeypatch.setattr(one_list, "MOST_VALUES", X.size - 1)
+    ranker = PAPKRanker(5, one_list=True).fit(X, y)
+    assert ranker.alpha_ == pytest.approx(0.1) and ranker.surrogate_ == "avg"
 
 
 def test_a_time_limit_that_ends_the_choice_says_so_and_more_time_goes_on(tmp_path):
     X, y = of_one_list(0.5)
     whole = PAPKRanker(5, one_list=True).fit(X, y)
     early = PAPKRanker(5, one_list=True, time_limit=1e-6, checkpoint=tmp_path / "kept")
-    with pytest.warns(ConvergenceWarning, match="ended the choice of alpha by folds: it is 0.1"):
+    with pytest.warns(ConvergenceWarning, match="ended the choice by folds of the list"):
         early.fit(X, y)
     assert early.alpha_ == 0.1
-    assert any("choice of alpha" in note for note in early.result_.notes)
+    assert any("choice by folds" in note for note in early.result_.notes)
     resumed = early.set_params(time_limit=None).fit(X, y)
     assert resumed.alpha_ == whole.alpha_
     assert resumed.result_.objective == pytest.approx(whole.result_.objective, rel=1e-5)
@@ -229,11 +231,12 @@ def test_one_list_gets_the_same_strength_in_any_order_and_copies_stand_in_one_fo
     X = rng.normal(size=(60, 10))
     score = X @ rng.normal(size=10) + 3 * rng.normal(size=60)
     y = score > np.quantile(score, 0.7)
-    alphas = []
-    for _ in range(5):
+    first = PAPKRanker(5, one_list=True).fit(X, y)
+    for _ in range(4):
         order = rng.permutation(60)
-        alphas.append(PAPKRanker(5, one_list=True).fit(X[order], y[order]).alpha_)
-    np.testing.assert_allclose(alphas, alphas[0], rtol=1e-9)
+        other = PAPKRanker(5, one_list=True).fit(X[order], y[order])
+        chosen = other.alpha_, other.surrogate_, other.user_scaling_
+        assert chosen == (first.alpha_, first.surrogate_, first.user_scaling_)
     twice = RankingData.from_groups(np.tile(X, (2, 1)), np.tile(y, 2))
     for fold in folds_by_content(5, twice):
         held_out = set(twice.rows[fold.test].tolist())

@@ -146,6 +146,17 @@ UserScaling = Annotated[
         rich_help_panel=PROBLEM,
     ),
 ]
+TrainedScaling = Annotated[
+    Any,
+    typer.Option(
+        *SCALING_FLAGS,
+        parser=one_of("auto", none=None, **{name: name for name in USER_SCALINGS}),
+        help="Scale columns inside each user's list, in training and prediction: standardize, "
+        "rank, minmax, or none. auto: none, and of one list rank where its folds choose that.",
+        metavar="NAME",
+        rich_help_panel=PROBLEM,
+    ),
+]
 Positive = Annotated[
     bool,
     typer.Option(

@@ -1,0 +1,99 @@
+"""What folds of one list choose: surrogate, scaling of columns and alpha."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.metrics import average_precision_score
+
+from helpers.sources import write_csv
+from structsvm_papk import PAPKRanker, PAPKRankerCV, cli
+from structsvm_papk.data import RankingData
+from structsvm_papk.files import load_model
+from structsvm_papk.rankers.folds import folds_by_content
+
+RNG = np.random.default_rng(0)
+N = 240
+SHAPE = RNG.normal(size=(N, 4))
+Y = SHAPE @ [1, 1, 0.5, 0] + 0.3 * RNG.normal(size=N) > 1.2
+HEAVY = np.sinh(4 * SHAPE)  # tails that a linear score follows by ranks only
+
+
+def test_heavy_tails_are_ranked_and_model_files_and_commands_say_it(tmp_path, capsys):
+    ranker = PAPKRanker(5, one_list=True).fit(HEAVY, Y)
+    assert (ranker.surrogate_, ranker.user_scaling_) == ("avg", "rank")
+    (note, *_) = ranker.result_.notes
+    assert note.startswith("Folds of the list chose avg, ranks of the columns, alpha ")
+    as_they_are = PAPKRanker(5, one_list=True, user_scaling=None).fit(HEAVY, Y)
+    assert as_they_are.user_scaling_ is None
+    new = RNG.normal(size=(400, 4))
+    relevant = new @ [1, 1, 0.5, 0] > 1.2
+    values = [
+        average_precision_score(relevant, fitted.predict(np.sinh(4 * new)))
+        for fitted in (ranker, as_they_are)
+    ]
+    assert values[0] > values[1] + 0.02
+    ranker.save(tmp_path / "m")
+    model = load_model(tmp_path / "m")
+    assert (model.surrogate, model.user_scaling, model.alpha) == ("avg", "rank", ranker.alpha_)
+    rows = write_csv(tmp_path / "rows.csv", HEAVY, Y, np.zeros(N, dtype=int))
+    assert cli.main(["fit", str(rows), "--k", "5", "--one-list", "-o", str(tmp_path / "n"),
+                     "--ignore", "group", "--json"]) == 0  # fmt: skip
+    told = json.loads(capsys.readouterr().out)
+    assert (told["surrogate"], told["user_scaling"]) == ("avg", "rank")
+    assert "Folds of the list chose avg, ranks" in told["message"]
+
+
+def test_what_is_chosen_has_the_best_mean_on_the_folds():
+    """By hand, with fits of their own, at the alpha that was chosen and its neighbours."""
+    ranker = PAPKRanker(5, one_list=True).fit(SHAPE, Y)
+    assert ranker.surrogate_ == "ts" and ranker.user_scaling_ is None
+    data = RankingData.from_groups(SHAPE, Y)
+    settings = {(ranker.surrogate_, ranker.user_scaling_, ranker.alpha_): []}
+    for surrogate, scaling in (("avg", None), ("ts", None), ("avg", "rank")):
+        for alpha in (1.0, 0.1, 0.01):
+            settings[surrogate, scaling, alpha] = []
+    for fold in folds_by_content(5, data):
+        train, test = data.rows[fold.train], data.rows[fold.test]
+        for (surrogate, scaling, alpha), values in settings.items():
+            own = PAPKRanker(5, surrogate, alpha=alpha, user_scaling=scaling, one_list=True)
+            scores = own.fit(SHAPE[train], Y[train]).predict(SHAPE[test])
+            values.append(average_precision_score(Y[test], scores))
+    means = {key: np.mean(values) for key, values in settings.items()}
+    chosen = means[ranker.surrogate_, ranker.user_scaling_, ranker.alpha_]
+    assert chosen >= max(means.values()) - 5e-3
+
+
+@pytest.mark.parametrize(
+    ("given", "open_"),
+    [
+        ({"surrogate": "max"}, "scaling"),
+        ({"alpha": 0.1}, "surrogate"),
+        ({"user_scaling": "rank", "alpha": 0.1}, "surrogate"),
+        ({"surrogate": "clipped_ramp", "user_scaling": None}, "alpha"),
+        ({"surrogate": "ts", "user_scaling": None, "alpha": 0.1}, None),
+    ],
+)
+def test_what_is_given_stays(given, open_):
+    ranker = PAPKRanker(5, one_list=True, **given).fit(SHAPE, Y)
+    for name, value in given.items():
+        assert getattr(ranker, f"{name}_") == value
+    noted = any(note.startswith("Folds of the list chose") for note in ranker.result_.notes)
+    assert noted == (open_ is not None)
+
+
+def test_several_lists_and_a_sparse_one_are_taken_as_they_are():
+    groups = np.repeat(np.arange(12), 20)
+    ranker = PAPKRanker(5).fit(HEAVY, Y, groups)
+    assert (ranker.surrogate_, ranker.user_scaling_) == ("avg", None)
+    sparse_one = PAPKRanker(5, one_list=True).fit(sparse.csr_matrix(HEAVY), Y)
+    assert sparse_one.user_scaling_ is None
+
+
+def test_the_default_of_a_search_on_one_list_is_what_its_folds_choose():
+    ranker = PAPKRanker(5, one_list=True).fit(HEAVY, Y)
+    search = PAPKRankerCV(5, one_list=True, cv=3).fit(HEAVY, Y)
+    default = search.choice_.default
+    assert (default.surrogate, default.user_scaling) == (ranker.surrogate_, ranker.user_scaling_)
+    assert default.alpha == ranker.alpha_
