@@ -121,12 +121,14 @@ def main():
         X, digit = load_digits(return_X_y=True)
         sets["digits"] = X, digit.astype(str)
     one_draw(*next(iter(sets.values())), 100, 0)  # loads what is compiled
-    results = {}
-    for name, (X, classes) in sets.items():
-        draws = [one_draw(X, classes, options.rows, draw) for draw in range(options.draws)]
-        results[name] = [draw for draw in draws if draw is not None]
-        if options.json:
-            options.json.write_text(json.dumps(results, indent=1) + "\n")
+    results = {name: [] for name in sets}
+    for draw in range(options.draws):
+        for name, (X, classes) in sets.items():
+            result = one_draw(X, classes, options.rows, draw)
+            if result is not None:
+                results[name].append(result)
+            if options.json:
+                options.json.write_text(json.dumps(results, indent=1) + "\n")
     report(results)
 
 

@@ -586,7 +586,10 @@ class RankingData:
         InputError
             needed < 1; no user remains; with ``policy='raise'``, some user cannot be used.
         """
-        excluded = self.checked_exclusions(needed, policy, setting)
+        return self.without(self.checked_exclusions(needed, policy, setting))
+
+    def without(self, excluded: Exclusions) -> RankingData:
+        """The users that are not left out; the object itself where none is."""
         if not excluded.n_excluded:
             return self
         keep = np.ones(self.n_users, dtype=bool)

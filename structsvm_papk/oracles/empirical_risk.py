@@ -136,8 +136,8 @@ class EmpiricalRisk(DualListRisk, BoxedOracle, FiniteSumOracle):
         n_blocks = whole_number("n_blocks", n_blocks)
         n_threads = whole_number("n_threads", n_threads)
         need = users_needed(surrogate, policy)
-        self.exclusions = data.exclusions(need.negatives, need.setting)
-        self.of_users = data.usable(need.negatives, need.policy, need.setting)
+        self.exclusions = data.checked_exclusions(need.negatives, need.policy, need.setting)
+        self.of_users = data.without(self.exclusions)
         lists = self.of_users.by_grade(need.negatives)
         super().__init__(
             surrogate,

@@ -305,12 +305,12 @@ class PAPKRanker(LinearRanker):
         """Train on lists in memory, with the users' weights and the columns of the settings."""
         check_number("n_threads", self.n_threads, least=1)
         check_number("verbose", self.verbose, least=0)
+        setting, notes = self._setting_of(lists)
         self._weights_given = lists.user_weight is not None
         if not self._weights_given:
             lists = lists.weighted(self.user_weight)
         elif self.user_weight != "equal":
             raise InputError("give sample_weight or user_weight='positives', not both")
-        setting, notes = self._setting_of(lists)
         self._with_holes = np.flatnonzero(lists.with_holes)
         self._one_list = None
         if setting.user_scaling is not None or self.missing is not None:
