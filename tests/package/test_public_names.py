@@ -63,7 +63,7 @@ def test_the_reference_describes_the_supported_names_and_what_they_return():
 
 def test_the_ranker_names_every_surrogate_and_solver():
     (choice,) = re.findall(r"^    surrogate : \{(.*?)\}", PAPKRanker.__doc__, re.MULTILINE)
-    assert set(re.findall(r"'(\w+)'", choice)) == set(SURROGATES)
+    assert set(re.findall(r"'(\w+)'", choice)) == {"auto", *SURROGATES}
     (choice,) = re.findall(r"^    solver : (.*?)^    tol :", PAPKRanker.__doc__, re.DOTALL | re.M)
     assert set(SOLVERS) <= set(re.findall(r"'(\w+)'", choice))
 
