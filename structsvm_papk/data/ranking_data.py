@@ -159,6 +159,7 @@ class RankingData:
         user_weight: str | ArrayLike | None = None,
         feature_names: Sequence[str] | None = None,
         missing: str | None = None,
+        *,
         label_gain: str | Sequence[float] | None = None,
     ) -> None:
         X = check_matrix(X, feature_names, missing)
@@ -182,6 +183,7 @@ class RankingData:
         user_weight: str | ArrayLike | None = None,
         feature_names: Sequence[str] | None = None,
         missing: str | None = None,
+        *,
         label_gain: str | Sequence[float] | None = None,
     ) -> RankingData:
         """Build from one group label per row, of any type and in any order.
