@@ -34,6 +34,7 @@ from structsvm_papk import (
     RankingData,
     make_surrogate,
 )
+from structsvm_papk.solvers.stochastic_subgradient import StochasticSubgradient
 
 TOLS = (1e-2, 1e-3, 1e-7)
 
@@ -129,32 +130,13 @@ def lbfgs(risk, alpha, limit):
 
 
 def sgd(risk, alpha, limit):
-    """Stochastic subgradient steps on users, by the blocks' own kernels."""
-    data, rng = risk.data, np.random.default_rng(0)
-    n, d = data.n_users, data.n_features
-    X = sparse.csr_array(data.X)[data.rows]
-    lists = [X[data.indptr[u] : data.indptr[u + 1]] for u in range(n)]
-    turned = [rows.T.tocsr() for rows in lists]
-    surrogate = risk.surrogate
-    w, average, t = np.zeros(d), np.zeros(d), 0
-    start = clock()
-    spent, epochs, ends = 0.0, 0, [2**i for i in range(1, 9)]
-    for epoch in range(1, ends[-1] + 1):
-        for u in rng.permutation(n):
-            t += 1
-            indptr, n_pos = np.array([0, lists[u].shape[0]]), data.n_pos[u : u + 1]
-            _, coef = surrogate.value_and_subgradient(lists[u] @ w, indptr, n_pos)
-            w *= 1 - 1 / t
-            w -= turned[u] @ coef / (alpha * t)
-            average += (w - average) * (2 / (t + 1))
-        if epoch == ends[epochs]:
-            epochs += 1
-            spent += clock() - start
-            best = min(rescaled(risk, alpha, average), rescaled(risk, alpha, w))
-            yield point_of(spent, best) | {"epochs": epoch}
-            start = clock()
-            if spent > limit:
-                return
+    """Stochastic subgradient steps on users, for twice as many passes each time."""
+    for n_passes in (2**i for i in range(1, 9)):
+        solver = StochasticSubgradient(alpha, max_iter=n_passes)
+        result, spent = timed(lambda solver=solver: solver.solve(risk))
+        yield point_of(spent, rescaled(risk, alpha, result.w)) | {"epochs": n_passes}
+        if spent > limit:
+            return
 
 
 WAYS = {"ascent": ascent, "bundle": bundle, "liblinear": liblinear, "lbfgs": lbfgs, "sgd": sgd}

@@ -102,7 +102,8 @@ def _draw_panel(axes: Axes, runs: Sequence[Any], effort: str) -> float:
         color = _CERTIFIED if certified else next(descents, _DESCENT[-1])
         spent = result.curve(effort)
         gap = np.maximum((result.curve("objective") - bound) / scale, _LOWEST_GAP)
-        label = literal(run.label)
+        best_of = "etas_tried" in run.settings  # another step size in each panel
+        label = literal(run.solver if best_of else run.label)
         axes.step(spent, gap, where="post", color=color, label=label, zorder=3 if certified else 2)
         if certified:
             proven = (result.curve("objective") - result.curve("lower_bound")) / scale

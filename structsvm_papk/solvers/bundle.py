@@ -46,6 +46,7 @@ _PINNED = 1e-3  # share of the certified gap below which a predicted decrease is
 _TRY_DUAL = 10  # iterations without progress before the dual's own point is tried
 _STALL = 50  # iterations without any progress before the solver gives up
 _AT_ROUNDING = 10  # as many where rounding alone may be half of the gap
+_ORDINARY = 1e-8  # of the objective: what rounding may amount to on features without faults
 _OTHER_BLOCKS = "The cuts of the warm start are of other blocks: its point alone was taken."
 
 
@@ -328,11 +329,15 @@ class Bundle(Run[SolverResult]):
         lost = parts.sum()
         if lost < 0.5 * self.config.tol:
             return ()
+        text = f"rounding may amount to {lost:.2g} of the objective"
+        tol = f"tol={self.config.tol:g}"
+        if lost < _ORDINARY or parts.max() < 0.5 * lost:
+            return (f"{tol} is below what double precision allows here: {text}.",)
         name = self.oracle.column_text(int(parts.argmax()))
         return (
-            f"The digits of the features do not suffice for tol={self.config.tol:g}: rounding may "
-            f"amount to {lost:.2g} of the objective, most of it in one column: {name}. Rescale it, "
-            "clip its outliers or subtract its offset, or ask for less.",
+            f"The digits of the features do not suffice for {tol}: {text}, most of it in one "
+            f"column: {name}. Rescale it, clip its outliers or subtract its offset, or ask for "
+            "less.",
         )
 
 

@@ -148,6 +148,15 @@ def test_where_digits_do_not_suffice_nothing_is_certified_and_the_column_is_name
     assert "column 1 of X" in result.notes[-1]
 
 
+@pytest.mark.parametrize("name", ["avg", "ts"])
+def test_a_tolerance_below_double_precision_is_no_columns_fault(name):
+    X, y, groups = lists()
+    result = CuttingPlane(1e-3, tol=1e-15).solve(a_risk(name, X, y, groups))
+    assert result.status == "stalled" and result.gap < 1e-8
+    assert "tol=1e-15 is below what double precision allows here" in result.message
+    assert "column" not in result.message
+
+
 def test_entries_are_added_up_in_double_and_a_flag_older_than_the_arrays_is_not_believed():
     X = sparse.csr_matrix((np.float32([0.1, 0.2, 1.0]), [0, 0, 1], [0, 2, 3]), shape=(2, 2))
     data = RankingData(X, [1, 0], [0, 2])
