@@ -15,7 +15,7 @@ SELECTIONS = ("significant", "best")
 _LEVEL = 0.05  # chance that some setting which is as good as the default is taken for better
 
 
-class Table:
+class ScoreTable:
     """Score of every setting for every user of every fold that holds it out, seconds, weights.
 
     `users` says for each fold whom its scores belong to: standard errors take those of one user
@@ -196,7 +196,11 @@ class Choice:
 
 
 def choose(
-    selection: str, candidates: Sequence[Candidate], table: Table, default: int, among: list[int]
+    selection: str,
+    candidates: Sequence[Candidate],
+    table: ScoreTable,
+    default: int,
+    among: list[int],
 ) -> int:
     """The index of the chosen setting of some that were scored on the same folds.
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.user_scaling import scaled_lists
-from structsvm_papk.rankers.choice import Table
+from structsvm_papk.rankers.choice import ScoreTable
 from structsvm_papk.rankers.folds import ByMetric, digests_of_rows, folds_by_content
 from structsvm_papk.rankers.linear import Log
 from structsvm_papk.rankers.penalty import Evidence, is_auto
@@ -106,7 +106,7 @@ def best_on_folds(
             given.setdefault(tried, own)
     training = Training(k, "cap", positive, TOL, MAX_ITER)
     plan = Plan(folds_by_content(_FOLDS, data), ByMetric("ap"), training, deadline=deadline)
-    table: Table = search(plan, list(given), scaled, n_threads, Log(0))
+    table: ScoreTable = search(plan, list(given), scaled, n_threads, Log(0))
     if table.n_done < table.seconds.size:
         return None
     means = table.means()

@@ -21,7 +21,7 @@ from structsvm_papk.data.user_scaling import OneListColumns, scaled_lists
 from structsvm_papk.errors import InputError, as_names, check_callback, check_choice, check_number
 from structsvm_papk.oracles.list_risk import users_needed
 from structsvm_papk.plots.figures import depth_figure
-from structsvm_papk.rankers.choice import SELECTIONS, Choice, Table, choose, nearest
+from structsvm_papk.rankers.choice import SELECTIONS, Choice, ScoreTable, choose, nearest
 from structsvm_papk.rankers.folds import (
     ByMetric,
     ByScorer,
@@ -363,7 +363,7 @@ class PAPKRankerCV(LinearRanker):
         return training.solve(risk, self.alpha_, start=start, time_limit=left)
 
     def _choice(
-        self, table: Table, chosen: int, default: int, among: list[int], scoring: str
+        self, table: ScoreTable, chosen: int, default: int, among: list[int], scoring: str
     ) -> Choice:
         """What was chosen, beside the default and the best of the others."""
         means = table.means()

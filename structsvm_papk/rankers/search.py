@@ -23,7 +23,7 @@ from structsvm_papk.data.fingerprint import fingerprint_of
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError, as_path, warn
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
-from structsvm_papk.rankers.choice import Table
+from structsvm_papk.rankers.choice import ScoreTable
 from structsvm_papk.rankers.folds import ByMetric, ByScorer, Fold
 from structsvm_papk.rankers.linear import Log
 from structsvm_papk.rankers.settings import Setting, make_solver, order_of_depth, weighted
@@ -240,7 +240,7 @@ def search(
     n_jobs: int | None,
     log: Log,
     callback: Callable[[Trial], object] | None = None,
-) -> Table:
+) -> ScoreTable:
     """Train and score all settings on all folds, until the callback or the clock ends it.
 
     Parameters
@@ -256,7 +256,7 @@ def search(
     callback : callable, optional
         See `PAPKRankerCV`.
     """
-    table = Table(settings, _whose_scores(plan, next(iter(data.values()))))
+    table = ScoreTable(settings, _whose_scores(plan, next(iter(data.values()))))
     chains = chains_of(plan, settings, data)
     parallel = Parallel(n_jobs, prefer="threads", return_as="generator")
     solved = parallel(delayed(Chain.fits)(chain) for chain in chains)
@@ -292,7 +292,7 @@ class Report:
     """What is said of a search while it runs: a line, and the callback."""
 
     def __init__(
-        self, table: Table, plan: Plan, log: Log, callback: Callable[[Trial], object] | None
+        self, table: ScoreTable, plan: Plan, log: Log, callback: Callable[[Trial], object] | None
     ) -> None:
         self.table = table
         self.metric = plan.scoring.name

@@ -17,7 +17,7 @@ from sklearn.model_selection import GroupKFold, StratifiedKFold, check_cv
 from helpers.marks import slow
 from structsvm_papk import PAPKRanker, PAPKRankerCV, metrics
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
-from structsvm_papk.rankers.choice import Lead, Table, choose, nearest
+from structsvm_papk.rankers.choice import Lead, ScoreTable, choose, nearest
 from structsvm_papk.rankers.grid import Candidate
 from structsvm_papk.rankers.settings import DEFAULT, Setting
 
@@ -118,7 +118,7 @@ def scored(ahead, errors):
     """Settings that are so far ahead of the first, with these errors of the difference."""
     noise = np.tile([1.0, -1.0], 50) * np.sqrt(99) / np.sqrt(100) * 10
     settings = [replace(DEFAULT, alpha=float(i + 1)) for i in range(len(ahead))]
-    table = Table(settings, [np.arange(100)])
+    table = ScoreTable(settings, [np.arange(100)])
     for setting, mean, error in zip(settings, ahead, errors, strict=True):
         table.note(setting, 0, mean + error * noise, 1.0, np.zeros(1))
     return table
@@ -155,7 +155,7 @@ def test_of_settings_that_are_all_as_good_the_default_is_seldom_left():
     candidates = [Candidate(setting, 1.0) for setting in settings]
     left = 0
     for _ in range(400):
-        table = Table(settings, [np.arange(30)])
+        table = ScoreTable(settings, [np.arange(30)])
         user = rng.normal(size=30)
         for setting in settings:
             table.note(setting, 0, user + rng.normal(size=30), 1.0, np.zeros(1))
