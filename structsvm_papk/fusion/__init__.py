@@ -7,7 +7,7 @@ beside every run alone and beside the yardsticks `rrf`, `combsum` and `combmnz`.
 """
 
 from structsvm_papk.files.trec import write_run
-from structsvm_papk.fusion.comparing import cross_validate
+from structsvm_papk.fusion.comparing import cross_validate, for_engine
 from structsvm_papk.fusion.joining import join_lists
 from structsvm_papk.fusion.requests import load_weights
 from structsvm_papk.fusion.serving import fuse
@@ -16,6 +16,7 @@ from structsvm_papk.fusion.yardsticks import combsum, rrf
 __all__ = [
     "combsum",
     "cross_validate",
+    "for_engine",
     "fuse",
     "join_lists",
     "load_weights",

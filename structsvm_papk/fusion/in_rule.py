@@ -164,6 +164,8 @@ class RuleSearch:
                 share = shares(ranker, of_minmax=True)
             options += [Option(scale * share.size * share, ranker) for scale in self._scales]
         options.append(Option(self.equal))
+        if not self.folds.is_trainable(rows):  # all folds are left out, or have nothing to tell
+            return [*options, Option(self.equal, is_searched=True)]
         best = max(options, key=lambda option: self.values(option.weights)[queries].mean())
         searched = self._searched(best.weights, queries)
         return [*options, Option(searched, best.ranker, is_searched=True)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from structsvm_papk._types import Array, PathLike
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, check_type
 from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.fusion.engines import Engine, engine_of
 
@@ -88,6 +89,7 @@ def load_weights(path: PathLike) -> EngineWeights:
     InputError
         A file that has none.
     """
+    check_type("path", path, str | os.PathLike, "the path of a file")
     weights = read_weights(Path(path))
     if weights is None:
         raise InputError(f"{path}: not the weights of an engine, as --weights writes them")

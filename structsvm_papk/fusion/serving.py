@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError, check_type
+from structsvm_papk.files.model import Model
 from structsvm_papk.fusion.requests import EngineWeights
-
-if TYPE_CHECKING:
-    from structsvm_papk.files.model import Model
 
 
 def fuse(
@@ -47,6 +45,7 @@ def fuse(
     >>> list(fused)
     ['b', 'a']
     """
+    check_type("weights", weights, EngineWeights | Model, "weights of an engine, or a model")
     check_type("lists", lists, Mapping, "a dict {run: {document: score}}")
     if isinstance(weights, EngineWeights):
         names = tuple(weights.weights)

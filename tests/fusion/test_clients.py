@@ -185,5 +185,5 @@ def test_weights_that_were_learned_are_those_that_the_client_uses(joined):
     year = retrieval_runs().train
     names = ("bm25", "tasb")
     runs = {name: year.runs[name] for name in names}
-    report = fusion.comparing.for_engine("langchain", runs, year.judgments, cv=2, n_resamples=20)
+    report = fusion.for_engine("langchain", runs, year.judgments, cv=2, n_resamples=20)
     assert report.engine_weights.request().startswith("EnsembleRetriever(retrievers=[bm25, tasb]")

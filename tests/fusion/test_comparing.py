@@ -234,7 +234,7 @@ def test_an_offset_of_all_scores_changes_nothing():
 
 def test_weights_of_zero_are_called_so():
     runs, judgments = one_of_noise(sign=-1.0)
-    report = fusion.comparing.for_engine("elasticsearch", runs, judgments, k=5)
+    report = fusion.for_engine("elasticsearch", runs, judgments, k=5)
     assert not report.ranker.coef_.any() and report.remarks == ()
     assert all(each.share > 0 for each in report.weights)  # weights of 0 would rank nothing
 

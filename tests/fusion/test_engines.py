@@ -188,6 +188,11 @@ def test_a_search_gains_where_it_has_looked(search):
     assert len(candidates) == 4 and max(candidates) <= searched
 
 
+def test_two_folds_leave_nothing_to_decide_by(sample):
+    report = fusion.for_engine("qdrant", few(sample), sample.train.judgments, cv=2, n_resamples=20)
+    assert report.n_folds == 2 and not report.remarks
+
+
 def test_a_query_is_ranked_by_weights_that_have_not_seen_its_judgments(search):
     joined = search.folds.joined
     names = joined.names[:3]
@@ -205,9 +210,7 @@ def test_a_query_is_ranked_by_weights_that_have_not_seen_its_judgments(search):
 
 
 def test_a_report_for_an_engine_is_by_its_rule(sample):
-    report = fusion.comparing.for_engine(
-        "qdrant", few(sample), sample.train.judgments, cv=3, n_resamples=50
-    )
+    report = fusion.for_engine("qdrant", few(sample), sample.train.judgments, cv=3, n_resamples=50)
     names = [each.name for each in report.rankings]
     assert names == ["fused", "bm25", "tasb", "no weights", "best of these"]
     assert report.engine_weights.window == 100
@@ -232,7 +235,7 @@ def test_where_runs_order_like_noise_weights_are_called_worth_nothing():
         for name, noise in (("a", rng.normal(size=12) * 1e-9), ("b", np.zeros(12)))
     }  # fmt: skip
     judged = {q: {f"d{d}": int(v > 1) for d, v in enumerate(values)} for q, values in lists.items()}
-    report = fusion.comparing.for_engine("langchain", runs, judged, k=5, cv=3, n_resamples=50)
+    report = fusion.for_engine("langchain", runs, judged, k=5, cv=3, n_resamples=50)
     assert report.advice.startswith(("no weights", "a alone", "b alone"))
 
 
@@ -265,7 +268,7 @@ def test_the_window_cuts_lists_before_learning(sample):
 )
 def test_wrong_engines_end_in_a_sentence(sample, engine, runs, sentence):
     with pytest.raises((InputError, TypeError), match=sentence):
-        fusion.comparing.for_engine(engine, few(sample, runs), sample.train.judgments)
+        fusion.for_engine(engine, few(sample, runs), sample.train.judgments)
 
 
 # --- files and requests ---------------------------------------------------------------------------
