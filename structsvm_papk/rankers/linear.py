@@ -1,7 +1,5 @@
 """What linear rankers share: rows become lists; weights score, are judged and written to files."""
 
-import logging
-import time
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -13,7 +11,7 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from structsvm_papk import metrics
-from structsvm_papk._types import Array, Callback, PathLike
+from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data import validation
 from structsvm_papk.data.column_scale import ScaleRule
 from structsvm_papk.data.columns import remark_of_ids
@@ -29,16 +27,13 @@ from structsvm_papk.data.rows import (
     required_groups,
 )
 from structsvm_papk.data.user_scaling import OneListColumns, completed_rows
-from structsvm_papk.errors import DegenerateOptimumWarning, InputError, check_callback, warn
+from structsvm_papk.errors import DegenerateOptimumWarning, InputError, warn
 from structsvm_papk.files.model import Model, certificate_of, save_model, weights_of, write_onnx
 from structsvm_papk.rankers.folds import values_by_user
 from structsvm_papk.rankers.settings import AUTO_DEPTH, Setting, solver_name
-from structsvm_papk.solvers.result import Progress, SolverResult, Status
+from structsvm_papk.solvers.result import SolverResult, Status
 from structsvm_papk.surrogates import Surrogate
 
-_LOGGER = logging.getLogger("structsvm_papk")
-_LOGGER.addHandler(logging.NullHandler())
-_INTERVAL = 1.0  # seconds between lines
 REMARKS = {
     ScaleRule.EACH: "The columns are divided by their standard deviations within users.",
     ScaleRule.INDICATORS: (
@@ -426,40 +421,3 @@ class LinearRanker(BaseEstimator):
         tags.classifier_tags = ClassifierTags(multi_class=False)
         tags._skip_test = not self.one_list  # the checks have no groups to give
         return tags
-
-
-class Log:
-    """Lines about one fit, at most one a second: level INFO of the log `structsvm_papk`.
-
-    With `verbose` they are printed, too.
-    """
-
-    def __init__(self, verbose: int) -> None:
-        self.verbose = verbose
-        self._last = time.monotonic()
-
-    def due(self) -> bool:
-        """Whether it is time for a line, and somebody reads it."""
-        wanted = self.verbose or _LOGGER.isEnabledFor(logging.INFO)
-        return bool(wanted) and time.monotonic() - self._last >= _INTERVAL
-
-    def say(self, text: str) -> None:
-        """Say it, due or not."""
-        self._last = time.monotonic()
-        _LOGGER.info(text)
-        if self.verbose:
-            print(text, flush=True)
-
-    def watching(self, callback: Callback | None) -> Callback:
-        """A solver's callback that says where the solver is, beside what another one does."""
-        check_callback(callback)
-
-        def watch(progress: Progress) -> object:
-            if self.due():
-                certified = progress.lower_bound > -float("inf")
-                bound = f"gap {progress.gap:.1e}" if certified else "no lower bound"
-                where = f"iteration {progress.iteration}, {progress.seconds:.0f} s"
-                self.say(f"{where}: objective {progress.objective:.6g}, {bound}")
-            return callback is not None and callback(progress)
-
-        return watch

@@ -19,7 +19,7 @@ from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.user_scaling import scaled_lists
 from structsvm_papk.rankers.choice import ScoreTable
 from structsvm_papk.rankers.folds import ByMetric, digests_of_rows, folds_by_content
-from structsvm_papk.rankers.linear import Log
+from structsvm_papk.rankers.log import Log
 from structsvm_papk.rankers.penalty import Evidence, is_auto
 from structsvm_papk.rankers.search import Plan, Training, search
 from structsvm_papk.rankers.settings import OF_ONE_LIST, Setting

@@ -24,7 +24,8 @@ from structsvm_papk.files.checkpoint import as_checkpoint
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.oracles.list_risk import refuse_deeper_than_all
 from structsvm_papk.rankers import given_solver
-from structsvm_papk.rankers.linear import LinearRanker, Log, take_columns
+from structsvm_papk.rankers.linear import LinearRanker, take_columns
+from structsvm_papk.rankers.log import Log
 from structsvm_papk.rankers.penalty import AUTO, Evidence, automatic_alpha, check_alpha, is_auto
 from structsvm_papk.rankers.settings import (
     ALPHA,

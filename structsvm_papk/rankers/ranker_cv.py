@@ -37,7 +37,8 @@ from structsvm_papk.rankers.grid import (
     grid,
     users_without_use,
 )
-from structsvm_papk.rankers.linear import LinearRanker, Log
+from structsvm_papk.rankers.linear import LinearRanker
+from structsvm_papk.rankers.log import Log
 from structsvm_papk.rankers.one_list import Best, best_on_folds, can_be_cut
 from structsvm_papk.rankers.penalty import AUTO, Evidence, automatic_alpha, is_auto
 from structsvm_papk.rankers.ranker import PAPKRanker

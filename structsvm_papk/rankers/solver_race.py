@@ -72,7 +72,7 @@ class SolverRun:
             return self.solver.replace("_", " ")
         tried = self.settings.get("etas_tried", 1)
         of = f" of {tried}" if tried > 1 else ""
-        return f"{self.solver} (eta {self.settings['eta']:g}{of})"
+        return f"descent (eta {self.settings['eta']:g}{of})"
 
     @property
     def gap(self) -> float:

@@ -117,24 +117,28 @@ assert not heavy & {*sys.modules}, {*sys.modules}
     assert shown.stdout.splitlines()[0] == structsvm_papk.__version__
 
 
-def test_compare_gives_both_solvers_the_same_passes(files, tmp_path, capsys):
+def test_compare_gives_every_solver_its_gap_to_the_best_bound(files, tmp_path, capsys):
     pytest.importorskip("matplotlib")
     command = ["compare", files / "qid.txt", *PROBLEM, "--test", files / "side.txt"]
     command += ["--surrogate", "ts", "--surrogate", "avg", "--eta", "0.1", "--eta", "1"]
+    command += ["--passes", "30"]
     status, told = run_json(capsys, *command, "--plot", tmp_path / "c.svg")
     problem = ["depth", "user_weight", "standardized", "user_scaling", "positive", "missing"]
-    assert status == 0 and list(told) == [*problem, "runs", "run"]
+    assert status == 0 and list(told) == [*problem, "paper", "runs", "run"]
     assert [(r["surrogate"], r["solver"]) for r in told["runs"]] == [
         (surrogate, solver)
         for surrogate in ("ts", "avg")
-        for solver in ("cutting_plane", "subgradient", "subgradient")
+        for solver in ("cutting_plane", "subgradient", "stochastic")
     ]
     certified, *descents = told["runs"][:3]
     assert certified["gap"] <= 1e-6 and certified["lower_bound"] <= certified["objective"]
     for descent in descents:
-        assert descent["data_passes"] == certified["data_passes"]
+        assert descent["data_passes"] == 30
         assert descent["lower_bound"] is None and descent["gap"] is None
         assert descent["objective"] >= certified["lower_bound"]
+        assert descent["best_bound"] == certified["lower_bound"]
+        above = (descent["objective"] - descent["best_bound"]) / descent["objective"]
+        assert descent["gap_to_best_bound"] == pytest.approx(above)
     for one in told["runs"]:
         assert {"alpha", "seconds", "pap_at_k"} <= set(one)
         assert one["pap_at_k"]["train"] == pytest.approx(one["pap_at_k"]["test"])
@@ -260,7 +264,7 @@ def test_the_table_of_runs_is_whole_in_a_narrow_terminal(files, monkeypatch, cap
     wide = ["compare", files / "qid.txt", "--k", "3", "--relevance-threshold", "3"]
     assert run(*wide, "--surrogate", "ts") == 0
     shown = capsys.readouterr()
-    for word in ("ts", "cutting plane", "descent (eta 0.01)", "bound", "pAp@3 on train"):
+    for word in ("ts", "cutting plane", "of 18)", "stochastic", "bound", "pAp@3 on train"):
         assert word in shown.out
     assert "…" not in shown.out
     assert max(len(line.rstrip()) for line in shown.out.splitlines()[1:]) <= 80

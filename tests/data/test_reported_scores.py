@@ -51,7 +51,8 @@ def _ranker(coef, **settings):
     """A fitted ranker with these weights."""
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(30, coef.size))
-    ranker = PAPKRanker(k=1, alpha=1.0, one_list=True, **settings)  # no folds for a strength
+    chosen = {"surrogate": "avg", "user_scaling": None} | settings  # nothing left to folds
+    ranker = PAPKRanker(k=1, alpha=1.0, one_list=True, **chosen)
     ranker.fit(rows, np.arange(30) % 2)
     ranker.coef_ = coef
     return ranker
