@@ -21,6 +21,7 @@ from structsvm_papk.errors import (
 from structsvm_papk.files.model import certificate_of
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.rankers.folds import values_by_user
+from structsvm_papk.rankers.one_list import best_on_folds, can_be_cut
 from structsvm_papk.rankers.penalty import (
     AUTO,
     Evidence,
@@ -328,8 +329,6 @@ def _automatic_alpha(
     positive: bool,
 ) -> float:
     """What `PAPKRanker` takes for the surrogate of a risk; `lists` are the data standardized."""
-    from structsvm_papk.rankers.one_list import best_on_folds, can_be_cut  # and scikit-learn
-
     if can_be_cut(data):
         surrogate = risk.surrogate
         parts = surrogate.depth, "equal", AUTO, None, standardize

@@ -3,6 +3,7 @@
 import functools
 import inspect
 import json
+import sys
 import traceback
 from dataclasses import is_dataclass
 
@@ -230,6 +231,8 @@ def test_wrong_arguments_end_in_a_sentence(tmp_path, monkeypatch, every):
                     if not is_ours(error):
                         place = traceback.extract_tb(error.__traceback__)[-1]
                         faults.append(f"{call} {name}={what}: {error!r} at {place}")
+    if "matplotlib.pyplot" in sys.modules:  # of displays; many open ones are a warning elsewhere
+        sys.modules["matplotlib.pyplot"].close("all")
     assert not faults, "\n".join(faults)
 
 
