@@ -61,7 +61,8 @@ def join_lists(
     -----
     UserWarning
         Queries without judgments, judged queries that no run has, a run without queries that
-        others have, of whose documents none is known elsewhere, or whose scores are all equal.
+        others have, runs of whose documents none is known elsewhere, or a run whose scores are all
+        equal.
 
     Raises
     ------
@@ -193,7 +194,7 @@ def join(
     codes_left = query_code[first]  # of the queries that have rows
     query = np.repeat(np.arange(first.size), np.diff(first, append=rows.size))
     _remark_absent(parts, query_of, queries, codes_left, on[0], remarks)
-    _remark_strangers(inputs, pairs, has_judgments=judgments is not None, on=on, remarks=remarks)
+    _remark_strangers(inputs, pairs, columns, on, remarks)
     _remark_equal(parts, on, remarks)
     last = max(int(codes.max(initial=-1)) for codes in document_of[: len(parts)])
     retrieved = documents[: last + 1]
@@ -298,31 +299,50 @@ def _remark_absent(
 
 
 def _remark_strangers(
-    inputs: Sequence[Entries], pairs: Sequence[Array], has_judgments: bool, on: tuple[str, str],
-    remarks: list[str],
+    inputs: Sequence[Entries], pairs: Sequence[Array], columns: Sequence[Array],
+    on: tuple[str, str], remarks: list[str],
 ) -> None:  # fmt: skip
-    """Say of which run no document is judged, or, without judgments, in another run."""
-    n_runs = len(inputs) - has_judgments
-    strangers = []
-    for number, own in enumerate(pairs[:n_runs]):
-        others = pairs[n_runs:]
-        if not has_judgments:
-            others = [other for place, other in enumerate(pairs) if place != number]
-        if own.size and others and not np.isin(own, np.concatenate(others)).any():
-            strangers.append(inputs[number])
+    """Say of which runs no document is judged, or, without judgments, in the other runs."""
+    runs = inputs[: len(columns)]
     documents = _plural(on[1])
-    if has_judgments and len(strangers) == n_runs:
-        run = inputs[0]
+    if len(inputs) == len(runs):
+        groups = _apart(columns)
+        most = max(groups, key=len)
+        for group in groups:
+            if group is not most:
+                names = ", ".join(runs[number].what for number in group)
+                remarks.append(
+                    f"{names}: none of {'its' if len(group) == 1 else 'their'} {documents} are in "
+                    f"another run: {_listed(runs[group[0]].documents)}; are the ids spelled alike?"
+                )
+        return
+    judged = inputs[-1]
+    strangers = [
+        run
+        for run, own in zip(runs, pairs, strict=False)
+        if own.size and not np.isin(own, pairs[-1]).any()
+    ]
+    if len(strangers) == len(runs):
         raise InputError(
-            f"no {on[1]} of the runs is judged: {run.what} has {_listed(run.documents)}, the "
-            f"judgments have {_listed(inputs[-1].documents)}; are their ids spelled alike?"
+            f"no {on[1]} of the runs is judged: {runs[0].what} has {_listed(runs[0].documents)}, "
+            f"the judgments have {_listed(judged.documents)}; are their ids spelled alike?"
         )
-    elsewhere = "are judged" if has_judgments else "are in another run"
     for run in strangers:
         remarks.append(
-            f"{run.what}: none of its {documents} {elsewhere}: {_listed(run.documents)}; are the "
+            f"{run.what}: none of its {documents} are judged: {_listed(run.documents)}; are the "
             "ids spelled alike?"
         )
+
+
+def _apart(columns: Sequence[Array]) -> list[list[int]]:
+    """The runs in groups, of which none has a row in common with another."""
+    present = [~np.isnan(column) for column in columns]
+    groups: list[list[int]] = []
+    for number, own in enumerate(present):
+        met = [group for group in groups if any((own & present[other]).any() for other in group)]
+        groups = [group for group in groups if group not in met]
+        groups.append([other for group in met for other in group] + [number])
+    return groups
 
 
 def _remark_equal(parts: Sequence[Entries], on: tuple[str, str], remarks: list[str]) -> None:
