@@ -188,8 +188,8 @@ ENGINES = {
     ),
     "opensearch-rrf": Engine(
         ReciprocalRank(),
-        "`score-ranker-processor`: a sum of weight / (rank_constant + rank), rank_constant 60 by "
-        "default; `hybrid` takes five queries",
+        "`score-ranker-processor`, from 3.1 on with weights in [0, 1] with the sum 1: a sum of "
+        "weight / (rank_constant + rank), rank_constant 60 by default; `hybrid` takes five queries",
         most_runs=5,
     ),
     "opensearch-zscore": Engine(
@@ -238,8 +238,8 @@ ENGINES = {
     ),
     "azure": Engine(
         ReciprocalRank(),
-        "hybrid queries: a sum of weight / (60 + rank); vector queries have a weight, the text "
-        "query counts 1",
+        "hybrid queries: a sum of weight / (60 + rank); vector queries have a weight above 0, the "
+        "text query counts 1",
     ),
     "qdrant": Engine(
         StretchedRank(),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -120,14 +121,31 @@ def read_weights(path: Path) -> EngineWeights | None:
 Weights: TypeAlias = dict[str, float]
 
 
-def _here(name: str) -> dict[str, str]:
-    """Where the query of a run stands in the request."""
-    return {"PUT HERE": f"the query of {name}"}
+def _here(what: str) -> dict[str, str]:
+    """Where the user's own part stands in the request."""
+    return {"PUT HERE": what}
+
+
+def _plain(names: Iterable[str]) -> list[str]:
+    """Names of variables, functions and pipelines, each once."""
+    plain: list[str] = []
+    for name in names:
+        made = re.sub(r"\W", "_", name, flags=re.ASCII)
+        if made[0].isdigit():
+            made = f"_{made}"
+        while made in plain:
+            made += "_"
+        plain.append(made)
+    return plain
+
+
+def _retriever(name: str, window: int) -> dict[str, str]:
+    return _here(f"the retriever of {name}: standard, or knn with k {window}")
 
 
 def _elasticsearch(weights: Weights, window: int) -> dict[str, Any]:
     retrievers = [
-        {"retriever": _here(name), "weight": w, "normalizer": "minmax"}
+        {"retriever": _retriever(name, window), "weight": w, "normalizer": "minmax"}
         for name, w in weights.items()
     ]
     linear = {"retrievers": retrievers, "rank_window_size": window}
@@ -135,7 +153,9 @@ def _elasticsearch(weights: Weights, window: int) -> dict[str, Any]:
 
 
 def _elasticsearch_rrf(weights: Weights, window: int) -> dict[str, Any]:
-    retrievers = [{"retriever": _here(name), "weight": w} for name, w in weights.items()]
+    retrievers = [
+        {"retriever": _retriever(name, window), "weight": w} for name, w in weights.items()
+    ]
     rrf = {"retrievers": retrievers, "rank_constant": 60, "rank_window_size": window}
     return {"retriever": {"rrf": rrf}, "size": min(_SHOWN, window)}
 
@@ -149,7 +169,8 @@ def _opensearch(processor: dict[str, Any]) -> Callable[[Weights, int], dict[str,
             "parameters": {"weights": list(weights.values())}
         }
         filled = {name: processor[name] | {"combination": combination}}
-        hybrid = {"pagination_depth": window, "queries": [_here(run) for run in weights]}
+        queries = [_here(f"the query of {run}: match, or knn with k {window}") for run in weights]
+        hybrid = {"pagination_depth": window, "queries": queries}
         return {
             "size": _SHOWN,
             "query": {"hybrid": hybrid},
@@ -168,8 +189,21 @@ def _normalization(technique: str) -> dict[str, Any]:
     }
 
 
+def _pipelines(weights: Weights, window: int) -> tuple[dict[str, Any], Weights]:
+    """Pipelines and their weights; a name of theirs has no dot and no dollar."""
+    names = _plain(weights)
+    stages = [
+        [_here(f"the stage of {name}: $search or $vectorSearch"), {"$limit": window}]
+        for name in weights
+    ]
+    return (
+        dict(zip(names, stages, strict=True)),
+        dict(zip(names, weights.values(), strict=True)),
+    )
+
+
 def _mongodb(weights: Weights, window: int) -> list[dict[str, Any]]:
-    pipelines = {name: [_here(name), {"$limit": window}] for name in weights}
+    pipelines, weights = _pipelines(weights, window)
     fusion = {
         "input": {"pipelines": pipelines, "normalization": "minMaxScaler"},
         "combination": {"weights": weights, "method": "avg"},
@@ -178,41 +212,44 @@ def _mongodb(weights: Weights, window: int) -> list[dict[str, Any]]:
 
 
 def _mongodb_rrf(weights: Weights, window: int) -> list[dict[str, Any]]:
-    pipelines = {name: [_here(name), {"$limit": window}] for name in weights}
+    pipelines, weights = _pipelines(weights, window)
     fusion = {"input": {"pipelines": pipelines}, "combination": {"weights": weights}}
     return [{"$rankFusion": fusion}, {"$limit": _SHOWN}]
 
 
 def _qdrant(weights: Weights, window: int) -> dict[str, Any]:
-    prefetch = [{"query": _here(name), "using": name, "limit": window} for name in weights]
+    prefetch = [
+        {"query": _here(f"the vector of the query for {name}"), "using": name, "limit": window}
+        for name in weights
+    ]
     rrf = {"k": 2, "weights": list(weights.values())}
     return {"prefetch": prefetch, "query": {"rrf": rrf}, "limit": _SHOWN}
 
 
-def _weaviate(weights: Weights, window: int) -> dict[str, Any]:
+def _weaviate(weights: Weights, window: int) -> str:
     *_, vector = weights
     alpha = round(weights[vector] / sum(weights.values()), _DIGITS)
-    hybrid = {
-        "query": f"PUT HERE the query; alpha is the weight of the vector, here {vector}",
-        "alpha": alpha,
-        "fusionType": "relativeScoreFusion",
-    }
-    return {"hybrid": hybrid, "limit": window}
+    return (
+        f'collection.query.hybrid(query="PUT HERE", alpha={alpha}, '
+        f"fusion_type=HybridFusion.RELATIVE_SCORE, limit={window})"
+        f"  # alpha is the weight of the vector, here {vector}"
+    )
 
 
 def _azure(weights: Weights, window: int) -> dict[str, Any]:
-    """Vector queries have weights, the text query, the first run, counts 1."""
+    """Vector queries have weights above 0, the text query, the first run, counts 1."""
     text, *vectors = weights
     unit = weights[text] or 1.0
     queries = [
         {
             "kind": "vector",
-            "vector": _here(name),
+            "vector": _here(f"the vector of the query for {name}"),
             "fields": name,
             "k": window,
             "weight": round(weights[name] / unit, _DIGITS),
         }
         for name in vectors
+        if weights[name] > 0
     ]
     body = {"vectorQueries": queries, "top": _SHOWN}
     if weights[text] == 0:
@@ -221,18 +258,19 @@ def _azure(weights: Weights, window: int) -> dict[str, Any]:
 
 
 def _vespa(weights: Weights, window: int) -> str:
-    terms = [f"{w} * normalize_linear({name})" for name, w in weights.items()]
+    names = zip(_plain(weights), weights.values(), strict=True)
+    terms = [f"{w} * normalize_linear({name})" for name, w in names]
     return f"global-phase {{\n    expression: {' + '.join(terms)}\n    rerank-count: {window}\n}}"
 
 
-def _listed(names: Sequence[str]) -> str:
-    return f"[{', '.join(name.replace('-', '_').replace('.', '_') for name in names)}]"
+def _listed(names: Iterable[str]) -> str:
+    return f"[{', '.join(_plain(names))}]"
 
 
 def _langchain(weights: Weights, window: int) -> str:
     values = list(weights.values())
     return (
-        f"EnsembleRetriever(retrievers={_listed(list(weights))}, weights={values}, c=60)"
+        f"EnsembleRetriever(retrievers={_listed(weights)}, weights={values}, c=60)"
         f"  # each with k={window}"
     )
 
@@ -240,23 +278,23 @@ def _langchain(weights: Weights, window: int) -> str:
 def _llamaindex(weights: Weights, window: int) -> str:
     values = list(weights.values())
     return (
-        f"QueryFusionRetriever({_listed(list(weights))}, retriever_weights={values}, "
-        f'mode="relative_score", num_queries=1, similarity_top_k={_SHOWN})'
-        f"  # each with similarity_top_k={window}"
+        f"QueryFusionRetriever({_listed(weights)}, retriever_weights={values}, "
+        f'mode="relative_score", num_queries=1, llm=MockLLM(), similarity_top_k={_SHOWN})'
+        f"  # each with similarity_top_k={window}; no language model is asked"
     )
 
 
 def _haystack(weights: Weights, window: int) -> str:
     return (
         f'DocumentJoiner(join_mode="merge", weights={list(weights.values())}, top_k={_SHOWN})'
-        f"  # lists of {_listed(list(weights))}, each with top_k={window}, scaled to 0..1 before"
+        f"  # lists of {_listed(weights)}, each with top_k={window}, scaled to 0..1 before"
     )
 
 
 def _haystack_rrf(weights: Weights, window: int) -> str:
     return (
         f'DocumentJoiner(join_mode="reciprocal_rank_fusion", weights={list(weights.values())}, '
-        f"top_k={_SHOWN})  # lists of {_listed(list(weights))}, each with top_k={window}"
+        f"top_k={_SHOWN})  # lists of {_listed(weights)}, each with top_k={window}"
     )
 
 

@@ -1,5 +1,6 @@
 """Engines' rules by their definitions, weights learned in them, and the requests."""
 
+import ast
 import json
 import math
 from dataclasses import replace
@@ -274,6 +275,7 @@ def test_wrong_engines_end_in_a_sentence(sample, engine, runs, sentence):
 # --- files and requests ---------------------------------------------------------------------------
 
 WEIGHTS = {"bm25": 0.25, "dense-1": 0.75}
+PLAIN = {"bm25": 0.25, "dense_1": 0.75}
 
 
 def find(content, key):
@@ -294,18 +296,18 @@ WHERE = {  # keys of weights and of the window, and what stands there
                    ["min_max", "arithmetic_mean"]},
     "opensearch-zscore": {"weights": [[0.25, 0.75]], "technique": ["z_score", "arithmetic_mean"]},
     "opensearch-rrf": {"weights": [[0.25, 0.75]], "rank_constant": [60], "technique": ["rrf"]},
-    "mongodb": {"weights": [WEIGHTS], "$limit": [10, 50, 50], "normalization": ["minMaxScaler"]},
-    "mongodb-rrf": {"weights": [WEIGHTS], "$limit": [10, 50, 50]},
+    "mongodb": {"weights": [PLAIN], "$limit": [10, 50, 50], "normalization": ["minMaxScaler"]},
+    "mongodb-rrf": {"weights": [PLAIN], "$limit": [10, 50, 50]},
     "qdrant": {"weights": [[0.25, 0.75]], "limit": [10, 50, 50], "k": [2]},
-    "weaviate": {"alpha": [0.75], "fusionType": ["relativeScoreFusion"]},
     "azure": {"weight": [3.0], "k": [50]},
 }  # fmt: skip
 LINES = {
     "langchain": "EnsembleRetriever(retrievers=[bm25, dense_1], weights=[0.25, 0.75], c=60)",
     "llamaindex": "retriever_weights=[0.25, 0.75]",
+    "weaviate": "alpha=0.75, fusion_type=HybridFusion.RELATIVE_SCORE, limit=50)",
     "haystack": 'join_mode="merge", weights=[0.25, 0.75]',
     "haystack-rrf": 'join_mode="reciprocal_rank_fusion", weights=[0.25, 0.75]',
-    "vespa": "0.25 * normalize_linear(bm25) + 0.75 * normalize_linear(dense-1)",
+    "vespa": "0.25 * normalize_linear(bm25) + 0.75 * normalize_linear(dense_1)",
 }
 
 
@@ -319,7 +321,8 @@ def test_a_request_has_weights_and_window(engine, tmp_path):
         body = json.loads(request)
         for key, values in WHERE[engine].items():
             assert sorted(map(str, find(body, key))) == sorted(map(str, values))
-        assert engine == "weaviate" or "the query of dense-1" in request or engine == "azure"
+        asked = [text for text in find(body, "PUT HERE") if "dense-1" in text]
+        assert len(asked) == 1
     weights.save(tmp_path / "w.json")
     assert load_weights(tmp_path / "w.json") == weights
     content = json.loads((tmp_path / "w.json").read_text())
@@ -329,6 +332,29 @@ def test_a_request_has_weights_and_window(engine, tmp_path):
 def test_the_text_query_of_azure_is_left_out_where_it_has_no_weight():
     body = json.loads(EngineWeights("azure", {"text": 0.0, "a": 0.4, "b": 0.6}, 9).request())
     assert "search" not in body and find(body, "weight") == [0.4, 0.6]
+
+
+def test_a_vector_query_of_azure_is_left_out_where_it_has_no_weight():
+    body = json.loads(EngineWeights("azure", {"text": 0.4, "a": 0.0, "b": 0.6}, 9).request())
+    assert "search" in body and find(body, "fields") == ["b"] and find(body, "weight") == [1.5]
+
+
+@pytest.mark.parametrize("engine", ["weaviate", "langchain", "llamaindex", "haystack"])
+def test_a_line_of_code_is_python(engine):
+    weights = EngineWeights(engine, {"2nd.run": 0.5, "2nd-run": 0.5}, 9)
+    (call,) = ast.parse(weights.request()).body
+    names = {node.id for node in ast.walk(call) if isinstance(node, ast.Name)}
+    assert engine in ("weaviate", "haystack") or {"_2nd_run", "_2nd_run_"} <= names
+
+
+def test_pipelines_of_mongodb_have_names_that_it_takes():
+    weights = {"$a.b": 0.25, "a.b": 0.5, "a_b": 0.25}
+    (fusion, _) = json.loads(EngineWeights("mongodb-rrf", weights, 9).request())
+    pipelines = fusion["$rankFusion"]["input"]["pipelines"]
+    assert [*pipelines] == ["_a_b", "a_b", "a_b_"]
+    assert fusion["$rankFusion"]["combination"]["weights"] == dict(
+        zip(pipelines, weights.values(), strict=True)
+    )
 
 
 @pytest.mark.parametrize(
