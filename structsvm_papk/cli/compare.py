@@ -12,6 +12,7 @@ from structsvm_papk.cli._shared.options import PROBLEM, READING, SOLVER
 from structsvm_papk.cli._shared.outputs import check_outputs, save_plot
 from structsvm_papk.cli._shared.reading import Reading, Weighting, say_columns
 from structsvm_papk.data.user_scaling import scaled_lists
+from structsvm_papk.errors import InputError
 from structsvm_papk.plots import figures as plots
 from structsvm_papk.rankers.settings import ALPHA, DEPTH, as_depth, solver_name
 from structsvm_papk.rankers.solver_race import DEFAULT_SOLVERS, ETAS, PASSES, SOLVERS
@@ -106,6 +107,11 @@ def compare(
         missing=missing,
         label_gain=label_gain,
     )
+    if paper and (depth not in (DEPTH, None) or standardize is True or user_scaling is not None):
+        raise InputError(
+            "--paper is depth k and columns as they are: leave out --depth, --standardize and "
+            "--user-scaling"
+        )
     weighting = Weighting(
         depth=None if paper else as_depth(depth, missing),
         user_weight=user_weight,
@@ -216,7 +222,7 @@ def print_runs(runs: Sequence[Any], title: str) -> None:
         for run in runs
     ]
     numbers = [f">{name}" for name in ("objective", "bound", "gap", "passes", "s", *places)]
-    title += f"; pAp@{runs[0].k} on {' and '.join(places)}"
+    title += f"; pAp@{runs[0].k} on {' and '.join(places)}; gap to the surrogate's best bound"
     console.print_table(
         title, ["surrogate", "solver", *numbers], rows, box=None, padding=(0, 1, 0, 0)
     )

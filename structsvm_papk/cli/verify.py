@@ -21,7 +21,11 @@ def verify(
     *,
     check: Annotated[
         list[str] | None,
-        typer.Option(help="Only this one, or all of prop5, depth ..; repeat.", metavar="ID"),
+        typer.Option(
+            help="Only this one, or a group: theorem1, theorem2, prop1 to prop6, algorithm1, ts, "
+            "margin, ..; repeat. docs/propositions.md has the statement of each.",
+            metavar="ID",
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
     effort: Annotated[

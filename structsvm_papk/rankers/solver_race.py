@@ -67,7 +67,9 @@ class SolverRun:
 
     @property
     def label(self) -> str:
-        """The solver in words, with its step size if it has one."""
+        """The solver in words, with its step size or QP solver if it was told one."""
+        if "qp_solver" in self.settings:
+            return f"{self.solver.replace('_', ' ')} ({self.settings['qp_solver']})"
         if "eta" not in self.settings:
             return self.solver.replace("_", " ")
         tried = self.settings.get("etas_tried", 1)
@@ -240,9 +242,9 @@ def compare(
         Limit on the time of every run.
     paper : bool
         The paper's own problem: depth k, columns as they are, users with fewer than k negatives
-        left out.
+        left out; goes with no `depth` or `standardize` of your own.
     qp_solver : str, optional
-        Of the cutting planes.
+        Of the cutting planes, of which `solvers` must have one.
     test : RankingData, optional
     watch : callable, optional
         ``watch(solver, surrogate)`` returns the callback of one run.
@@ -276,7 +278,12 @@ def compare(
         raise InputError(
             f"the test data has {test.n_features} features, the training data {data.n_features}"
         )
-    depth = None if paper else depth
+    if qp_solver is not None and not set(solvers) & set(_CUTTING):
+        raise InputError(
+            f"qp_solver={qp_solver!r} is for {', '.join(_CUTTING)}, and solvers has none of them"
+        )
+    if paper and (depth is not None or standardize not in ("auto", False)):
+        raise InputError("paper=True is depth k and columns as they are: no depth or standardize")
     losses = [make_surrogate(name, k, depth) for name in as_names("surrogates", surrogates)]
     check_alpha(alpha)
     check_signs(positive)
@@ -309,6 +316,8 @@ def _with_bound(runs: Sequence[SolverRun], remark: str) -> list[SolverRun]:
 
 def _remark(runs: Sequence[SolverRun], earlier: Sequence[SolverRun], data: RankingData) -> str:
     """What is special about a problem, in a sentence; empty where nothing is."""
+    if not any(math.isfinite(run.result.lower_bound) for run in runs):
+        return "no gap is known, as none of these solvers certified a bound: add cutting_plane"
     certified = [run for run in runs if run.result.converged]
     if any(run.result.status is Status.DEGENERATE for run in certified):
         return "the optimum is w = 0, where every solver begins: count more negatives"

@@ -177,6 +177,8 @@ def test_wrong_input_is_one_line_before_anything_is_written(files, tmp_path, cap
         (["fit", data, *PROBLEM, "-o", tmp_path / "no" / "m"], "cannot write"),
         (["fit", files / "side.txt.query", *PROBLEM, "-o", model], "no row has a feature"),
         ([*compare, "--surrogate", "ramp"], "is not convex"),
+        ([*compare, "--paper", "--depth", "3"], "--paper is depth k and columns as they are"),
+        ([*compare, "--solver", "averaged", "--qp-solver", "piqp"], "solvers has none of them"),
         ([*compare, "--plot", "c.bmp"], "must end in .png"),
         ([*compare, "--plot", tmp_path / "no" / "c.png"], "cannot write"),
         ([*compare, "--test", tmp_path / "absent"], "No such file"),
@@ -195,6 +197,16 @@ def test_wrong_input_is_one_line_before_anything_is_written(files, tmp_path, cap
     assert not model.exists()
     status, told = run_json(capsys, "compare", "absent", "--k", "3")
     assert status == 2 and list(told) == ["error"]
+
+
+def test_fit_takes_a_qp_solver_of_cvxpy(files, tmp_path, capsys):
+    fit = ["fit", files / "qid.txt", *PROBLEM, "--tol", "1e-4", "--model", tmp_path / "m"]
+    named = ["--solver", "one_slack", "--qp-solver", "clarabel"]
+    assert "--qp-solver needs the --alpha" in refused(capsys, *fit, *named)
+    status, told = run_json(capsys, *fit, *named, "--alpha", "0.1")
+    assert status == 0 and told["gap"] <= 1e-4
+    status, own = run_json(capsys, *fit, "--alpha", "0.1")
+    assert status == 0 and told["objective"] == pytest.approx(own["objective"], rel=2e-4)
 
 
 def test_own_errors_show_no_traceback(files, monkeypatch, capsys):

@@ -147,6 +147,7 @@ def test_every_solver_has_its_gap_to_the_best_bound():
     assert by_name["subgradient"].result.objective == lowest.result.objective
     assert by_name["subgradient"].settings["etas_tried"] == 3
     assert alone[0].gap == np.inf and alone[0].as_dict()["best_bound"] is None
+    assert alone[0].remark.startswith("no gap is known")
 
 
 def test_the_papers_problem_and_remarks():
@@ -172,6 +173,9 @@ def test_the_papers_problem_and_remarks():
         ({"passes": 0}, "passes must be a whole number"),
         ({"seconds": 0.0}, "seconds must be a number above 0"),
         ({"solvers": ["one_slack"], "qp_solver": "highs"}, "'highs' prints"),
+        ({"solvers": ["averaged"], "qp_solver": "clarabel"}, "solvers has none of them"),
+        ({"paper": True, "depth": 5}, "no depth or standardize"),
+        ({"paper": True, "standardize": True}, "no depth or standardize"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(how, message):
