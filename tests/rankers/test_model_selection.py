@@ -280,7 +280,7 @@ def test_scorers_see_the_rows_as_they_came_and_zero_weights_without_a_warning():
 
 def test_verbose_and_the_log_say_how_far_a_fit_is(capsys, caplog, monkeypatch):
     seconds = SimpleNamespace(monotonic=itertools.count().__next__)  # one at each look
-    monkeypatch.setattr("structsvm_papk.rankers.linear.time", seconds)
+    monkeypatch.setattr("structsvm_papk.rankers.log.time", seconds)
     settings = {"k": 2, "alphas": ALPHAS, "cv": 3, **SMALL}
     search = PAPKRankerCV(verbose=1, **settings).fit(X, Y, GROUPS)
     lines = capsys.readouterr().out.splitlines()
