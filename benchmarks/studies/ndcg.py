@@ -12,7 +12,7 @@ import numpy as np
 import scipy  # its parts load when they are first used
 
 from benchmarks.studies.claims import Claim, Drawn
-from benchmarks.studies.ndcg_limit import discounts_of, ndcg_limit
+from benchmarks.studies.ndcg_limit import discounts_at, discounts_of, ndcg_limit
 from structsvm_papk import metrics
 from structsvm_papk.errors import InputError
 
@@ -130,7 +130,8 @@ def _ndcg(scores, labels, indptr, discount, k):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # fast discounts have no limit: that is what is tested
         name = "ndcg" if k is None else f"ndcg@{k}"
-        table = metrics.evaluate(name, scores, labels, indptr=indptr, discount=discount)
+        at = partial(discounts_at, discount=discount)
+        table = metrics.evaluate(name, scores, labels, indptr=indptr, discount=at)
     return table.values[:, 0]
 
 

@@ -19,7 +19,11 @@ def exponent(discount):
 
 def discounts_of(discount, n):
     """D(1), .., D(n)."""
-    ranks = np.arange(1.0, n + 1)
+    return discounts_at(np.arange(1.0, n + 1), discount)
+
+
+def discounts_at(ranks, discount):
+    """D at some places, counted from 1."""
     if discount == "log":
         return 1 / np.log2(1 + ranks)
     return np.exp2(-ranks) if discount == "exp" else ranks ** -exponent(discount)

@@ -142,7 +142,7 @@ def test_the_strength_of_one_list_is_that_of_the_best_folds():
     assert np.isclose(multiple, one_list.STRENGTHS).any()
 
 
-@pytest.mark.parametrize("noise", [slow(0.1), 3.0])
+@pytest.mark.parametrize("noise", [slow(2.0), 3.0])
 def test_a_search_on_one_list_tries_the_strength_that_folds_choose(noise):
     X, y = of_one_list(noise)
     ranker = PAPKRanker(5, surrogate="ts", user_scaling=None, one_list=True).fit(X, y)
