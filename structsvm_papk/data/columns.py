@@ -1,7 +1,7 @@
 """Who is the list, who the item: which column of a file or a frame has which role, by its name."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from enum import Enum
 from typing import Any
 
@@ -48,7 +48,7 @@ def column_of(
     """
     if given is None:
         return usual_column(USUAL.get(role, (role,)), names)
-    if given not in names:
+    if not isinstance(given, Hashable) or given not in names:
         raise InputError(
             f"{source}: no column {given!r} for the {role}; it has {listed(names)}{hint}"
         )

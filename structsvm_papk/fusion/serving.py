@@ -51,6 +51,8 @@ def fuse(
         names = tuple(weights.weights)
     else:
         names = weights.feature_names or ()
+    for name, scores_of_run in lists.items():
+        check_type(f"lists[{name!r}]", scores_of_run, Mapping, "a dict {document: score}")
     unknown = [name for name in lists if name not in names]
     if unknown:
         raise InputError(f"no weight is for run {unknown[0]!r}: they are of {', '.join(names)}")

@@ -130,7 +130,9 @@ def _grades(labels: Array, binary: bool, relevant: Array, gains: Gains | None) -
     """Labels of graded metrics; None where they are those of relevance and every gain is 1."""
     grades = labels > 0 if binary else labels
     if not callable(gains):
-        check_choice("gains", gains or "linear", ("linear", "exponential", "a function"))
+        check_choice(
+            "gains", "linear" if gains is None else gains, ("linear", "exponential", "a function")
+        )
         if np.array_equal(grades, relevant):
             return None
     return np.ascontiguousarray(grades, dtype=np.float64)

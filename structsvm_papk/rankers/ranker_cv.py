@@ -63,6 +63,7 @@ if TYPE_CHECKING:
 __all__ = ["PAPKRankerCV", "Trial"]
 
 _SHARE_OF_ALPHA = 0.1  # of the time, once for each scaling of columns
+_MOST_JOBS = 1 << 16
 
 
 class _OnFold(PAPKRanker):
@@ -398,7 +399,11 @@ class PAPKRankerCV(LinearRanker):
         check_number("cv_tol", self.cv_tol, above=0)
         check_number("time_limit", self.time_limit, above=0, optional=True)
         jobs = 1 if self.n_jobs is None else self.n_jobs
-        if not isinstance(jobs, Integral) or isinstance(jobs, bool) or jobs == 0:
+        if (
+            not isinstance(jobs, Integral)
+            or isinstance(jobs, bool)
+            or not 0 < abs(jobs) < _MOST_JOBS
+        ):
             raise InputError(f"n_jobs must be a whole number, -1 for all cores, got {jobs!r}")
         check_number("verbose", self.verbose, least=0)
         check_signs(self.positive)

@@ -282,6 +282,7 @@ def compare(
         raise InputError(
             f"qp_solver={qp_solver!r} is for {', '.join(_CUTTING)}, and solvers has none of them"
         )
+    check_type("paper", paper, bool | np.bool_, "True or False")
     if paper and (depth is not None or standardize not in ("auto", False)):
         raise InputError("paper=True is depth k and columns as they are: no depth or standardize")
     losses = [make_surrogate(name, k, depth) for name in as_names("surrogates", surrogates)]
