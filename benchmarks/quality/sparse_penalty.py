@@ -20,7 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from structsvm_papk import PAPKRanker, RankingData
-from structsvm_papk.rankers.penalty import Evidence
+from structsvm_papk.rankers.settings import Evidence
 
 K = 5
 PER_ROW = 20

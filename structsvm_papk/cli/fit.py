@@ -23,9 +23,9 @@ from structsvm_papk.rankers import PAPKRanker
 from structsvm_papk.rankers.settings import (
     ALPHA,
     DEPTH,
-    OF_LISTS,
     SOLVERS,
     SURROGATE,
+    SURROGATE_OF_LISTS,
     as_depth,
     make_solver,
 )
@@ -132,7 +132,7 @@ def fit(
             raise InputError("--qp-solver needs the --alpha that is minimised with, as a number")
         chosen = make_solver(
             "cutting_plane" if solver == "auto" else solver,
-            weighting.surrogate(OF_LISTS if surrogate == SURROGATE else surrogate, k),
+            weighting.surrogate(SURROGATE_OF_LISTS if surrogate == SURROGATE else surrogate, k),
             alpha,
             tol=tol,
             max_iter=max_iter,

@@ -18,6 +18,7 @@ from structsvm_papk.rankers.settings import (
     USER_WEIGHTS,
     Setting,
     as_depth,
+    is_auto,
     make_solver,
     order_of_depth,
 )
@@ -54,7 +55,7 @@ class Candidate:
 
     def distance(self, default: Setting) -> tuple[float, ...]:
         """How far from a default: differing parts, then the alpha, then how much less deep."""
-        alpha = abs(float(np.log(self.setting.strength / self.usual_alpha)))
+        alpha = abs(float(np.log(self.setting.known_alpha / self.usual_alpha)))
         depth = [-x for x in order_of_depth(self.setting.depth)]
         return self.n_differing(default), alpha, *depth
 
@@ -80,13 +81,13 @@ def grid(
     Raises
     ------
     InputError
-        Names, depths or strengths that cannot be, or nothing to try.
+        Names, depths or alphas that cannot be, or nothing to try.
     """
     weights = as_names("user_weights", user_weights)
     for weight in weights:
         check_choice("user_weights", weight, USER_WEIGHTS)
     weights = ("equal",) if data.user_weight is not None else weights
-    auto = _is_auto(depths)
+    auto = is_auto(depths)
     depths, few_depths = _depths(depths, missing)
     for name, values in (("surrogates", surrogates), ("depths", depths), ("user_weights", weights)):
         _refuse_empty(name, values)
@@ -97,15 +98,17 @@ def grid(
         if auto and getattr(kind, "depth", None) is not None:
             tried = ["auto"]  # that of the object
         is_usual = usual_columns and given is surrogates[0]
-        strengths = _alphas(alphas, usual_alpha[weight], ALPHAS if is_usual else ALPHAS_OF_OTHERS)
-        _refuse_empty("alphas", strengths)
-        for depth, alpha in product(tried, strengths):
+        tried_alphas = _alphas(
+            alphas, usual_alpha[weight], ALPHAS if is_usual else ALPHAS_OF_OTHERS
+        )
+        _refuse_empty("alphas", tried_alphas)
+        for depth, alpha in product(tried, tried_alphas):
             parts = depth, weight, float(alpha), *columns
             setting = Setting.of(given, *parts, missing=missing)
             candidates.append(Candidate(setting, usual_alpha[weight]))
     for candidate in candidates:
         made = candidate.setting.make(k)
-        make_solver("auto", made, candidate.setting.strength)
+        make_solver("auto", made, candidate.setting.known_alpha)
         refuse_deeper_than_all(made, data.most_negatives)
     unique = list(dict.fromkeys(candidates))
     names = {candidate.setting.surrogate: candidate.setting.name for candidate in unique}
@@ -125,12 +128,12 @@ def column_choices(user_scaling: Any, standardize: Any, data: RankingData) -> li
     within lists, too. A sparse X is tried as it is.
     """
     check_standardize(standardize)
-    if user_scaling is not None and not _is_auto(user_scaling):
+    if user_scaling is not None and not is_auto(user_scaling):
         return [ColumnScaling(scaling, standardize) for scaling in scalings(user_scaling)]
     choices = [ColumnScaling(None, standardize)]
     if data.is_sparse:
         return choices
-    if data.one_list or _is_auto(user_scaling):
+    if data.one_list or is_auto(user_scaling):
         choices.append(ColumnScaling("rank", standardize))
     if isinstance(standardize, str) and _may_share_a_unit(data):
         choices.append(ColumnScaling(None, False))
@@ -173,22 +176,18 @@ def users_without_use(
     return min(exclusions, key=lambda of_setting: of_setting.n_excluded)
 
 
-def _is_auto(value: Any) -> bool:
-    return isinstance(value, str) and value == "auto"
-
-
 def _depths(depths: Any, missing: str | None) -> tuple[Any, Any]:
     """Depths of the convex surrogates, and of the others.
 
     'auto': that of `PAPKRanker`, and k for the others, whose fits take ten times as long.
     """
-    if not _is_auto(depths):
+    if not is_auto(depths):
         return (as_names("depths", depths),) * 2
     return (as_depth("auto", missing),), (None,)
 
 
 def _alphas(alphas: Any, usual: float, multiples: Sequence[float]) -> Array:
-    """Strengths from the strongest on; 'auto': multiples of the usual one."""
-    if not _is_auto(alphas):
+    """Alphas from the largest on; 'auto': multiples of the usual one."""
+    if not is_auto(alphas):
         return np.unique(as_floats("alphas", alphas))[::-1]
     return usual * np.array(multiples)

@@ -1,8 +1,8 @@
 """What a ranker of one list takes: folds of its rows choose surrogate, scaling and alpha.
 
-How many columns and positives there are says what several lists need (`penalty`). For one list how
+How many columns and positives there are says what several lists need (`settings`). For one list how
 clean its labels are decides, which nothing but trying shows: of Avg and TS on the columns as they
-are, and Avg on their ranks in training, every strength of a path is fitted on five folds, and what
+are, and Avg on their ranks in training, every alpha of a path is fitted on five folds, and what
 has the largest mean average precision on the rows left out is taken (`docs/howto/one-list.md`).
 """
 
@@ -20,14 +20,13 @@ from structsvm_papk.data.user_scaling import scaled_lists
 from structsvm_papk.rankers.choice import ScoreTable
 from structsvm_papk.rankers.folds import ByMetric, digests_of_rows, folds_by_content
 from structsvm_papk.rankers.log import Log
-from structsvm_papk.rankers.penalty import Evidence, is_auto
 from structsvm_papk.rankers.search import Plan, Training, search
-from structsvm_papk.rankers.settings import OF_ONE_LIST, Setting
+from structsvm_papk.rankers.settings import SURROGATES_OF_ONE_LIST, Evidence, Setting, is_auto
 
-STRENGTHS = 10.0 ** np.arange(3.0, -3.5, -1.0)  # times the mean variance of the columns
+MULTIPLES = 10.0 ** np.arange(3.0, -3.5, -1.0)  # times the mean variance of the columns
 TOL = 1e-3
 MAX_ITER = 250
-MOST_VALUES = 5_000_000  # with more the strength hardly matters, and the fits take a while
+MOST_VALUES = 5_000_000  # with more alpha hardly matters, and the fits take a while
 _FOLDS = 5
 _FEWEST = 5  # positives or negatives, one for each fold
 
@@ -54,7 +53,7 @@ def options(given: Setting, surrogate: bool, scaling: bool, data: RankingData) -
     """
     tried = [given]
     if surrogate:
-        tried = [replace(given, surrogate=name) for name in OF_ONE_LIST]
+        tried = [replace(given, surrogate=name) for name in SURROGATES_OF_ONE_LIST]
     if scaling and not data.is_sparse:
         tried.append(replace(tried[0], user_scaling="rank"))
     return tried
@@ -77,8 +76,8 @@ def best_on_folds(
     data : RankingData
         One list, its columns as they came.
     settings : sequence of Setting
-        With alpha 'auto' every strength of a path is tried. In place of a surrogate that is not
-        convex Avg is. Of equal ones the first is taken, with the strongest alpha.
+        With alpha 'auto' every alpha of a path is tried. In place of a surrogate that is not
+        convex Avg is. Of equal ones the first is taken, with the largest alpha.
     k : int
     positive, missing, n_threads
         As for `PAPKRanker`.
@@ -99,7 +98,7 @@ def best_on_folds(
         if is_auto(setting.alpha):
             lists = scaled[setting.user_scaling].standardized(setting.standardize)
             unit = Evidence.of(lists, lists).mean_variance
-            alphas = [float(alpha) for alpha in unit * STRENGTHS]
+            alphas = [float(alpha) for alpha in unit * MULTIPLES]
         for alpha in alphas:
             own = replace(setting, alpha=alpha)
             tried = own if own.kind.convex else replace(own, surrogate="avg")

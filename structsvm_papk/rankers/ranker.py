@@ -26,12 +26,16 @@ from structsvm_papk.oracles.list_risk import refuse_deeper_than_all
 from structsvm_papk.rankers import given_solver
 from structsvm_papk.rankers.linear import LinearRanker, take_columns
 from structsvm_papk.rankers.log import Log
-from structsvm_papk.rankers.penalty import AUTO, Evidence, automatic_alpha, check_alpha, is_auto
 from structsvm_papk.rankers.settings import (
     ALPHA,
+    AUTO,
     DEPTH,
     SURROGATE,
+    Evidence,
     Setting,
+    automatic_alpha,
+    check_alpha,
+    is_auto,
     k_of,
     make_solver,
     solver_name,
@@ -352,7 +356,7 @@ class PAPKRanker(LinearRanker):
             return given, (_OUT_OF_TIME,)
         chosen = best.setting
         ranks = ", ranks of the columns" if chosen.user_scaling == "rank" else ""
-        note = f"Folds of the list chose {chosen.name}{ranks}, alpha {chosen.strength:.4g}."
+        note = f"Folds of the list chose {chosen.name}{ranks}, alpha {chosen.known_alpha:.4g}."
         return chosen, (note,)
 
     @property
@@ -459,7 +463,7 @@ class PAPKRanker(LinearRanker):
         check_type("warm_start", self.warm_start, bool | np.bool_, "True or False")
         given = risk if lists is None else lists
         self._setting = setting
-        self.alpha_ = setting.strength
+        self.alpha_ = setting.known_alpha
         self.surrogate_ = setting.name
         self.user_scaling_ = setting.user_scaling
         self.scale_ = given.column_scale

@@ -40,14 +40,17 @@ from structsvm_papk.rankers.grid import (
 from structsvm_papk.rankers.linear import LinearRanker
 from structsvm_papk.rankers.log import Log
 from structsvm_papk.rankers.one_list import Best, best_on_folds, can_be_cut
-from structsvm_papk.rankers.penalty import AUTO, Evidence, automatic_alpha, is_auto
 from structsvm_papk.rankers.ranker import PAPKRanker
 from structsvm_papk.rankers.search import KeptFits, Plan, Training, Trial, search
 from structsvm_papk.rankers.settings import (
-    OF_ONE_LIST,
+    AUTO,
+    SURROGATES_OF_ONE_LIST,
     USER_WEIGHTS,
+    Evidence,
     Setting,
+    automatic_alpha,
     default_setting,
+    is_auto,
     k_of,
     name_of,
     order_of_depth,
@@ -295,7 +298,7 @@ class PAPKRankerCV(LinearRanker):
             if best is None:
                 usual_alphas = self._usual_alphas(lists)
             else:
-                usual_alphas = dict.fromkeys(USER_WEIGHTS, best.setting.strength)
+                usual_alphas = dict.fromkeys(USER_WEIGHTS, best.setting.known_alpha)
                 if best.score > score:
                     default = replace(best.setting, alpha=AUTO)
                     score = best.score
@@ -321,7 +324,11 @@ class PAPKRankerCV(LinearRanker):
             return None
         default = default_setting(self.missing)
         default = replace(default, **columns._asdict())
-        tried = [replace(default, surrogate=name) for name in surrogates if name in OF_ONE_LIST]
+        tried = [
+            replace(default, surrogate=name)
+            for name in surrogates
+            if name in SURROGATES_OF_ONE_LIST
+        ]
         deadline = None
         if self.time_limit is not None:
             deadline = time.perf_counter() + self.time_limit * _SHARE_OF_ALPHA
@@ -349,7 +356,7 @@ class PAPKRankerCV(LinearRanker):
     def _refit(self, data: RankingData, start: Array, started: float) -> SolverResult:
         """Train the chosen setting on all users, from weights of the columns as they are."""
         lists = weighted(self._setting, data.standardized(self._setting.standardize))
-        self.alpha_ = self._setting.strength
+        self.alpha_ = self._setting.known_alpha
         self.surrogate_ = self._setting.name
         self.user_scaling_ = self._setting.user_scaling
         self.scale_ = lists.column_scale

@@ -154,14 +154,14 @@ class Chain:
             for setting in path:
                 if fits and plan.is_over():
                     return fits
-                start = starts.get(setting.strength, next(reversed(starts.values()), None))
+                start = starts.get(setting.known_alpha, next(reversed(starts.values()), None))
                 fit = self._kept(setting, start)
                 if fit is None:
                     began = time.perf_counter()
                     risk = risk or plan.training.risk(setting, lists)
                     last = plan.training.solve(
                         risk,
-                        setting.strength,
+                        setting.known_alpha,
                         start=start,
                         last=last,
                         stop=lambda _: plan.stop.is_set(),
@@ -175,7 +175,7 @@ class Chain:
                     if last.status is not Status.TIME_LIMIT:
                         self._keep(setting, start, fit)
                 if fit.w.any():
-                    starts[setting.strength] = fit.w
+                    starts[setting.known_alpha] = fit.w
                 coef = lists.divided(fit.w)
                 fits.append(FoldFit(setting, self.fold, coef, scores(coef), fit.seconds))
         return fits
@@ -219,7 +219,7 @@ def chains_of(
 
     def order(setting: Setting) -> tuple[Any, ...]:
         kind, depth = order_of_depth(setting.depth)
-        return not setting.kind.convex, setting.name, -kind, -depth, -setting.strength
+        return not setting.kind.convex, setting.name, -kind, -depth, -setting.known_alpha
 
     on_same_lists: dict[Any, list[Setting]] = {}
     for setting in settings:

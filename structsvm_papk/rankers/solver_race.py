@@ -22,14 +22,16 @@ from structsvm_papk.files.model import certificate_of
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.rankers.folds import values_by_user
 from structsvm_papk.rankers.one_list import best_on_folds, can_be_cut
-from structsvm_papk.rankers.penalty import (
+from structsvm_papk.rankers.settings import (
+    ALPHA,
     AUTO,
     Evidence,
+    Setting,
     automatic_alpha,
     check_alpha,
     is_auto,
+    make_solver,
 )
-from structsvm_papk.rankers.settings import ALPHA, Setting, make_solver
 from structsvm_papk.solvers.result import Progress, SolverResult, Status, relative_gap
 from structsvm_papk.solvers.solver import check_signs
 from structsvm_papk.surrogates import Surrogate, make_surrogate
@@ -294,15 +296,15 @@ def compare(
     race = _Race(etas, passes, seconds, positive, qp_solver, limits)
     _warm_up(lists, losses, solvers, qp_solver)
     runs: list[SolverRun] = []
-    strength = None if is_auto(alpha) else alpha  # 'auto' is that of the first surrogate
+    known_alpha = None if is_auto(alpha) else alpha  # 'auto' is that of the first surrogate
     for loss in losses:
         risk = EmpiricalRisk(loss, lists, policy, n_threads=n_threads)
-        if strength is None:
-            strength = _automatic_alpha(data, lists, risk, units, positive)
+        if known_alpha is None:
+            known_alpha = _automatic_alpha(data, lists, risk, units, positive)
         of_problem: list[SolverRun] = []
         for name in solvers:
             callback = watch(name, loss.name) if watch else None
-            of_problem.append(race.run(name, risk, strength, test, callback))
+            of_problem.append(race.run(name, risk, known_alpha, test, callback))
             if of_problem[-1].result.status is Status.INTERRUPTED:
                 return runs + _with_bound(of_problem, "")
         runs += _with_bound(of_problem, _remark(of_problem, runs, risk.data))
@@ -346,7 +348,7 @@ def _automatic_alpha(
             data, [Setting(surrogate.name, *parts)], surrogate.k, positive=positive
         )
         if best is not None:
-            return best.setting.strength
+            return best.setting.known_alpha
     return automatic_alpha(Evidence.of(lists, risk.of_users))
 
 

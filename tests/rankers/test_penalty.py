@@ -20,7 +20,7 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import load_model
 from structsvm_papk.files.partitions import open_source
 from structsvm_papk.oracles import StreamedRisk
-from structsvm_papk.rankers import one_list, penalty
+from structsvm_papk.rankers import one_list, settings
 from structsvm_papk.rankers.folds import folds_by_content, make_folds
 
 
@@ -67,15 +67,15 @@ def test_a_column_whose_variance_overflows_is_one_like_the_others(largest):
 
 
 def test_the_rule_is_a_number_where_variances_overflow():
-    some = penalty.Evidence(variances=np.array([np.inf, 2.0, 2.0]), n_lists=4.0, n_pos=8.0)
+    some = settings.Evidence(variances=np.array([np.inf, 2.0, 2.0]), n_lists=4.0, n_pos=8.0)
     assert (some.n_columns, some.mean_variance) == (2, 2)  # of the others
-    assert penalty.automatic_alpha(some) == pytest.approx(24 * 0.25**1.5)
+    assert settings.automatic_alpha(some) == pytest.approx(24 * 0.25**1.5)
     variances = np.array([np.inf, np.inf, 0.0])
-    evidence = penalty.Evidence(variances=variances, n_lists=4.0, n_pos=8.0)
+    evidence = settings.Evidence(variances=variances, n_lists=4.0, n_pos=8.0)
     assert evidence.n_columns == 2 and evidence.mean_variance == 1e150
-    assert penalty.automatic_alpha(evidence) == pytest.approx(1.5e150)
-    one_list = penalty.Evidence(variances=variances, n_lists=1.0, n_pos=8.0)
-    assert penalty.automatic_alpha(one_list) == pytest.approx(1e149)
+    assert settings.automatic_alpha(evidence) == pytest.approx(1.5e150)
+    one_list = settings.Evidence(variances=variances, n_lists=1.0, n_pos=8.0)
+    assert settings.automatic_alpha(one_list) == pytest.approx(1e149)
 
 
 def test_weights_of_users_count_as_many_as_equal_ones_of_the_same_certainty():
@@ -128,7 +128,7 @@ def test_the_strength_of_one_list_is_that_of_the_best_folds():
     plain = {"one_list": True, "surrogate": "avg", "user_scaling": None}
     ranker = PAPKRanker(5, **plain).fit(X, y)
     data = RankingData.from_groups(X, y).standardized()
-    scores = dict.fromkeys(one_list.STRENGTHS, 0.0)
+    scores = dict.fromkeys(one_list.MULTIPLES, 0.0)
     for fold in make_folds(5, data, data.exclusions(1)):
         train, test = data.rows[fold.train], data.rows[fold.test]
         for alpha in scores:
@@ -139,7 +139,7 @@ def test_the_strength_of_one_list_is_that_of_the_best_folds():
     assert scores[min(scores, key=lambda a: abs(a - ranker.alpha_))] >= max(scores.values()) - 2e-2
     in_other_units = PAPKRanker(5, standardize=False, **plain).fit(1e3 * X, y)
     multiple = in_other_units.alpha_ / (1e6 * X.var(axis=0).mean())
-    assert np.isclose(multiple, one_list.STRENGTHS).any()
+    assert np.isclose(multiple, one_list.MULTIPLES).any()
 
 
 @pytest.mark.parametrize("noise", [slow(2.0), 3.0])
