@@ -19,7 +19,6 @@ if TYPE_CHECKING:
         DualAscent,
         GlobalRamp,
         SolverResult,
-        Status,
         SubgradientDescent,
     )
     from structsvm_papk.surrogates import make_surrogate
@@ -34,7 +33,6 @@ __all__ = [
     "PAPKRankerCV",
     "RankingData",
     "SolverResult",
-    "Status",
     "SubgradientDescent",
     "make_surrogate",
 ]

@@ -5,7 +5,7 @@ Descents that run one after the other each read all of X twice a step; here one 
 
 import numpy as np
 
-from structsvm_papk import EmpiricalRisk, SolverResult, Status
+from structsvm_papk import EmpiricalRisk, SolverResult
 
 _NUMBERS = 1 << 23  # scores and coefficients that are held at a time
 
@@ -35,6 +35,6 @@ def _side_by_side(surrogate, data, X, settings, steps, start):
         best_W[better], best[better] = W[better], objectives[better]
         W = W - (etas / np.sqrt(t + 1))[:, None] * (alphas[:, None] * W + gradients)
     return [
-        SolverResult(w, float(value), -np.inf, Status.FINISHED, alpha=alpha)
+        SolverResult(w, float(value), -np.inf, "finished", alpha=alpha)
         for w, value, alpha in zip(best_W, best, alphas.tolist(), strict=True)
     ]

@@ -24,7 +24,7 @@ from benchmarks.common.workers import in_processes
 from benchmarks.paper import movielens
 from benchmarks.paper.baselines import scores_of
 from benchmarks.paper.table3_methods import METHODS, Grid, available
-from structsvm_papk import Status, __version__, metrics
+from structsvm_papk import __version__, metrics
 from structsvm_papk.errors import InputError
 
 KS = {
@@ -180,7 +180,7 @@ def _compute(task):
     settings = [json.loads(cell.setting) for cell in group]
     fits = method.fit(splits.train, k, seed, settings)
     for cell, result in zip(group, fits, strict=True):
-        if result.status == Status.INTERRUPTED:  # a part of a fit is no cell
+        if result.status == "interrupted":  # a part of a fit is no cell
             raise KeyboardInterrupt
         cells.save(cell.key, _content(cell, result, splits))
     return group

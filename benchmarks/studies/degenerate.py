@@ -20,7 +20,6 @@ from structsvm_papk import (
     CuttingPlane,
     EmpiricalRisk,
     RankingData,
-    Status,
     SubgradientDescent,
     make_surrogate,
 )
@@ -108,7 +107,7 @@ def _convex(name, depths=(None,), alphas=ALPHAS[::-1]):
             )
             result = None
             for alpha in alphas:
-                if result is None or result.status is not Status.DEGENERATE:
+                if result is None or result.status != "degenerate":
                     result = CuttingPlane(alpha).solve(risk)
                 at = "" if depth is None else f"depth={depth:g}, "
                 yield f"{at}alpha={alpha:g}", result.w

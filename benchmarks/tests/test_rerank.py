@@ -15,7 +15,7 @@ from benchmarks.studies.rerank import first_stage, lists, methods, study
 from benchmarks.studies.rerank.data import write_synthetic
 from helpers.commands import invoke
 from helpers.reference_metrics import metric
-from structsvm_papk import PAPKRankerCV, SolverResult, Status
+from structsvm_papk import PAPKRankerCV, SolverResult
 from structsvm_papk.datasets import interaction_pairs
 from structsvm_papk.errors import InputError
 
@@ -236,7 +236,7 @@ def test_the_better_of_two_settings_is_taken_on_the_folds_of_all_methods(built):
         seen.append(data.n_users)
         for sign in (-1, 1, -2):
             w = sign * np.ones(data.n_features)
-            yield {"sign": sign}, SolverResult(w, 1.0, 0.0, Status.FINISHED, ())
+            yield {"sign": sign}, SolverResult(w, 1.0, 0.0, "finished", ())
 
     folds = Folds(3, shuffle=True, random_state=2)
     assert methods.Tuned(path).fit(made, 5, folds, 0).setting == {"sign": 1}

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from structsvm_papk import margins as theory
 from structsvm_papk._types import Array
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.options import PROBLEM
@@ -14,7 +13,7 @@ from structsvm_papk.cli._shared.reading import Reading, say_columns
 from structsvm_papk.cli._shared.scores import given_scores, load_scorer
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError
-from structsvm_papk.margins.conditions import CONDITIONS, find_each
+from structsvm_papk.margins.conditions import CONDITIONS, check_users, find_each
 
 
 def margins(
@@ -97,7 +96,7 @@ def _check(lists: RankingData, scores: Array, k: int, delta: float) -> dict[str,
     if not np.isfinite(scores).all():
         raise InputError("a score is infinite: margins need finite ones")
     groups = lists.users[lists.user_of_position]
-    users, joint = theory.check_users(scores, lists.labels.astype(int), groups, k, delta)
+    users, joint = check_users(scores, lists.labels.astype(int), groups, k, delta)
     by_name = {str(name): report.as_dict() for name, report in users.items()}
     return {"joint": joint.as_dict(), "users": by_name}
 

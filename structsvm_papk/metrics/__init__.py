@@ -1,12 +1,11 @@
 """Ranking metrics per user, their means, and what each convention did to them.
 
-`evaluate` makes the table users x metrics in one pass; `per_user` gives one column of it. Every
-value is a gain (larger is better, 1 is perfect); `gain=False` gives the risk, 1 - gain.
-Frames: `evaluate_frame`, `evaluate_recommendations`. How sure a mean or a difference is:
-`interval`, `compare`. May import `bounds`, `data` and below; knows nothing of training.
+`evaluate` makes the table users x metrics in one pass. Every value is a gain (larger is better, 1
+is perfect); `gain=False` gives the risk, 1 - gain. Frames: `evaluate_frame`,
+`evaluate_recommendations`. How sure a mean or a difference is: `interval`, `compare`. May import
+`bounds`, `data` and below; knows nothing of training.
 """
 
-from structsvm_papk.metrics.conventions import Conventions
 from structsvm_papk.metrics.definitions import described
 from structsvm_papk.metrics.frames import evaluate_frame, evaluate_recommendations
 from structsvm_papk.metrics.significance import compare, interval
@@ -15,7 +14,6 @@ from structsvm_papk.metrics.table import evaluate, scorer
 __doc__ += f"\n\nThe table of metrics:\n\n{described()}\n"
 
 __all__ = [
-    "Conventions",
     "compare",
     "evaluate",
     "evaluate_frame",

@@ -9,11 +9,11 @@ from structsvm_papk import (
     EmpiricalRisk,
     PAPKRanker,
     RankingData,
-    Status,
     make_surrogate,
 )
 from structsvm_papk.diagnosis import critical_depth
 from structsvm_papk.errors import DegenerateOptimumWarning
+from structsvm_papk.solvers.result import Status
 
 
 def lists(seed, n_users=6, n_neg=14):

@@ -15,7 +15,7 @@ from helpers.sources import write_csv
 from structsvm_papk import datasets, margins
 from structsvm_papk.data import RankingData
 from structsvm_papk.errors import InputError
-from structsvm_papk.margins.conditions import CONDITIONS, find_each
+from structsvm_papk.margins.conditions import CONDITIONS, check_users, find_each
 from structsvm_papk.margins.proofs import exact_margins, no_choice_avoids
 
 
@@ -44,12 +44,12 @@ def test_comparisons_do_not_round():
 
 def test_users_and_jointly():
     scores, labels, groups = [3.0, 0, 1, 5, 4, 0], [1, 0, 0, 1, 1, 0], list("aaabbb")
-    users, joint = margins.check_users(scores, labels, groups, 1)
+    users, joint = check_users(scores, labels, groups, 1)
     assert users["a"].delta_strong == 2 and users["b"].delta_strong == 4
     assert joint.delta_strong == 2 and joint.strong
-    assert not margins.check_users(scores, labels, groups, 1, delta=3)[1].weak
+    assert not check_users(scores, labels, groups, 1, delta=3)[1].weak
     with pytest.raises(InputError, match="user 'b'"):
-        margins.check_users(scores, [1, 0, 0, 0, 0, 0], groups, 1)
+        check_users(scores, [1, 0, 0, 0, 0, 0], groups, 1)
 
 
 @pytest.mark.parametrize("n", [20, slow(200)])

@@ -51,7 +51,7 @@ RUNS = {
 }
 JUDGED = {"q": {"x": 1}, "r": {"z": 1}}
 WEIGHTS = EngineWeights("qdrant", {"a": 1.0, "b": 2.0}, window=3)
-AT_K = ROWS | {"k": 2}
+
 PREDICTED = {"y_true": Y, "y_score": SCORES, "groups": USERS}
 # not for users; of matplotlib; switches, which take what is true
 UNTRIED = {"setting", "ax", "title", "rescale", "standardize"}
@@ -153,7 +153,6 @@ def calls(folder):
         metrics.evaluate_recommendations: {
             "recommendations": FRAME, "interactions": LIKED, "metrics": "ap",
             "preset": "rectools"},
-        metrics.Conventions: {},
         metrics.interval: drawn | {"table": table, "metric": "ap", "method": "kl", "level": 0.9},
         metrics.compare: drawn | {"first": table, "second": table, "metrics": ["ap"], "level": 0.9},
         table.mean: {"metric": "ap"},
@@ -193,7 +192,6 @@ def calls(folder):
         bounds.required_users: {"half_width": 0.1},
         bounds.stability: {"risk": RISK, "result": sp.CuttingPlane(1.0, 1e-3).solve(RISK)},
         margins.check_scores: {"scores": SCORES, "labels": Y, "k": 2},
-        margins.check_users: AT_K,
         margins.find_scorer: {"X": X[:6], "y": Y[:6], "k": 2, "condition": "weak",
                               "time_limit": 5.0},
         propositions.verify: {"ids": [], "effort": "quick"},
@@ -243,6 +241,6 @@ def test_every_supported_name_is_tried_or_only_returned(tmp_path):
     for path in listed():
         for name, value in supported(path).items():
             returned = is_dataclass(value) or isinstance(value, (str, tuple, dict))
-            abstract = name in {"Surrogate", "Oracle", "BlockOracle", "Status"}
+            abstract = name in {"Surrogate", "Oracle", "BlockOracle"}
             errors = isinstance(value, type) and issubclass(value, Exception)
             assert name in tried | elsewhere or returned or abstract or errors, name

@@ -19,7 +19,6 @@ from structsvm_papk import (
     DualAscent,
     EmpiricalRisk,
     RankingData,
-    Status,
     make_surrogate,
 )
 from structsvm_papk.errors import InputError
@@ -27,6 +26,7 @@ from structsvm_papk.oracles.list_risk import Thresholds
 from structsvm_papk.solvers.cut_model import CutModel
 from structsvm_papk.solvers.cutting_plane import alpha_path
 from structsvm_papk.solvers.qp import PaddedProblem
+from structsvm_papk.solvers.result import Status
 from structsvm_papk.solvers.sampled_steps import Tilted
 from structsvm_papk.surrogates import CONVEX
 

@@ -20,7 +20,6 @@ from structsvm_papk import (
     PAPKRanker,
     PAPKRankerCV,
     RankingData,
-    Status,
     SubgradientDescent,
     make_surrogate,
 )
@@ -29,6 +28,7 @@ from structsvm_papk.files.model import load_model
 from structsvm_papk.oracles.list_risk import Thresholds
 from structsvm_papk.solvers.cut_model import CutModel
 from structsvm_papk.solvers.cutting_plane import alpha_path
+from structsvm_papk.solvers.result import Status
 from structsvm_papk.surrogates import CONVEX
 
 SOLVERS = {

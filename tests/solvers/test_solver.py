@@ -14,13 +14,13 @@ from structsvm_papk import (
     DualAscent,
     EmpiricalRisk,
     GlobalRamp,
-    Status,
     SubgradientDescent,
     make_surrogate,
 )
 from structsvm_papk.datasets import linear_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.solvers.oracle import BlockOracle, Oracle
+from structsvm_papk.solvers.result import Status
 from structsvm_papk.solvers.solver import Solver
 from structsvm_papk.solvers.subgradient import normal_start
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from structsvm_papk import SolverResult, Status, metrics
+from structsvm_papk import SolverResult, metrics
 
 
 def uncertified(w, objective, alpha=0.0):
     """The outcome of a method that has no lower bound."""
-    return SolverResult(w, float(objective), -np.inf, Status.FINISHED, alpha=alpha)
+    return SolverResult(w, float(objective), -np.inf, "finished", alpha=alpha)
 
 
 def mean_pap_at_k(w, data, k):

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from structsvm_papk import SolverResult, Status
+from structsvm_papk import SolverResult
 from structsvm_papk.errors import InputError
 
 _QUIET = {"verbosity": -1, "num_threads": 1}
@@ -52,7 +52,7 @@ class LambdaRank:
         X, labels, sizes = data.X[data.rows], data.labels, data.sizes
         rows = lightgbm.Dataset(X, labels.astype(int), group=sizes, params=_QUIET)
         booster = lightgbm.train(self._parameters(k), rows, self.n_trees)
-        return LambdaRankResult(np.empty(0), np.nan, -np.inf, Status.FINISHED, booster=booster)
+        return LambdaRankResult(np.empty(0), np.nan, -np.inf, "finished", booster=booster)
 
     def _parameters(self, k):
         own = {"lambdarank_truncation_level": k} if self.objective == "lambdarank" else {}

@@ -14,8 +14,7 @@ import typer
 from structsvm_papk.data.columns import ITEM_COLUMNS, USER_COLUMNS
 from structsvm_papk.data.grades import check_label_gain
 from structsvm_papk.data.user_scaling import USER_SCALINGS
-from structsvm_papk.rankers import penalty
-from structsvm_papk.rankers.settings import USER_WEIGHTS
+from structsvm_papk.rankers.settings import AUTO, USER_WEIGHTS
 
 # Headings of the help
 PROBLEM = "Problem"
@@ -54,7 +53,7 @@ def _depth(text: str) -> int | float | str | None:
 
 def _alpha(text: str) -> float | str:
     """The strength that a text means: a number, or 'auto'."""
-    if text == penalty.AUTO:
+    if text == AUTO:
         return text
     try:
         alpha = float(text)
