@@ -1,19 +1,16 @@
 """Fusion of runs: NDCG on held-out lists against the number of judged ones, for every method.
 
     python -m benchmarks fusion [FOLDER ..] [--draws 10] [--sizes 10 30 100 300 2000]
-        [--test-lists 800] [--method NAME ..] --results RUN [--json FILE]
-    python -m benchmarks fusion --figure FILE.png
+        [--test-lists 800] [--method NAME ..] --results RUN [--output FILE]
 
 The TREC Deep Learning tracks of the package (2019 -> 2020, 2020 -> 2019, and both, by five folds of
 queries), and, for each FOLDER of the IR-Benchmark data (see `docs/rerank.md`), the top 100 of nine
 recommenders. A draw is a random choice of the lists to learn from (of the folds, where all lists
 are); slow methods get fewer of them. Intervals are for the mean over further draws and further
-lists. Finished parts are kept in RUN, so a run goes on from there. `--figure` draws
-results/fusion.json.
+lists. Finished parts are kept in RUN, so a run goes on from there.
 """
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
@@ -22,7 +19,7 @@ from scipy import stats
 from sklearn.model_selection import GroupKFold
 
 from benchmarks.common.cells import Cells
-from benchmarks.common.markdown import RESULTS, grouped, table
+from benchmarks.common.markdown import grouped, table
 from benchmarks.quality.fusing import methods
 from benchmarks.quality.fusing.lists import JoinedLists, recommended, together, trec_years
 from benchmarks.quality.fusing.methods import DEFAULT, METHODS
@@ -30,11 +27,10 @@ from benchmarks.studies.rerank.study import LEVEL, interval
 from structsvm_papk import __version__
 from structsvm_papk.errors import InputError
 
-FILE = RESULTS / "fusion.json"
 N_USERS = 4000
 TREC_SIZES = (10, 30)
 MANY = 100  # lists from which on draws differ little
-DRAWS_OF_MANY = 3
+DRAWS_OF_MANY = 5
 
 ABOUT = """# Fusion of runs
 
@@ -45,19 +41,14 @@ the training lists and over held-out lists. Measured by `{command}`."""
 
 def main():
     options = arguments()
-    if options.figure:
-        from benchmarks.quality.fusing.figure import figure
-
-        figure(json.loads(FILE.read_text())).savefig(options.figure, dpi=160)
-        return
     try:
         answer = run(options)
     except InputError as error:
         sys.exit(f"Error: {error}")
-    if options.json:
-        options.json.write_text(json.dumps(answer, indent=1) + "\n")
-        options.json.with_suffix(".md").write_text("\n".join(page(answer)) + "\n")
-    print("\n".join(page(answer)))
+    text = "\n".join(page(answer)) + "\n"
+    if options.output:
+        options.output.write_text(text)
+    print(text, end="")
 
 
 def arguments():
@@ -68,8 +59,7 @@ def arguments():
     parser.add_argument("--test-lists", type=int, default=800, help="of each FOLDER")
     parser.add_argument("--method", nargs="+", choices=list(METHODS), default=methods.available())
     parser.add_argument("--results", type=Path, help="keep finished parts in this folder")
-    parser.add_argument("--json", type=Path, help="write the answer here, and tables beside it")
-    parser.add_argument("--figure", type=Path)
+    parser.add_argument("--output", type=Path, help="write the page here")
     return parser.parse_args()
 
 
@@ -102,6 +92,11 @@ class Split:
         self.test = test
         self.sizes = sizes
 
+    @property
+    def graded(self):
+        """Whether labels are of more than two values."""
+        return bool(self.pool.grades.max() > 1)
+
     def sizes_and_draws(self, options):
         """Where all lists are taken, draws differ by their folds only."""
         for size in sorted({min(size, self.pool.n_lists) for size in self.sizes}):
@@ -121,6 +116,11 @@ class Folds:
     def __init__(self, name, lists):
         self.name = name
         self.lists = lists
+
+    @property
+    def graded(self):
+        """Whether labels are of more than two values."""
+        return bool(self.lists.grades.max() > 1)
 
     def sizes_and_draws(self, options):
         """One size: four fifths of all lists."""
@@ -159,6 +159,8 @@ def measured(plan, size, draws, names, cells):
     for name in names:
         if size > methods.LARGEST.get(name, size):
             continue
+        if name in methods.OF_GRADES and not plan.graded:
+            continue
         once = name in methods.UNLEARNED
         of_draws = []
         for draw in range(min(draws, methods.DRAWS.get(name, draws))):
@@ -176,16 +178,9 @@ def compared(found):
         ours = found["values"][DEFAULT][: len(ndcg)]
         row = {"set": found["set"], "size": found["size"], "draws": len(ndcg), "method": name}
         row["ndcg"] = float(ndcg.mean())
-        row["band"] = float(_half(ndcg))
         row["ahead"] = float((ours - ndcg).mean())
         row["lower"], row["upper"] = _interval(ours - ndcg) if name != DEFAULT else (None, None)
         yield row
-
-
-def _half(ndcg):
-    """Standard error of the mean over draws, for bands of curves on the same test lists."""
-    means = ndcg.mean(axis=1)
-    return means.std(ddof=1) / np.sqrt(means.size) if means.size > 1 else 0.0
 
 
 def _interval(ahead):

@@ -1,13 +1,14 @@
 """Grades in training: NDCG by grades as they are, cut at a threshold, and by other methods.
 
-    python -m benchmarks graded [--ltr-sample FOLDER] [--clueweb FOLDER] [--draws 10]
-        [--results RUN] [--json FILE]
+    python -m benchmarks graded [--ltr-sample FOLDER] [--clueweb FOLDER] [--ratings FILE]
+        [--draws 10] [--results RUN] [--json FILE]
 
 LightGBM's sample of learning to rank (examples/lambdarank: rank.train, rank.test and their .query
-files, taken together), the features of the ClueWeb09 corpus of Webis, and the TREC Deep Learning
-tracks of the package, of which one year trains and the other is the test. A draw is a random choice
-of the lists that train; all others, or those of the other year, are the test. Finished parts are
-kept in RUN.
+files, taken together), the features of the ClueWeb09 corpus of Webis, ratings of MovieLens (u.data
+or ratings.dat) as grades of what nine recommenders put forward, and the TREC Deep Learning tracks
+of the package, of which one year trains and the other is the test. A draw is a random choice of the
+lists that train; all others, or those of the other year, are the test. Finished parts are kept in
+RUN.
 """
 
 import argparse
@@ -18,21 +19,18 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
-from sklearn.linear_model import Ridge
-from sklearn.preprocessing import StandardScaler
 
 from benchmarks.common.cells import Cells
 from benchmarks.common.markdown import grouped, table
-from benchmarks.quality.fusing.lists import JoinedLists, together, trec_years
-from benchmarks.quality.fusing.methods import Tuned, filled, logistic, trees
+from benchmarks.quality.fusing.lists import JoinedLists, rated, together, trec_years
+from benchmarks.quality.fusing.methods import Tuned, logistic, ranker, ridge, trees
 from benchmarks.quality.fusing.plain import letor_lists, svmlight_lists
 from benchmarks.studies.rerank.study import interval
-from structsvm_papk import PAPKRanker, __version__
+from structsvm_papk import __version__
 
 DEFAULT = "grades, linear"
 MANY_ROWS = 2000
 FEWER = {"logistic regression": 5, "ridge regression": 5, "LambdaRank": 3}  # draws, of many rows
-_PENALTIES = np.logspace(4, -2, 7)
 
 ABOUT = """# Grades in training
 
@@ -41,19 +39,8 @@ from so many lists; means of {draws} draws. In brackets: how far grades with lin
 in the first, in thousandths, with a 95% interval over draws and lists. Logistic regression learns
 from grades of 2 and more, ridge regression and LambdaRank (trees of 7 leaves) from the grades;
 these three choose their setting on five folds, and from more than 2,000 rows learn five, five and
-three times. Measured by `{command}`."""
-
-
-def graded(**settings):
-    """`PAPKRanker` on the grades as they are."""
-
-    def fit(train, seed):
-        missing = "lowest" if np.isnan(train.X).any() else None
-        ranker = PAPKRanker(k=train.k, missing=missing, **settings)
-        ranker.fit(train.X, train.grades, groups=train.groups)
-        return lambda test: ranker.predict(test.X, groups=test.groups)
-
-    return fit
+three times. Measured by `{command}`; `graded.json`
+has all numbers."""
 
 
 def cut_at_two(train, seed):
@@ -61,20 +48,11 @@ def cut_at_two(train, seed):
     return Tuned(logistic)(replace(train, level=2), seed)
 
 
-def ridge(train):
-    """Least squares of the grades, from the strongest penalty on."""
-    scaler = StandardScaler().fit(filled(train))
-    rows = scaler.transform(filled(train))
-    for penalty in _PENALTIES:
-        model = Ridge(alpha=penalty).fit(rows, train.grades)
-        yield lambda test, model=model: model.predict(scaler.transform(filled(test)))
-
-
 METHODS = {
-    "threshold 1": graded(relevance_threshold=1),
-    "threshold 2": graded(relevance_threshold=2),
-    DEFAULT: graded(),
-    "grades, exponential": graded(label_gain="exponential"),
+    "threshold 1": ranker(relevance_threshold=1),
+    "threshold 2": ranker(relevance_threshold=2),
+    DEFAULT: ranker(),
+    "grades, exponential": ranker(label_gain="exponential"),
     "logistic regression": cut_at_two,
     "ridge regression": Tuned(ridge),
     "LambdaRank": trees(7),
@@ -144,8 +122,10 @@ def main():
             }
             rows += summary(set_name, task, size, found)
             print(set_name, size, file=sys.stderr)
-    given = " --clueweb FOLDER" if options.clueweb else ""
-    command = f"python -m benchmarks graded --ltr-sample FOLDER{given} --draws {options.draws}"
+    given = {"ltr-sample FOLDER": options.ltr_sample, "clueweb FOLDER": options.clueweb}
+    given |= {"ratings FILE": options.ratings}
+    words = [f"--{word}" for word, value in given.items() if value]
+    command = " ".join(["python -m benchmarks graded", *words, f"--draws {options.draws}"])
     answer = {"command": command, "draws": options.draws, "rows": rows}
     lines = "\n".join(page(answer)) + "\n"
     if options.json:
@@ -158,6 +138,7 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ltr-sample", type=Path, help="with rank.train and rank.test")
     parser.add_argument("--clueweb", type=Path, help="folder with Fold1 .. Fold5")
+    parser.add_argument("--ratings", type=Path, help="user, item and rating in a line")
     parser.add_argument("--draws", type=int, default=10)
     known = [name for name in METHODS if name != "LambdaRank" or find_spec("lightgbm")]
     parser.add_argument("--method", nargs="+", choices=known, default=known)
@@ -173,6 +154,8 @@ def tasks(options):
         yield "ltr-sample, NDCG@5", Task(together(*parts), (20, 60, 150))
     if options.clueweb:
         yield "ClueWeb09, NDCG@10", Task(letor_lists(options.clueweb), (10, 30))
+    if options.ratings:
+        yield "MovieLens, ratings, NDCG@20", Task(rated(options.ratings), (10, 30, 100))
     first, second = trec_years()
     yield "TREC DL 2019 on 2020, NDCG@10", Task(first, (10, 25), second)
     yield "TREC DL 2020 on 2019, NDCG@10", Task(second, (10, 25), first)

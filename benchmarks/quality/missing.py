@@ -84,6 +84,11 @@ def reciprocal_ranks(X, groups):
     return (1.0 / (RRF + ranks)).fillna(0.0).to_numpy()
 
 
+def labels_of(lists, rows, relevant):
+    """Grades as they are, or cut at one."""
+    return lists.grades[rows] if relevant is None else lists.grades[rows] >= relevant
+
+
 def filled_by(make):
     """A way that fills the holes by itself: ``make(X, groups, X of training)``."""
 
@@ -91,23 +96,20 @@ def filled_by(make):
         X, groups = lists.X, lists.groups
         ranker = PAPKRanker(k=k, policy="cap", depth=DEPTH)
         rows = make(X[train], groups[train], X[train])
-        ranker.fit(rows, lists.grades[train] >= relevant, groups[train])
+        ranker.fit(rows, labels_of(lists, train, relevant), groups[train])
         return ranker.predict(make(X[test], groups[test], X[train]))
 
     return way
 
 
-def by_setting(share_of_alpha=1.0, **settings):
+def by_setting(**settings):
     """``PAPKRanker(missing="lowest")`` with further settings."""
 
     def way(lists, train, test, k, relevant):
         X, groups = lists.X, lists.groups
         ranker = PAPKRanker(k=k, policy="cap", missing="lowest", **settings)
-        labels = lists.grades[train] >= relevant
+        labels = labels_of(lists, train, relevant)
         ranker.fit(X[train], labels, groups[train])
-        if share_of_alpha != 1.0:
-            ranker.set_params(alpha=share_of_alpha * ranker.alpha_)
-            ranker.fit(X[train], labels, groups[train])
         return ranker.predict(X[test], groups[test])
 
     return way
@@ -155,9 +157,6 @@ WAYS = {
     "reciprocal rank fusion": fusion,
     "CombSUM": comb_sum,
 }
-STRENGTHS = {
-    f'missing="lowest", alpha x {share}': by_setting(share) for share in (0.25, 0.5, 2.0, 4.0)
-}
 
 
 def main():
@@ -165,21 +164,20 @@ def main():
     options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     options.add_argument("file", nargs="?")
     options.add_argument("--k", type=int, default=10)
-    options.add_argument("--relevant", type=int, default=1, help="grade from which on")
+    options.add_argument("--relevant", type=int, help="cut grades here; by default they train")
     options.add_argument("--train", type=int, nargs="*", default=[10, 30, 60])
     options.add_argument("--test", type=int, default=1000, help="lists, at most")
     options.add_argument("--draws", type=int, default=20)
     options.add_argument(
         "--way", nargs="*", help="only those in whose names this is, and the first"
     )
-    options.add_argument("--strengths", action="store_true", help="other alphas, too")
     given = options.parse_args()
     lists = trec_lists()
     if given.file is not None:
         with np.load(given.file) as held:
             names = ("X", "y", "group", "missed_group", "missed_grade")
             lists = Lists(*(held[name] for name in names))
-    ways = WAYS | (STRENGTHS if given.strengths else {})
+    ways = WAYS
     if given.way:
         first, *others = ways
         names = [name for name in others if any(text in name for text in given.way)]

@@ -114,7 +114,7 @@ class Drawn:
 
 
 def fitted(ranker, lists):
-    return ranker.fit(lists.X, lists.relevant, groups=lists.groups)
+    return ranker.fit(lists.X, lists.grades, groups=lists.groups)
 
 
 def scores_of_alphas(train, alphas):

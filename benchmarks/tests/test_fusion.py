@@ -1,6 +1,5 @@
 """The benchmark of fusion: lists with holes, their NDCG, and a whole run on a small set."""
 
-import json
 import sys
 
 import numpy as np
@@ -71,19 +70,21 @@ def test_small_run(tmp_path, monkeypatch, capsys):
         fusion, "trec_years", lambda: [year.subset(np.arange(12)) for year in years]
     )
     years = trec_years()
-    file = tmp_path / "answer.json"
+    file = tmp_path / "fusion.md"
     words = ["fusion", str(folder), "--draws", "2", "--sizes", "10", "--test-lists", "40"]
-    words += ["--json", str(file)]
+    words += ["--output", str(file)]
     names = ["RRF", "CombSUM", "equal weights", "positive"]
     monkeypatch.setattr(
         sys, "argv", [*words, "--results", str(tmp_path / "run"), "--method", *names]
     )
     fusion.main()
-    rows = json.loads(file.read_text())["rows"]
-    assert {row["method"] for row in rows} == {"the default", *names}
-    assert len({row["set"] for row in rows}) == 4
-    assert all(row["lower"] <= row["ahead"] <= row["upper"] for row in rows if row["upper"])
-    assert "| the default |" in capsys.readouterr().out
+    text = file.read_text()
+    assert text == capsys.readouterr().out
+    _, of_means, *of_sets = text.split("\n## ")
+    assert len(of_sets) == 4
+    for lines in (of_means, *of_sets):
+        found = {line.split(" | ")[0][2:] for line in lines.splitlines() if line.startswith("| ")}
+        assert found == {"method", "the default", *names}
 
 
 def test_engines_are_measured_on_queries_that_were_not_learned_from(monkeypatch, capsys):

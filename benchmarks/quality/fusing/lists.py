@@ -5,6 +5,7 @@ from functools import cached_property
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
 
 from benchmarks.studies.rerank import first_stage
 from benchmarks.studies.rerank.data import inner_split, read
@@ -13,6 +14,7 @@ from structsvm_papk.datasets import retrieval_runs
 from structsvm_papk.fusion import join_lists
 
 RETRIEVED = 100  # items that each recommender puts forward
+HELD_BACK = 0.2  # of the ratings
 _BLOCK = 256
 
 
@@ -160,35 +162,75 @@ def recommended(source, n_users, k=20, seed=0):
     relevant items. `source` is a folder or zip as the study `rerank` reads it.
     """
     history, held_back = inner_split(read(source).train)
+    return of_recommenders(history, held_back, history, n_users, k, seed)
+
+
+def rated(file, k=20, seed=0):
+    """Top lists of nine recommenders on ratings of 1 to 5, those kept back as grades.
+
+    Recommenders are fitted on four fifths of all ratings, as far as these are 3 or more; of the
+    last fifth 3, 4 and 5 are the grades 1, 2 and 3. `file` has user, item and rating in a line,
+    between tabs or `::`, as `u.data` and `ratings.dat` of MovieLens.
+    """
+    table = pd.read_csv(file, sep="\t|::", engine="python", header=None, usecols=[0, 1, 2])
+    user, users = pd.factorize(table[0])
+    item, items = pd.factorize(table[1])
+    grades = np.maximum(table[2].to_numpy() - 2, 0).astype(np.float32)
+    held = np.random.default_rng(seed).random(user.size) < HELD_BACK
+
+    def matrix(values, chosen):
+        shape = (users.size, items.size)
+        return sparse.csr_matrix((values[chosen], (user[chosen], item[chosen])), shape=shape)
+
+    ones = np.ones(user.size, np.float32)
+    history = matrix(ones, ~held & (grades > 0))
+    return of_recommenders(history, matrix(grades, held), matrix(ones, ~held), None, k, seed)
+
+
+def of_recommenders(history, held_back, known, n_users, k, seed):
+    """Lists of users drawn at random, all where `n_users` is None.
+
+    Recommenders learn from `history`, put forward what is not in `known`, and are judged by the
+    grades in `held_back`: CSR of users and items.
+    """
     models = first_stage.fit_all(history)
-    able = np.flatnonzero(np.diff(held_back.indptr))
+    able = np.flatnonzero(np.asarray(held_back.max(axis=1).todense()).ravel() > 0)
     users = np.sort(np.random.default_rng(seed).permutation(able)[:n_users])
     parts = []
     for start in range(0, users.size, _BLOCK):
         block = users[start : start + _BLOCK]
-        known = history[block].toarray() > 0
-        wanted = held_back[block].toarray() > 0
-        parts += _of_users([model.scores(block) for model in models], known, wanted)
-    X, grades, n_missed = zip(*parts, strict=True)
+        scores = [model.scores(block) for model in models]
+        parts += _of_users(scores, known[block].toarray() > 0, held_back[block].toarray())
     return JoinedLists(
         np.array([model.name for model in models]),
-        np.concatenate(X),
-        np.concatenate(grades),
-        np.array([len(each) for each in X]),
-        np.ones(sum(n_missed), dtype=int),
-        np.array(n_missed),
+        np.concatenate([part.X for part in parts]),
+        np.concatenate([part.grades for part in parts]),
+        np.array([len(part.X) for part in parts]),
+        np.concatenate([part.missed for part in parts]),
+        np.array([part.missed.size for part in parts]),
         k,
     )
 
 
+@dataclass(frozen=True)
+class _User:
+    """Rows of a user, their grades, and those of relevant items that nobody retrieved."""
+
+    X: np.ndarray
+    grades: np.ndarray
+    missed: np.ndarray
+
+
 def _of_users(scores, known, wanted):
-    """(X, grades, number of relevant items that nobody retrieved) of each user of a block."""
+    """A `_User` for each user of a block."""
     retrieved = np.stack([_best(of_model, known) for of_model in scores], axis=2)
     for user, here in enumerate(retrieved):
-        items = np.flatnonzero(here.any(axis=1))
+        listed = here.any(axis=1)
+        items = np.flatnonzero(listed)
         own = np.stack([of_model[user, items] for of_model in scores], axis=1)
-        grades = wanted[user, items].astype(int)
-        yield np.where(here[items], own, np.nan), grades, int(wanted[user].sum() - grades.sum())
+        grades = wanted[user].astype(int)
+        missed = grades[(grades > 0) & ~listed]
+        yield _User(np.where(here[items], own, np.nan), grades[items], missed)
 
 
 def _best(scores, known):
