@@ -33,13 +33,14 @@ def test_fit_takes_grades_without_a_further_word():
 
 def test_gains_and_threshold_choose_the_problem():
     X, y, groups = rows()
-    fits = {
-        "linear": PAPKRanker(k=3, alpha=0.1),
-        "exponential": PAPKRanker(k=3, alpha=0.1, label_gain="exponential"),
-        "the same": PAPKRanker(k=3, alpha=0.1, label_gain=[0, 1, 3, 7]),
-        "two": PAPKRanker(k=3, alpha=0.1, relevance_threshold=2),
-        "two by gains": PAPKRanker(k=3, alpha=0.1, label_gain=[0, 0, 1, 1]),
+    gains = {
+        "linear": {"label_gain": "linear"},
+        "exponential": {"label_gain": "exponential"},
+        "the same": {"label_gain": [0, 1, 3, 7]},
+        "two": {"relevance_threshold": 2},
+        "two by gains": {"label_gain": [0, 0, 1, 1]},
     }
+    fits = {name: PAPKRanker(k=3, alpha=0.1, tol=1e-9, **gain) for name, gain in gains.items()}
     coef = {name: ranker.fit(X, y, groups=groups).coef_ for name, ranker in fits.items()}
     np.testing.assert_allclose(coef["exponential"], coef["the same"], rtol=1e-12)
     np.testing.assert_allclose(coef["two"], coef["two by gains"], atol=1e-5)
