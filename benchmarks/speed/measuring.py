@@ -1,7 +1,7 @@
 """A solve in units of one evaluation, and the share of the QP in it."""
 
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from benchmarks.speed.harness import median_seconds, timed
 from structsvm_papk.solvers import SolverResult
@@ -78,3 +78,12 @@ def measure(solver, risk, repeats=1):
     best = min(runs, key=lambda run: run.seconds)
     evaluation = min(run.evaluation for run in runs)
     return Measured(best.result, best.seconds, evaluation, best.qp_share)
+
+
+def warm_path(risk, alphas, solver):
+    """A result for each alpha; each solve starts with the cuts of the next larger one."""
+    results = {}
+    last = None
+    for alpha in sorted(alphas, reverse=True):
+        last = results[alpha] = replace(solver, alpha=alpha).solve(risk, warm_start=last)
+    return [results[alpha] for alpha in alphas]

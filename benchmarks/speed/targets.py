@@ -26,9 +26,8 @@ from benchmarks.speed.harness import (
     timed,
     verdict,
 )
-from benchmarks.speed.measuring import measure
+from benchmarks.speed.measuring import measure, warm_path
 from structsvm_papk import CuttingPlane, EmpiricalRisk, make_surrogate
-from structsvm_papk.solvers.cutting_plane import alpha_path
 
 CONVEX = ("avg", "max", "ts", "pauc")
 EXCESS = 4e-7  # F - F* at which dlib is compared
@@ -242,7 +241,7 @@ def path_of(task, surrogate, options):
     solver = CuttingPlane(alphas[0], tol=1e-6, max_iter=100_000, time_limit=options.limit)
     ways = {
         "cold": lambda: [replace(solver, alpha=alpha).solve(risk) for alpha in alphas],
-        "warm": lambda: alpha_path(risk, alphas, solver),
+        "warm": lambda: warm_path(risk, alphas, solver),
     }
     best = in_turns(ways, options.repeats)
     cold, cold_seconds = best["cold"]

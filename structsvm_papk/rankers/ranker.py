@@ -125,8 +125,8 @@ class PAPKRanker(LinearRanker):
     n_threads : int
         Threads that share each pass over the data; the result does not depend on it.
     warm_start : bool
-        Start a fit at the weights of the one before. For a path of alphas on the same data,
-        `alpha_path` and `PAPKRankerCV` also use its cuts again.
+        Start a fit at the weights of the one before. `CuttingPlane.solve(.., warm_start=result)`
+        also uses its cuts again.
     callback : callable, optional
         Called with the progress after every iteration; returning True stops.
     checkpoint : path-like or Checkpoint, optional

@@ -2,35 +2,72 @@
 
     minimise over w    F(w) = alpha/2 ||w||^2 + R(w),    R(w) = R_1(w) + .. + R_J(w) convex
 
-Every evaluation at w_t adds the cuts ``R_j(w) >= R_j(w_t) + g_j . (w - w_t)``, one for each block;
-a feasible dual point of the resulting model bounds the optimum from below.
+    repeat    w, bound <- argmin_w alpha/2 ||w||^2 + model(w) + prox/2 ||w - best||^2
+              ask the oracle at w, or near it: cuts, and perhaps a better point
+    until     best objective - bound <= tol
 
-`bundle` holds one solve, from top to bottom.
+Every evaluation at w_t adds the cuts ``R_j(w) >= R_j(w_t) + g_j . (w - w_t)``, one for each block.
+The model is the sum over the blocks of the largest of their cuts; a feasible dual point of it
+bounds the optimum from below (`cut_model`). How the oracle is asked is what the methods differ in,
+a `Step`:
+
+    OneSlack       prox = 0, at w (Joachims, Finley and Yu, 2009)
+    Proximal       at w; prox is smaller where the model is right (Kiwiel, 1990)
+    LineSearch     on the way to w
+    SampledSteps   at steps of a small sample of the risk first
+
+From top to bottom: the settings, one solve, its steps.
 """
+
+from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from structsvm_papk._types import Array, Callback
-from structsvm_papk.errors import InputError, as_floats, check_choice, check_number, check_type
-from structsvm_papk.solvers.bundle import Bundle, OneSlack, Proximal, Step
-from structsvm_papk.solvers.cut_model import default_blocks
+from structsvm_papk._types import Array
+from structsvm_papk.errors import InputError, check_choice, check_number, check_type
+from structsvm_papk.solvers.cut_model import CutModel, default_blocks
 from structsvm_papk.solvers.dual_ascent import DualAscent
-from structsvm_papk.solvers.line_search import LineSearch
-from structsvm_papk.solvers.oracle import DualOracle, LineOracle, Oracle
+from structsvm_papk.solvers.oracle import (
+    EPS,
+    OF_A_FEW,
+    BlockOracle,
+    Cuts,
+    DualOracle,
+    LineOracle,
+    Oracle,
+    Rounding,
+)
 from structsvm_papk.solvers.qp import DEFAULT_SOLVER
-from structsvm_papk.solvers.result import SolverResult
-from structsvm_papk.solvers.sampled_steps import SampledSteps
-from structsvm_papk.solvers.solver import Solver, check_signs
+from structsvm_papk.solvers.result import (
+    NO_DECREASE,
+    RISK_SCALE,
+    SolverResult,
+    Status,
+    relative_gap,
+)
+from structsvm_papk.solvers.solver import Run, Solver, check_signs, finite_start
 
-METHODS: dict[str, type[Step]] = {
-    "bundle": Proximal,
-    "line_search": LineSearch,
-    "one_slack": OneSlack,
-}
+_INNER = 0.3  # accuracy of the restricted problem, relative to the predicted decrease
+_LEVEL_PROX = (1e-5, 1e-2)  # curvature of s: its scale is that of the risk, 1, not that of w
+_FINAL = 0.1  # of the tolerance: more accuracy in the restricted problem is of no use
+_SERIOUS = 0.1  # share of the predicted decrease that makes a step serious
+_SMALLEST_PROX = 1e-3  # of alpha
+_PINNED = 1e-3  # share of the certified gap below which a predicted decrease is no progress
+_TRY_DUAL = 10  # iterations without progress before the dual's own point is tried
+_STALL = 50  # iterations without any progress before the solver gives up
+_AT_ROUNDING = 10  # as many where rounding alone may be half of the gap
+_ORDINARY = 1e-8  # of the objective: what rounding may amount to on features without faults
+_OTHER_BLOCKS = "The cuts of the warm start are of other blocks: its point alone was taken."
+# of line searches
+_AHEAD = 0.1  # of the way from the best point to the proposal: where a line search cuts
+_BISECTIONS = 20
+# of steps from a sample
+_FIRST = 1e-3  # gap of the sample's own optimum
+_PAYS = 0.7  # of the gap may be left after a step of the sample, for another one
+_CLOSER = 0.02  # of the gap: how exactly a tilted sample is solved
 
 
 @dataclass(frozen=True)
@@ -114,51 +151,601 @@ class CuttingPlane(Solver[SolverResult]):
         return DualAscent(self.alpha, self.tol, self.max_iter, self.time_limit)
 
 
-def alpha_path(
-    oracle: Oracle,
-    alphas: ArrayLike,
-    solver: CuttingPlane,
-    w_init: Array | None = None,
-    callback: Callback | None = None,
-) -> list[SolverResult | None]:
-    """Solve ``alpha/2 ||w||^2 + R(w)`` for every alpha, from the largest to the smallest.
+# --- one solve ----------------------------------------------------------------------------------
 
-    Cuts are lower bounds of R, so they hold for every alpha: each solve starts with those that
-    the one before kept, and at its point.
 
-    Parameters
-    ----------
-    oracle : EmpiricalRisk or any convex oracle of `CuttingPlane`
-    alphas : array-like of float
-        Regularisation strengths, in any order.
-    solver : CuttingPlane
-        Its alpha is replaced.
-    w_init : ndarray of shape (n_features,), optional
-        Start at the largest alpha.
-    callback : callable, optional
-        Called with a `Progress` after every iteration of every solve.
+class Bundle(Run[SolverResult]):
+    """State of one solve: the model with its bound, and the best point so far.
 
-    Returns
-    -------
-    list of SolverResult
-        In the order of `alphas`. The path ends early where it is interrupted or stopped; the
-        results of the alphas that were not reached are None.
-
-    Raises
-    ------
-    InputError
-        No alphas, or one that is not positive.
+    The model's variables are z = (w, s), or z = w; see `Cuts`.
     """
-    alphas = as_floats("alphas", alphas).ravel()
-    check_type("solver", solver, CuttingPlane, "a CuttingPlane")
-    if not alphas.size:
-        raise InputError("alpha_path needs at least one alpha")
-    solvers = [replace(solver, alpha=float(alpha)) for alpha in alphas]
-    results: list[SolverResult | None] = [None] * alphas.size
-    last: SolverResult | None = None
-    for i in np.argsort(-alphas, kind="stable"):
-        start = w_init if last is None else None
-        last = results[i] = solvers[i].solve(oracle, start, callback, last)
-        if last.status in ("interrupted", "stopped"):
-            break
-    return results
+
+    def __init__(
+        self,
+        config: Any,
+        oracle: BlockOracle,
+        given: Oracle,
+        step: Step,
+        w_init: Any,
+        warm_start: SolverResult | None,
+    ) -> None:
+        super().__init__(config, oracle)
+        self.step = step
+        self.given = given  # the risk as it was given, before it was cut into blocks
+        self.w_init = w_init
+        self.warm_start = warm_start
+        self.problem = oracle.n_blocks, oracle.layout, given
+        self.model: Any = None  # a `CutModel`, from the first evaluation on
+        self.prox = 0.0  # curvature of the proximal term around the best point
+        self.centre: Any = None  # z of the best point
+        self.n_moves = 0  # how often the best point has changed
+        self.evaluation: Any = None  # the one that was accepted last
+        self.at_zero: Any = None  # F(0) = R(0), where it was evaluated
+        self.lipschitz_factor = 1.0  # than the risk says that it is in the scores; of all cuts
+        self.n_at_rounding = 0  # iterations at which rounding may have been half of the gap
+        self.notes: tuple[str, ...] = ()
+
+    # --- begin, iterate, end --------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Evaluate the start, and take over the cuts of a warm start."""
+        warm = self.warm_start
+        w = self.w_init
+        self.rows_before = self.oracle.rows_scored
+        if w is None:
+            w = self.step.start(self) if warm is None else warm.w
+        w = finite_start(w, self.oracle.n_features, "the start")
+        if self.config.positive:
+            w = np.maximum(w, 0.0)
+        self.lipschitz_factor = 1.0 if warm is None else warm.lipschitz_factor
+        cuts = None
+        carried = None if warm is None else self._cuts_of(warm)
+        if warm is not None and carried is not None and _is_at(warm.evaluation, w):
+            cuts = warm.evaluation
+        if cuts is None:
+            cuts = self.ask(w)
+        if not w.any():
+            self.at_zero = float(cuts.value)
+        self.model = CutModel(
+            n_features=w.size,
+            n_variables=cuts.point.size,
+            n_blocks=self.oracle.n_blocks,
+            qp_solver=self.config.qp_solver or self.step.qp_solver,
+            positive=self.config.positive,
+        )
+        self.add(cuts)
+        if carried is not None:
+            refuse_too_high(carried, cuts)
+            self.model.add(*carried)
+        self.accept(cuts, self.objective(w, cuts.value))
+        self.step.begin(self)
+
+    def _cuts_of(self, warm):
+        """The cuts of a warm start; None where they are of other blocks of this risk."""
+        if warm.cuts is None:
+            return None
+        refuse_other(warm.problem, self.given)
+        if warm.problem[:2] == self.problem[:2]:
+            return warm.cuts
+        self.notes = (_OTHER_BLOCKS,)
+        return None
+
+    def loop(self) -> Status:
+        """Iterate until a status says why to stop."""
+        predicted = np.inf
+        status = None
+        while status is None:
+            # 1. the minimiser of the model near the best point; the model's dual raises the bound
+            w, predicted = self.propose(predicted)
+            self.reevaluate()
+            # 2. unless that was enough, or took long enough: ask the oracle there, or near it
+            if not (self.is_certified or self.clock.late()):
+                self.step.advance(self, w, predicted)
+            # 3. cuts that have had no weight for long leave the model
+            self.model.drop_idle(self.step.max_idle)
+            # 4. enough?
+            n_rows = self.oracle.rows_scored - self.rows_before
+            stop = self.record(self.model.order.size, rows_scored=n_rows)
+            self.reevaluate()
+            status = self.judge(self.gap(), stop)
+            if status is None:
+                self.look_for_progress()
+                status = Status.STALLED if self.is_stalled else None
+            # 5. else keep it, now and then
+            if status is None:
+                self.keep_result()
+        return status
+
+    def result(self, status: Status, notes: tuple[str, ...]) -> SolverResult:
+        """The best point, with the cuts that make its bound."""
+        if status is not Status.FAILED:
+            self.step.reevaluate(self)
+        if status is Status.CONVERGED:
+            self._go_to_zero_if_optimal()
+        if status in (Status.STALLED, Status.MAX_ITER):
+            notes = (*notes, *self._digits())
+        result: SolverResult = self.outcome(
+            status,
+            evaluation=self.evaluation if _is_at(self.evaluation, self.best_w) else None,
+            cuts=self.model.cuts(active=True),
+            notes=(*self.notes, *self.model.qp.notes, *self.oracle.notes, *notes),
+            problem=self.problem,
+            lipschitz_factor=self.lipschitz_factor,
+        )
+        return result
+
+    # --- phases of an iteration -----------------------------------------------------------------
+
+    def propose(self, predicted: float) -> tuple[Array, float]:
+        """Minimise the model with its proximal term; w, and the decrease that is promised there.
+
+        `predicted` is what the last proposal promised. The bound is updated.
+        """
+        alpha = self.config.alpha
+        d = self.best_w.size
+        curvature = np.full(self.centre.size, alpha + self.prox, dtype=np.float64)
+        loose = 0.1 * relative_gap(self.best, self.lower_bound)
+        curvature[d:] = np.clip(loose, *_LEVEL_PROX)
+        # alpha/2 ||w||^2 + prox/2 ||w - best||^2 is a square around a point nearer to zero
+        centre = self.centre.copy()
+        centre[:d] *= self.prox / (alpha + self.prox)
+        scale = max(abs(self.best), RISK_SCALE)
+        wanted = min(self.best - self.lower_bound, predicted)
+        target = np.clip(_INNER * 0.3 * wanted, _FINAL * self.config.tol * scale, 1e-2 * scale)
+        z, value = self.model.minimise(centre, curvature, target)
+        errors = self.rounding().slopes
+        bound = self.model.lower_bound(alpha, self.best + self.best_error, errors)
+        self.lower_bound = max(self.lower_bound, bound)
+        return z[:d], self.best - self.objective(z[:d], value)
+
+    def ask(self, w: Array, scores: Array | None = None) -> Cuts:
+        """One evaluation of the oracle; of a `LineOracle` the scores may be known."""
+        if scores is None or not isinstance(self.oracle, LineOracle):
+            cuts: Cuts = self.oracle.cuts(w)
+        else:
+            cuts = self.oracle.cuts_from_scores(w, scores)
+        self.passes += 1
+        self.lipschitz_factor = max(self.lipschitz_factor, cuts.lipschitz_factor)
+        if not (np.isfinite(cuts.value) and np.isfinite(cuts.slopes).all()):
+            raise InputError(
+                f"the risk is not finite at a point of norm {np.linalg.norm(w):.3g}; "
+                "rescale the features"
+            )
+        if not w.any():
+            self.at_zero = float(cuts.value)
+        return cuts
+
+    def add(self, cuts: Cuts) -> None:
+        """Add the cuts of an evaluation to the model, lowered by what rounding may have added.
+
+        The intercept ``R_j(w) - g . w`` is a difference: far out it has few digits left.
+        """
+        errors = cuts.errors
+        if errors is None:
+            product = np.abs(cuts.slopes) @ np.abs(cuts.point)
+            errors = OF_A_FEW * (np.abs(cuts.intercepts) + 2.0 * product)
+            errors += cuts.point.size * EPS * product
+        intercepts = cuts.intercepts - errors
+        self.model.add(cuts.slopes, intercepts, np.arange(intercepts.size))
+
+    def try_point(self, w: Array) -> float:
+        """Ask the oracle at w, and go there if it is better; returns by how much it is."""
+        cuts = self.ask(w)
+        self.add(cuts)
+        objective = self.objective(w, cuts.value)
+        decrease = self.best - objective
+        if decrease > 0.0:
+            self.accept(cuts, objective)
+        return decrease
+
+    def accept(self, cuts: Cuts, objective: float) -> None:
+        """Take the point of an evaluation as the best one."""
+        self.centre = cuts.point
+        self.evaluation = cuts
+        self.best_w = cuts.point[: self.oracle.n_features]
+        self.best = objective
+        self.best_error = self._error(cuts)
+        self.n_moves += 1
+
+    def move(self, w: Array, objective: float) -> None:
+        """Take a point as the best one whose objective is known without an evaluation."""
+        self.best_w = w
+        self.best = objective
+        self.n_moves += 1
+
+    def reevaluate(self) -> None:
+        """Where the gap is small enough: make sure that the objective is no sum of steps."""
+        if self.is_certified:
+            self.step.reevaluate(self)
+
+    @property
+    def is_certified(self) -> bool:
+        """Whether the gap is within the tolerance."""
+        return self.gap() <= self.config.tol
+
+    def objective(self, w: Array, risk: float) -> float:
+        """``alpha/2 ||w||^2 + risk``."""
+        value: float = self.config.alpha / 2 * (w @ w) + risk
+        return value
+
+    # --- when to stop ---------------------------------------------------------------------------
+
+    @property
+    def n_idle(self) -> int:
+        """Iterations since the last one with a better point or a better bound."""
+        return len(self.history) - self.last_progress
+
+    def look_for_progress(self) -> None:
+        """After some idle iterations try the dual's own point; note where rounding decides."""
+        if self.n_idle and not self.n_idle % _TRY_DUAL:
+            self.step.try_point(self, self.model.dual_point(self.config.alpha), 0.0)
+        gap = relative_gap(self.best, self.lower_bound)
+        self.n_at_rounding += self.lost_to_rounding().sum() >= 0.5 * gap
+
+    @property
+    def is_stalled(self) -> bool:
+        """No better point and no better bound for many iterations, or such as rounding makes."""
+        if self.n_at_rounding >= _AT_ROUNDING:
+            return True
+        return self.n_idle >= _STALL and self.best >= self.history[-1].objective
+
+    def _go_to_zero_if_optimal(self):
+        """Return zero itself, where no w improves on it by more than rounding."""
+        if self.at_zero is None:
+            if relative_gap(self.model.least_at_zero(), self.lower_bound) > self.tol:
+                return  # already the cuts say that it is not
+            self.ask(np.zeros_like(self.best_w))
+        if self.no_better_than_zero(self.at_zero):
+            self.best_w = np.zeros_like(self.best_w)
+            self.best = self.at_zero
+
+    # --- rounding -------------------------------------------------------------------------------
+
+    def rounding(self) -> Rounding:
+        """`BlockOracle.rounding`, of a risk as steep as its cuts have shown it to be."""
+        known = self.oracle.rounding()
+        if known is None:
+            zero = np.zeros(self.oracle.n_features)
+            return Rounding(scores=zero, slopes=zero)
+        factor = self.lipschitz_factor
+        return Rounding(scores=factor * known.scores, slopes=factor * known.slopes)
+
+    def lost_to_rounding(self) -> Array:
+        """What rounding in each feature may amount to, as a share of the objective."""
+        rounding = self.rounding()
+        sizes = np.maximum(np.abs(self.best_w), np.abs(self.model.dual_point(self.config.alpha)))
+        return (rounding.scores + rounding.slopes) * sizes / max(self.best, RISK_SCALE)
+
+    def _error(self, cuts):
+        """How far rounding may have put the objective of an evaluation off."""
+        w = cuts.point[: self.oracle.n_features]
+        error = (w.size + 2) * EPS * self.config.alpha / 2 * (w @ w)
+        if cuts.errors is None:  # what the sum over the blocks may have lost
+            values = cuts.slopes @ cuts.point + cuts.intercepts
+            error += (values.size + 2) * EPS * np.abs(values).sum()
+        elif self.oracle.rounding() is not None:
+            error += cuts.errors.sum() + float(self.rounding().scores @ np.abs(w))
+        return float(error)
+
+    def _digits(self):
+        """Says so where rounding alone is more than the tolerance allows."""
+        parts = self.lost_to_rounding()
+        lost = parts.sum()
+        if lost < 0.5 * self.config.tol:
+            return ()
+        text = f"rounding may amount to {lost:.2g} of the objective"
+        tol = f"tol={self.config.tol:g}"
+        if lost < _ORDINARY or parts.max() < 0.5 * lost:
+            return (f"{tol} is below what double precision allows here: {text}.",)
+        name = self.oracle.column_text(int(parts.argmax()))
+        return (
+            f"The digits of the features do not suffice for {tol}: {text}, most of it in one "
+            f"column: {name}. Rescale it, clip its outliers or subtract its offset, or ask for "
+            "less.",
+        )
+
+
+# --- cuts of an earlier result ------------------------------------------------------------------
+
+
+def refuse_other(problem: tuple[Any, ...] | None, given: Oracle) -> None:
+    """Refuse cuts of another risk, or of nobody knows which; `problem` is the result's."""
+    if problem is None:
+        raise InputError(
+            "what the warm start's cuts are of is not known any more: start at its point, "
+            "w_init=result.w"
+        )
+    if given.is_same(problem[2]):
+        return
+    advice = ""
+    if given.fingerprint() is None:
+        advice = "; without a fingerprint() it is known by its object only: give w_init=result.w"
+    raise InputError(f"the warm start's cuts are of another problem: the risk differs{advice}")
+
+
+def refuse_too_high(cuts: tuple[Array, Array, Array], here: Cuts) -> None:
+    """Refuse cuts of another shape, or above the risk at the point of an evaluation."""
+    slopes, intercepts, blocks = cuts
+    n_blocks, n_variables = here.slopes.shape
+    if slopes.shape[1] != n_variables or blocks.max(initial=0) >= n_blocks:
+        raise InputError("the warm start's cuts are of another problem: shapes differ")
+    values = (here.slopes @ here.point + here.intercepts)[blocks]
+    if (slopes @ here.point + intercepts > values + 1e-9 * np.maximum(1.0, values)).any():
+        raise InputError("the warm start's cuts are of another problem: they exceed this risk")
+
+
+def _is_at(evaluation, w):
+    """Whether an evaluation was made at w."""
+    return evaluation is not None and np.array_equal(evaluation.point[: w.size], w)
+
+
+# --- steps: where the oracle is asked -----------------------------------------------------------
+
+
+class Step:
+    """How one iteration of a `Bundle` asks the oracle. It works on the bundle that it is given."""
+
+    max_idle = 50  # iterations that a cut may be idle
+    qp_solver = DEFAULT_SOLVER
+
+    def start(self, bundle: Bundle) -> Array:
+        """Where to begin without a start."""
+        return np.zeros(bundle.oracle.n_features)
+
+    def begin(self, bundle: Bundle) -> None:
+        """Take note of the evaluation at the start."""
+
+    def advance(self, bundle: Bundle, w: Array, predicted: float) -> None:
+        """One iteration from the proposal w, where the model promises that decrease."""
+        raise NotImplementedError
+
+    def try_point(self, bundle: Bundle, w: Array, predicted: float) -> None:
+        """Ask the oracle at w, where the model promises that decrease, and go there if better."""
+        bundle.try_point(w)
+
+    def reevaluate(self, bundle: Bundle) -> None:
+        """Evaluate the best point anew, where its objective is a sum of steps."""
+
+
+class OneSlack(Step):
+    """The textbook method: ask the oracle at each proposal of the model."""
+
+    qp_solver = "piqp"  # the books leave the restricted problem to a general QP solver
+
+    def advance(self, bundle: Bundle, w: Array, predicted: float) -> None:
+        """Ask the oracle at the proposal."""
+        bundle.try_point(w)
+
+
+class Proximal(Step):
+    """Steps that are kept short as long as the model promises too much."""
+
+    max_idle = 12
+
+    def __init__(self) -> None:
+        self.n_nulls = 0  # steps without a serious decrease since the proximal term last changed
+
+    def begin(self, bundle: Bundle) -> None:
+        """Curvature at which the first step is Polyak's for an optimum of zero."""
+        alpha = bundle.config.alpha
+        w = bundle.best_w
+        gradient = bundle.evaluation.slopes.sum(axis=0)[: w.size] + alpha * w
+        if bundle.config.positive:  # no step makes a weight of zero smaller
+            gradient = gradient[(w > 0.0) | (gradient < 0.0)]
+        bundle.prox = max(10 * alpha, gradient @ gradient / max(abs(bundle.best), RISK_SCALE))
+
+    def advance(self, bundle: Bundle, w: Array, predicted: float) -> None:
+        """Ask the oracle at the proposal."""
+        self.try_point(bundle, w, predicted)
+
+    def try_point(self, bundle: Bundle, w: Array, predicted: float) -> None:
+        """`Bundle.try_point`; and a looser term after good steps, a tighter one after bad ones."""
+        decrease = bundle.try_point(w)
+        smallest = _SMALLEST_PROX * bundle.config.alpha
+        if decrease >= _SERIOUS * predicted:
+            shrink = 0.25 if decrease >= 0.5 * predicted else 0.5
+            bundle.prox = max(shrink * bundle.prox, smallest)
+            self.n_nulls = 0
+        elif predicted <= _PINNED * (bundle.best - bundle.lower_bound):
+            # the proximal term, not the model, keeps w in place: no certificate would come of it
+            bundle.prox = max(0.25 * bundle.prox, smallest)
+        else:
+            self.n_nulls += 1
+            far_too_high = -decrease > 3.0 * predicted
+            if far_too_high or (self.n_nulls > 1 and -decrease > 0.5 * predicted):
+                bundle.prox = 2.0 * bundle.prox
+                self.n_nulls = 0
+
+
+class LineSearch(Step):
+    """The step of OCAS: an exact line search from the best point towards each proposal.
+
+        best <- argmin over t in [0, 1] of F(best + t (proposal - best)),    cut a little further on
+
+    Scores are linear in w, so a search costs evaluations in score space but no look at X. Franc and
+    Sonnenburg, "Optimized cutting plane algorithm for large-scale risk minimization", JMLR 10
+    (2009). The oracle is a `LineOracle`.
+
+    Invariant: while ``self.at == bundle.n_moves``, `scores` are those of the best point, and they
+    and its objective are sums of fewer steps than would lose digits. Whoever else moves the best
+    point counts up ``bundle.n_moves``, and the scores are computed anew at the next search.
+    """
+
+    def __init__(self) -> None:
+        self.at = -1  # `Bundle.n_moves` of the point of `scores`
+        self.scores: Any = None
+        self.size = 0.0  # of the largest score when they were last computed from the data
+        self.reevaluated = -1  # `Bundle.n_moves` of the point that was last evaluated anew
+
+    def reevaluate(self, bundle: Bundle) -> None:
+        """Evaluate the best point anew: its scores are a sum of steps, and so was its objective."""
+        if self.reevaluated == bundle.n_moves:
+            return
+        cuts = bundle.oracle.cuts(bundle.best_w)
+        before = bundle.best
+        had_scores = self.at == bundle.n_moves
+        bundle.accept(cuts, bundle.objective(bundle.best_w, cuts.value))
+        self.reevaluated = bundle.n_moves
+        if had_scores and abs(bundle.best - before) <= NO_DECREASE * abs(bundle.best):
+            self.at = bundle.n_moves  # it is the same point, and its scores were right
+
+    def advance(self, bundle: Bundle, w: Array, predicted: float) -> None:
+        """Move the best point towards w, and add the cuts a little further on."""
+        oracle: Any = bundle.oracle  # a `LineOracle`, as `CuttingPlane` has checked
+        if self.at != bundle.n_moves:
+            self._renew(bundle)
+        # 1. the best point of the line
+        proposed = oracle.scores(w)
+        direction = w - bundle.best_w
+        rise = proposed - self.scores
+        t, objective = self._minimise(bundle, direction, oracle.along(self.scores, rise))
+        if objective < bundle.best:
+            bundle.move(bundle.best_w + t * direction, objective)
+            self._follow(bundle, self.scores + t * rise)
+        bundle.centre = bundle.best_w
+        if bundle.clock.late():
+            return
+        # 2. cuts between it and the proposal, where they say more of what is beyond
+        scores = self.scores + _AHEAD * (proposed - self.scores)
+        cuts = bundle.ask(bundle.best_w + _AHEAD * (w - bundle.best_w), scores)
+        bundle.add(cuts)
+        objective = bundle.objective(cuts.point, cuts.value)
+        if objective < bundle.best:
+            bundle.accept(cuts, objective)
+            self._follow(bundle, scores)
+
+    def _renew(self, bundle):
+        """Scores of the best point from the data; sums of older ones keep the errors of larger."""
+        self.scores = bundle.oracle.scores(bundle.best_w)
+        self.size = np.abs(self.scores).max()
+        self.at = bundle.n_moves
+
+    def _follow(self, bundle, scores):
+        """Take the scores of a new best point."""
+        self.scores = scores
+        self.at = bundle.n_moves
+        if np.abs(scores).max() < 0.5 * self.size:
+            self._renew(bundle)
+            line = bundle.oracle.along(self.scores, self.scores)
+            bundle.best = bundle.objective(bundle.best_w, line(0.0)[0])
+
+    def _minimise(self, bundle, direction, line):
+        """Bisect on the sign of the derivative; return t and the objective there."""
+        low = 0.0
+        high = 1.0
+        best_t = 0.0
+        best = bundle.best
+        for _ in range(_BISECTIONS):
+            if bundle.clock.late():
+                break
+            t = (low + high) / 2
+            risk, slope = line(t)
+            point = bundle.best_w + t * direction
+            value = bundle.objective(point, risk)
+            if value < best:
+                best_t = t
+                best = value
+            if slope + bundle.config.alpha * (point @ direction) >= 0.0:
+                high = t
+            else:
+                low = t
+        return best_t, best
+
+
+class SampledSteps(Step):
+    """Steps from a small sample of the risk as long as they close the gap fast, then the model's.
+
+    Where a risk is a mean over many users and has few features, a sample R' of the users knows its
+    curvature well. Then the minimiser of the sample that is tilted to the risk's slope g at the
+    best point v,
+
+        argmin_w  alpha/2 ||w||^2 + R'(w) + (g - R''s slope at v) . (w - v),
+
+    is a Newton step but for what the sample does not know, and costs a fraction of one evaluation.
+    Shamir, Srebro, Zhang, "Communication-efficient distributed optimization using an approximate
+    Newton-type method", ICML 2014.
+    """
+
+    max_idle = Proximal.max_idle
+
+    def __init__(self, sample: Oracle) -> None:
+        self.sample: Any = sample
+        self.pays = True  # as long as its steps close the gap fast
+        self.gap = np.inf  # before the last of them
+        self.proximal = Proximal()  # takes over
+
+    def start(self, bundle: Bundle) -> Array:
+        """The optimum of the sample."""
+        return _minimum(self.sample, bundle, None, _FIRST)
+
+    def begin(self, bundle: Bundle) -> None:
+        """Hardly any curvature: at first the model is asked for its bound alone."""
+        bundle.prox = _SMALLEST_PROX * bundle.config.alpha
+
+    def advance(self, bundle: Bundle, w: Array, predicted: float) -> None:
+        """One step of the sample, or from the proposal w of the model."""
+        if self.pays:
+            before = self.gap
+            self.gap = relative_gap(bundle.best, bundle.lower_bound)
+            self.pays = not self.gap > _PAYS * before
+            if self.pays:
+                bundle.try_point(self._newton_step(bundle))
+                return
+            self.proximal.begin(bundle)
+        self.proximal.advance(bundle, w, predicted)
+
+    def try_point(self, bundle: Bundle, w: Array, predicted: float) -> None:
+        """As the model's own steps do."""
+        self.proximal.try_point(bundle, w, predicted)
+
+    def _newton_step(self, bundle):
+        """The step from the best point."""
+        origin = bundle.best_w
+        slope = bundle.evaluation.slopes.sum(axis=0)[: origin.size]
+        tilted = Tilted(self.sample, slope - self.sample(origin)[1], origin)
+        tol = min(max(_CLOSER * self.gap, 0.1 * bundle.config.tol), _FIRST)
+        return _minimum(tilted, bundle, origin, tol)
+
+
+def _minimum(oracle, bundle, start, tol):
+    config = replace(bundle.config, tol=tol, n_blocks=None, time_limit=bundle.clock.left())
+    return config.solve(oracle, start).w
+
+
+class Tilted(BlockOracle):
+    """A risk plus ``tilt . (w - origin)``."""
+
+    def __init__(self, risk: Oracle, tilt: Array, origin: Array, n_blocks: int = 1) -> None:
+        self.n_features = risk.n_features
+        self._risk = risk.with_blocks(n_blocks)
+        self._tilt = tilt
+        self._origin = origin
+        self.n_blocks = self._risk.n_blocks
+
+    def with_blocks(self, n_blocks: int) -> BlockOracle:
+        """The same in blocks, each with its share of the tilt."""
+        return Tilted(self._risk, self._tilt, self._origin, n_blocks)
+
+    def cuts(self, w: Array) -> Cuts:
+        """The risk's cuts, tilted."""
+        cuts = self._risk.cuts(w)
+        share = self._tilt / self.n_blocks
+        risen = float(self._tilt @ (w - self._origin))
+        return replace(
+            cuts,
+            value=cuts.value + risen,
+            slopes=cuts.slopes + share,
+            intercepts=cuts.intercepts - share @ self._origin,
+        )
+
+    def blocks(self, w: Array) -> tuple[Array, Array]:
+        """Values and slopes from the cuts."""
+        cuts = self.cuts(w)
+        return cuts.slopes @ w + cuts.intercepts, cuts.slopes
+
+
+METHODS: dict[str, type[Step]] = {
+    "bundle": Proximal,
+    "line_search": LineSearch,
+    "one_slack": OneSlack,
+}

@@ -1,5 +1,7 @@
 """Small ranking problems that several test modules share."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from helpers.full_problem import full_problem
@@ -121,3 +123,12 @@ def walk(d, steps=40, seed=1):
         w = w + step * rng.normal(size=d)
         points.append(w)
     return [*points, 3.0 * w, -w, np.zeros(d), points[3], 1e150 * w, 1e-150 * w, 1e160 * w, w]
+
+
+def warm_path(risk, alphas, solver):
+    """A result for each alpha; each solve starts with the cuts of the next larger one."""
+    results = {}
+    last = None
+    for alpha in sorted(alphas, reverse=True):
+        last = results[alpha] = replace(solver, alpha=alpha).solve(risk, warm_start=last)
+    return [results[alpha] for alpha in alphas]

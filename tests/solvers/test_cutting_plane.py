@@ -24,10 +24,9 @@ from structsvm_papk import (
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.list_risk import Thresholds
 from structsvm_papk.solvers.cut_model import CutModel
-from structsvm_papk.solvers.cutting_plane import alpha_path
+from structsvm_papk.solvers.cutting_plane import Tilted
 from structsvm_papk.solvers.qp import PaddedProblem
 from structsvm_papk.solvers.result import Status
-from structsvm_papk.solvers.sampled_steps import Tilted
 from structsvm_papk.surrogates import CONVEX
 
 SOLVERS = {
@@ -353,7 +352,7 @@ def test_a_tilted_risk_is_the_risk_and_a_line(many):
 def test_a_path_reuses_cuts_and_does_not_evaluate_its_points_again(many):
     alphas, solver = [1e-1, 1e-2, 1e-4, 1e-3], CuttingPlane(1.0, tol=1e-6)
     for risk in (many("avg"), problems.risk("ts", n_users=60)):
-        path = alpha_path(risk, alphas, solver)
+        path = problems.warm_path(risk, alphas, solver)
         cold = [replace(solver, alpha=alpha).solve(risk) for alpha in alphas]
         for alpha, warm, alone in zip(alphas, path, cold, strict=True):
             assert warm.alpha == alpha and warm.gap <= 1e-6 and alone.gap <= 1e-6

@@ -27,7 +27,6 @@ from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files.model import load_model
 from structsvm_papk.oracles.list_risk import Thresholds
 from structsvm_papk.solvers.cut_model import CutModel
-from structsvm_papk.solvers.cutting_plane import alpha_path
 from structsvm_papk.solvers.result import Status
 from structsvm_papk.surrogates import CONVEX
 
@@ -211,7 +210,7 @@ def test_starts_warm_starts_and_paths_stay_there():
     assert warm.objective == pytest.approx(expected.objective, rel=2e-6)
     assert warm.lower_bound <= expected.objective
     alphas = (1.0, 0.1, 0.01)
-    for alpha, result in zip(alphas, alpha_path(risk, alphas, solver), strict=True):
+    for alpha, result in zip(alphas, problems.warm_path(risk, alphas, solver), strict=True):
         fresh = CuttingPlane(alpha, positive=True).solve(risk)
         assert result.objective == pytest.approx(fresh.objective, rel=2e-6)
 

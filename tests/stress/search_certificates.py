@@ -32,11 +32,11 @@ from searching import main
 from helpers.exact_risk import Wide
 from helpers.full_problem import full_problem
 from helpers.interrupts import ctrl_c_after, ctrl_c_after_call
+from helpers.problems import warm_path
 from structsvm_papk import CCCP, CuttingPlane, DualAscent, GlobalRamp, SolverResult
 from structsvm_papk.diagnosis import diagnose
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files import Checkpoint
-from structsvm_papk.solvers.cutting_plane import alpha_path
 from structsvm_papk.solvers.result import RISK_SCALE
 
 # limits on iterations, not on time: the same seed gives the same answers on every machine
@@ -157,8 +157,8 @@ def warm_start(problem, rng, report):
 def path(problem, rng, report):
     """A path of alphas; every one of them is judged."""
     alphas = problem.alpha * 10.0 ** rng.uniform(-1.5, 1.5, 2)
-    results = alpha_path(problem.risk(), alphas, _solver(problem))
-    return [Answer("alpha_path", each) for each in results if each is not None]
+    results = warm_path(problem.risk(), alphas, _solver(problem))
+    return [Answer("warm_path", each) for each in results if each is not None]
 
 
 def ascent(problem, rng, report):

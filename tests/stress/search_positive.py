@@ -16,9 +16,9 @@ from searching import main
 
 from helpers.full_problem import full_problem
 from helpers.interrupts import ctrl_c_after_call
+from helpers.problems import warm_path
 from structsvm_papk import CCCP, CuttingPlane, SubgradientDescent
 from structsvm_papk.files.checkpoint import Checkpoint
-from structsvm_papk.solvers.cutting_plane import alpha_path
 
 _NEAR = 3e-7  # of Clarabel's optimum
 _TIGHT = {"tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}
@@ -108,7 +108,7 @@ def _convex_ways(rng, risk, alpha):
         "one_slack": lambda: CuttingPlane(alpha, method="one_slack", **loose).solve(risk),
         "warm start of a free one": from_free,
         "warm start": from_positive,
-        "path": lambda: alpha_path(risk, [30 * alpha, 3 * alpha, alpha], solver)[-1],
+        "path": lambda: warm_path(risk, [30 * alpha, 3 * alpha, alpha], solver)[-1],
         "resumed": resumed,
     }
 
