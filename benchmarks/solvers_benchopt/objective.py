@@ -6,7 +6,7 @@ from benchmark_utils.tasks import trivial
 from benchopt import BaseObjective
 
 from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
-from structsvm_papk.solvers.result import relative_gap
+from structsvm_papk.solvers.solver import relative_gap
 
 ROUNDING = 1e-12
 

@@ -18,7 +18,7 @@ from structsvm_papk._jit import kernel
 from structsvm_papk._sorting import increasing_order, top_k
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError, check_number, check_type
-from structsvm_papk.solvers.result import SolverResult
+from structsvm_papk.solvers.solver import SolverResult
 from structsvm_papk.surrogates import Surrogate
 
 _STEPS = 64  # of the sum of weights, on each of which the largest slope is bounded

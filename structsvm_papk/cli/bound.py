@@ -29,7 +29,7 @@ from structsvm_papk.errors import InputError, check_number
 from structsvm_papk.files.model import Model, load_model
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.propositions.optimising import list_risks
-from structsvm_papk.solvers.result import SolverResult, Status
+from structsvm_papk.solvers.solver import SolverResult, Status
 from structsvm_papk.surrogates import make_surrogate
 from structsvm_papk.surrogates.losses import SURROGATES
 

@@ -17,7 +17,7 @@ from structsvm_papk.plots import figures as plots
 from structsvm_papk.rankers.settings import ALPHA, DEPTH, as_depth, solver_name
 from structsvm_papk.rankers.solver_race import DEFAULT_SOLVERS, ETAS, PASSES, SOLVERS
 from structsvm_papk.rankers.solver_race import compare as run_all
-from structsvm_papk.solvers.result import Status
+from structsvm_papk.solvers.solver import Status
 from structsvm_papk.surrogates import CONVEX
 
 

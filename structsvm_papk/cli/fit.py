@@ -29,7 +29,7 @@ from structsvm_papk.rankers.settings import (
     as_depth,
     make_solver,
 )
-from structsvm_papk.solvers.result import SolverResult, Status
+from structsvm_papk.solvers.solver import SolverResult, Status
 from structsvm_papk.surrogates.losses import SURROGATES
 
 _MOST_WEIGHTS = 12  # that are shown

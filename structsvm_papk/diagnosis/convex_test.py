@@ -22,7 +22,7 @@ from structsvm_papk.oracles.list_risk import ListRisk, runs_of_users
 from structsvm_papk.solvers.cut_model import default_blocks
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.oracle import EPS, BlockOracle, Cuts
-from structsvm_papk.solvers.result import Progress
+from structsvm_papk.solvers.solver import Progress
 
 _SUM_ROUNDING = 64 * EPS  # of a slope, relative to the entries that it is made of
 _FEW_FEATURES = 500  # up to which directions are scaled, not features only

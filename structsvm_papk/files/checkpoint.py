@@ -17,7 +17,7 @@ from structsvm_papk._version import __version__
 from structsvm_papk.errors import InputError, as_path, check_number
 from structsvm_papk.files.atomic import check_writable, write_atomically
 from structsvm_papk.files.tensors import TensorFile
-from structsvm_papk.solvers.result import SolverResult, Status
+from structsvm_papk.solvers.solver import SolverResult, Status
 
 _FILE = TensorFile("checkpoint", version=3)
 _DUAL = "dual."  # before the names of dual variables

@@ -15,8 +15,14 @@ import numpy as np
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import InputError, as_floats, check_number
 from structsvm_papk.solvers.oracle import Oracle, evaluated
-from structsvm_papk.solvers.result import RISK_SCALE, Progress, SolverResult, Status
-from structsvm_papk.solvers.solver import ResultStore, Solver
+from structsvm_papk.solvers.solver import (
+    RISK_SCALE,
+    Progress,
+    ResultStore,
+    Solver,
+    SolverResult,
+    Status,
+)
 
 _AGREES = 1e-6  # relative difference of two computations of one objective
 _WHAT = (

@@ -31,7 +31,7 @@ from structsvm_papk.errors import DegenerateOptimumWarning, InputError, warn
 from structsvm_papk.files.model import Model, certificate_of, save_model, weights_of, write_onnx
 from structsvm_papk.rankers.folds import values_by_user
 from structsvm_papk.rankers.settings import AUTO_DEPTH, Setting, solver_name
-from structsvm_papk.solvers.result import SolverResult, Status
+from structsvm_papk.solvers.solver import SolverResult, Status
 from structsvm_papk.surrogates import Surrogate
 
 REMARKS = {

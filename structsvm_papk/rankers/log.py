@@ -5,7 +5,7 @@ import time
 
 from structsvm_papk._types import Callback
 from structsvm_papk.errors import check_callback
-from structsvm_papk.solvers.result import Progress
+from structsvm_papk.solvers.solver import Progress
 
 _LOGGER = logging.getLogger("structsvm_papk")
 _LOGGER.addHandler(logging.NullHandler())

@@ -40,8 +40,7 @@ from structsvm_papk.rankers.settings import (
     make_solver,
     solver_name,
 )
-from structsvm_papk.solvers.result import SolverResult
-from structsvm_papk.solvers.solver import check_signs
+from structsvm_papk.solvers.solver import SolverResult, check_signs
 from structsvm_papk.surrogates import Surrogate
 
 _OUT_OF_TIME = (

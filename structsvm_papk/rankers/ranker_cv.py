@@ -56,8 +56,7 @@ from structsvm_papk.rankers.settings import (
     order_of_depth,
     weighted,
 )
-from structsvm_papk.solvers.result import SolverResult
-from structsvm_papk.solvers.solver import check_signs
+from structsvm_papk.solvers.solver import SolverResult, check_signs
 from structsvm_papk.surrogates import Surrogate
 
 if TYPE_CHECKING:

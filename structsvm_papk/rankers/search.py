@@ -27,7 +27,7 @@ from structsvm_papk.rankers.choice import ScoreTable
 from structsvm_papk.rankers.folds import ByMetric, ByScorer, Fold
 from structsvm_papk.rankers.log import Log
 from structsvm_papk.rankers.settings import Setting, make_solver, order_of_depth, weighted
-from structsvm_papk.solvers.result import SolverResult, Status
+from structsvm_papk.solvers.solver import SolverResult, Status
 
 
 @dataclass(frozen=True)

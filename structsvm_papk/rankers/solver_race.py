@@ -32,8 +32,7 @@ from structsvm_papk.rankers.settings import (
     is_auto,
     make_solver,
 )
-from structsvm_papk.solvers.result import Progress, SolverResult, Status, relative_gap
-from structsvm_papk.solvers.solver import check_signs
+from structsvm_papk.solvers.solver import Progress, SolverResult, Status, check_signs, relative_gap
 from structsvm_papk.surrogates import Surrogate, make_surrogate
 
 # the twelve step sizes of the paper, and larger ones, which many problems need

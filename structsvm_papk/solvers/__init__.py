@@ -9,7 +9,7 @@ from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.dual_ascent import DualAscent
 from structsvm_papk.solvers.oracle import BlockOracle, Oracle
-from structsvm_papk.solvers.result import SolverResult
+from structsvm_papk.solvers.solver import SolverResult
 from structsvm_papk.solvers.subgradient import SubgradientDescent
 
 __all__ = [

@@ -9,8 +9,14 @@ import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.solvers.oracle import Oracle, evaluated
-from structsvm_papk.solvers.result import SolverResult, Status
-from structsvm_papk.solvers.solver import Run, Solver, check_signs, finite_start
+from structsvm_papk.solvers.solver import (
+    Run,
+    Solver,
+    SolverResult,
+    Status,
+    check_signs,
+    finite_start,
+)
 from structsvm_papk.solvers.subgradient import finite_objective
 
 _NEXT_LOOK = 1.25  # times as many passes as at the last look at the average

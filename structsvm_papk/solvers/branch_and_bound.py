@@ -17,8 +17,7 @@ import numpy as np
 from structsvm_papk.errors import InputError, check_number
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.oracle import BoxedOracle
-from structsvm_papk.solvers.result import RISK_SCALE, Progress, SolverResult
-from structsvm_papk.solvers.solver import Run, Solver
+from structsvm_papk.solvers.solver import RISK_SCALE, Progress, Run, Solver, SolverResult
 
 _BATCH = 256
 _SHARE = 8  # at least one of so many open boxes is cut in a round

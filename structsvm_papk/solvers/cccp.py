@@ -30,8 +30,7 @@ from structsvm_papk.solvers.descent import (
 )
 from structsvm_papk.solvers.oracle import BlockOracle, MajorisedOracle
 from structsvm_papk.solvers.qp import DEFAULT_SOLVER
-from structsvm_papk.solvers.result import Progress, SolverResult, Status
-from structsvm_papk.solvers.solver import Run, Solver, finite_start
+from structsvm_papk.solvers.solver import Progress, Run, Solver, SolverResult, Status, finite_start
 
 _INNER_ITERATIONS = 500
 _STEPS = (10.0,)  # the continuation where starts do not race: a third more time, 1% lower ends

@@ -41,14 +41,17 @@ from structsvm_papk.solvers.oracle import (
     Rounding,
 )
 from structsvm_papk.solvers.qp import DEFAULT_SOLVER
-from structsvm_papk.solvers.result import (
+from structsvm_papk.solvers.solver import (
     NO_DECREASE,
     RISK_SCALE,
+    Run,
+    Solver,
     SolverResult,
     Status,
+    check_signs,
+    finite_start,
     relative_gap,
 )
-from structsvm_papk.solvers.solver import Run, Solver, check_signs, finite_start
 
 _INNER = 0.3  # accuracy of the restricted problem, relative to the predicted decrease
 _LEVEL_PROX = (1e-5, 1e-2)  # curvature of s: its scale is that of the risk, 1, not that of w

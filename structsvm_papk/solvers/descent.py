@@ -25,14 +25,14 @@ from structsvm_papk.solvers.oracle import (
     Oracle,
     as_oracle,
 )
-from structsvm_papk.solvers.result import (
+from structsvm_papk.solvers.solver import (
     CONTRADICTION,
     RISK_SCALE,
+    Clock,
     SolverResult,
     Status,
     relative_gap,
 )
-from structsvm_papk.solvers.solver import Clock
 
 _MEMORY = 20  # steps from which L-BFGS estimates the curvature
 _WINDOW = 10  # L-BFGS steps whose decrease foretells that of as many more

@@ -13,8 +13,14 @@ import numpy as np
 from structsvm_papk.errors import InputError
 from structsvm_papk.solvers.cut_model import default_blocks
 from structsvm_papk.solvers.oracle import DualOracle, DualPoint
-from structsvm_papk.solvers.result import RISK_SCALE, SolverResult, Status
-from structsvm_papk.solvers.solver import Run, Solver, finite_start
+from structsvm_papk.solvers.solver import (
+    RISK_SCALE,
+    Run,
+    Solver,
+    SolverResult,
+    Status,
+    finite_start,
+)
 
 _SWEEPS = 8  # of the active rows, at most, for each look at all of them
 _WORTH = 0.2  # of what the look at all of them gained, that such a sweep has to gain

@@ -10,8 +10,16 @@ import numpy as np
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError, check_choice, check_number
 from structsvm_papk.solvers.oracle import evaluated
-from structsvm_papk.solvers.result import CONTRADICTION, SolverResult, Status, relative_gap
-from structsvm_papk.solvers.solver import Run, Solver, check_signs, finite_start
+from structsvm_papk.solvers.solver import (
+    CONTRADICTION,
+    Run,
+    Solver,
+    SolverResult,
+    Status,
+    check_signs,
+    finite_start,
+    relative_gap,
+)
 
 _SEEDS_OF_STARTS = 1 << 20
 

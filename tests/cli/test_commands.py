@@ -24,7 +24,7 @@ from structsvm_papk.cli._shared import console
 from structsvm_papk.files.model import load_model
 from structsvm_papk.plots import figures as plots
 from structsvm_papk.rankers import PAPKRanker, PAPKRankerCV
-from structsvm_papk.solvers.result import Progress
+from structsvm_papk.solvers.solver import Progress
 
 pytestmark = pytest.mark.portable
 

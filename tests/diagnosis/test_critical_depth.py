@@ -13,7 +13,7 @@ from structsvm_papk import (
 )
 from structsvm_papk.diagnosis import critical_depth
 from structsvm_papk.errors import DegenerateOptimumWarning
-from structsvm_papk.solvers.result import Status
+from structsvm_papk.solvers.solver import Status
 
 
 def lists(seed, n_users=6, n_neg=14):

@@ -19,7 +19,7 @@ from structsvm_papk.plots.figures import degeneracy_figure
 from structsvm_papk.solvers.branch_and_bound import GlobalRamp
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
-from structsvm_papk.solvers.result import Status
+from structsvm_papk.solvers.solver import Status
 from structsvm_papk.surrogates import make_surrogate
 
 CONVEX = ("avg", "pauc", "ts", "max")

@@ -22,7 +22,7 @@ from structsvm_papk.oracles.dask_risk import DaskRisk, connect
 from structsvm_papk.oracles.list_risk import Thresholds
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
-from structsvm_papk.solvers.result import Status
+from structsvm_papk.solvers.solver import Status
 
 PARTITION = 500 * N_FEATURES * 8
 W = np.arange(N_FEATURES) / 10

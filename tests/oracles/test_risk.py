@@ -11,7 +11,7 @@ from helpers.own import PowerPairs
 from structsvm_papk import CuttingPlane, EmpiricalRisk, PAPKRanker, RankingData, make_surrogate
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.one_list import OneListCuts
-from structsvm_papk.solvers.result import Status, relative_gap
+from structsvm_papk.solvers.solver import Status, relative_gap
 from structsvm_papk.surrogates.losses import Avg
 
 

@@ -16,7 +16,7 @@ from structsvm_papk.oracles.streamed import StreamedRisk
 from structsvm_papk.rankers.solver_race import mean_pap_at_k
 from structsvm_papk.solvers.branch_and_bound import GlobalRamp
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
-from structsvm_papk.solvers.result import Status
+from structsvm_papk.solvers.solver import Status
 from structsvm_papk.surrogates.losses import SURROGATES
 
 X_BYTES = 4000 * N_FEATURES * 8

@@ -27,7 +27,7 @@ from structsvm_papk.datasets import linear_lists
 from structsvm_papk.errors import interrupted, interrupts_noted
 from structsvm_papk.files import load_model
 from structsvm_papk.oracles.list_risk import ListRisk, Thresholds
-from structsvm_papk.solvers.result import Status
+from structsvm_papk.solvers.solver import Status
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 

@@ -20,7 +20,7 @@ from structsvm_papk import (
 from structsvm_papk.datasets import linear_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.files import load_model
-from structsvm_papk.solvers.result import Status
+from structsvm_papk.solvers.solver import Status
 
 LISTS = linear_lists(n_users=12, n_items=14, n_features=3, noise=1.0, relevant_share=0.3, seed=0)
 ROWS = LISTS.X, LISTS.y, LISTS.groups

@@ -19,7 +19,7 @@ from structsvm_papk.solvers import descent
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.oracle import MajorisedOracle
-from structsvm_papk.solvers.result import Status
+from structsvm_papk.solvers.solver import Status
 from structsvm_papk.surrogates import make_surrogate
 
 SURROGATES = ("ramp", "clipped_ramp")

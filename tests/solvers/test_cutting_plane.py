@@ -26,7 +26,7 @@ from structsvm_papk.oracles.list_risk import Thresholds
 from structsvm_papk.solvers.cut_model import CutModel
 from structsvm_papk.solvers.cutting_plane import Tilted
 from structsvm_papk.solvers.qp import PaddedProblem
-from structsvm_papk.solvers.result import Status
+from structsvm_papk.solvers.solver import Status
 from structsvm_papk.surrogates import CONVEX
 
 SOLVERS = {

@@ -18,7 +18,7 @@ from structsvm_papk import (
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.cut_blocks import CutBlocks
 from structsvm_papk.oracles.user_blocks import AverageBlocks
-from structsvm_papk.solvers.result import Status
+from structsvm_papk.solvers.solver import Status
 from structsvm_papk.surrogates import CONVEX
 from structsvm_papk.surrogates.losses import TS
 

@@ -27,7 +27,7 @@ from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files.model import load_model
 from structsvm_papk.oracles.list_risk import Thresholds
 from structsvm_papk.solvers.cut_model import CutModel
-from structsvm_papk.solvers.result import Status
+from structsvm_papk.solvers.solver import Status
 from structsvm_papk.surrogates import CONVEX
 
 SOLVERS = {

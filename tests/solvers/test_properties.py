@@ -18,7 +18,7 @@ from helpers.problems import objective, one_list
 from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.errors import InputError
 from structsvm_papk.solvers.qp import RestrictedQP
-from structsvm_papk.solvers.result import Status
+from structsvm_papk.solvers.solver import Status
 from structsvm_papk.surrogates import CONVEX
 from structsvm_papk.surrogates.losses import SURROGATES
 

@@ -16,7 +16,7 @@ from structsvm_papk import EmpiricalRisk, RankingData, _sorting, make_surrogate,
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.oracle import MajorisedOracle
-from structsvm_papk.solvers.result import Status
+from structsvm_papk.solvers.solver import Status
 from structsvm_papk.solvers.subgradient import SubgradientDescent
 from structsvm_papk.surrogates.losses import SURROGATES
 

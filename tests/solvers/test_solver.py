@@ -20,8 +20,7 @@ from structsvm_papk import (
 from structsvm_papk.datasets import linear_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.solvers.oracle import BlockOracle, Oracle
-from structsvm_papk.solvers.result import Status
-from structsvm_papk.solvers.solver import Solver
+from structsvm_papk.solvers.solver import Solver, Status
 from structsvm_papk.solvers.subgradient import normal_start
 
 WRONG = (-1.0, np.nan, "1", None, [1.0], True)

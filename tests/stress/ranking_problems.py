@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
-from structsvm_papk.solvers.result import RISK_SCALE
+from structsvm_papk.solvers.solver import RISK_SCALE
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 from helpers.exact_risk import ExactRisk, minimise, wide

@@ -7,7 +7,7 @@ import numpy as np
 
 from helpers.exact_risk import Wide, wide
 from structsvm_papk import SolverResult
-from structsvm_papk.solvers.result import RISK_SCALE
+from structsvm_papk.solvers.solver import RISK_SCALE
 
 TOL = 1e-6
 

@@ -37,7 +37,7 @@ from structsvm_papk import CCCP, CuttingPlane, DualAscent, GlobalRamp, SolverRes
 from structsvm_papk.diagnosis import diagnose
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files import Checkpoint
-from structsvm_papk.solvers.result import RISK_SCALE
+from structsvm_papk.solvers.solver import RISK_SCALE
 
 # limits on iterations, not on time: the same seed gives the same answers on every machine
 _LIMITS = {"max_iter": 40}
