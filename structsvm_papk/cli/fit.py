@@ -123,7 +123,7 @@ def fit(
         standardize=standardize,
         user_scaling=user_scaling,
     )
-    where = scale.Place(
+    where = scale.Loading(
         memory_budget=memory_budget, scratch=scratch, dask=dask, partitions=partitions
     )
     chosen: Any = solver

@@ -107,7 +107,7 @@ Partitions = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class Loading:
     """Where the data lie: in memory by default, in files within a budget of bytes, or on Dask."""
 
     memory_budget: int | None

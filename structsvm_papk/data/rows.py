@@ -34,7 +34,7 @@ _BY_SCORER = "scorer.set_score_request(groups=True)  # and hand groups=users to 
 # of a user: only ratios matter, and sums of weights are to keep their digits
 _LEAST_WEIGHT = 1e-100
 _MOST_WEIGHT = 1e100
-_BLOCK_VALUES = 1 << 22  # values of X that are looked at before the next ones
+_BATCH_VALUES = 1 << 22  # values of X that are looked at before the next ones
 
 
 class NonFinite(NamedTuple):
@@ -243,11 +243,11 @@ def first_non_finite(X: Any, missing: str | None = None) -> NonFinite | None:
         entry = bad[0]
         row = np.searchsorted(X.indptr, entry, side="right") - 1
         return NonFinite(int(row), int(X.indices[entry]), X.data[entry])
-    for start, block in _blocks(X):
-        bad = np.isinf(block) if missing else ~np.isfinite(block)
+    for start, batch in _batches(X):
+        bad = np.isinf(batch) if missing else ~np.isfinite(batch)
         if bad.any():
             row, column = np.argwhere(bad)[0].tolist()
-            return NonFinite(start + row, column, block[row, column])
+            return NonFinite(start + row, column, batch[row, column])
     return None
 
 
@@ -255,14 +255,14 @@ def columns_with_holes(X: Any) -> Array:
     """Which columns hold NaN, a mask."""
     mask = np.zeros(X.shape[1], dtype=bool)
     if not sparse.issparse(X):
-        for _, block in _blocks(X):
-            mask |= np.isnan(block).any(axis=0)
+        for _, batch in _batches(X):
+            mask |= np.isnan(batch).any(axis=0)
     return mask
 
 
-def _blocks(X):
+def _batches(X):
     """First row and rows of a dense matrix, some at a time."""
-    step = max(1, _BLOCK_VALUES // X.shape[1])
+    step = max(1, _BATCH_VALUES // X.shape[1])
     for start in range(0, X.shape[0], step):
         yield start, X[start : start + step]
 

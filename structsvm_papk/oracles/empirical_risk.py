@@ -6,6 +6,7 @@ over boxes, and starting points for risks that are not convex.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -31,6 +32,7 @@ from structsvm_papk.oracles.one_list import OneListCuts
 from structsvm_papk.oracles.user_blocks import AverageBlocks, gram_bytes
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.oracle import (
+    BlockOracle,
     BoxedOracle,
     DualBlocks,
     DualOracle,
@@ -131,7 +133,8 @@ class EmpiricalRisk(DualListRisk, BoxedOracle, FiniteSumOracle):
         *,
         thresholds: Thresholds = DEFAULTS,
     ) -> None:
-        check_type("data", data, RankingData, "a RankingData")
+        if not isinstance(data, RankingData):
+            raise TypeError(f"data must be a RankingData, got {reprlib.repr(data)}")
         check_type("thresholds", thresholds, Thresholds, "a Thresholds")
         n_blocks = whole_number("n_blocks", n_blocks)
         n_threads = whole_number("n_threads", n_threads)
@@ -168,7 +171,7 @@ class EmpiricalRisk(DualListRisk, BoxedOracle, FiniteSumOracle):
         self.rows_scored += rows.size
         return float(values[0]), data.divided(slope)[0]
 
-    def with_blocks(self, n_blocks: int) -> EmpiricalRisk | OneListCuts:  # type: ignore[override]
+    def with_blocks(self, n_blocks: int) -> BlockOracle:
         """The same risk with `n_blocks` cuts an evaluation.
 
         Blocks are runs of users, or parts of a single user's list where its terms are known.

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,15 @@ from structsvm_papk.data.features import ListRows, rounding_bound
 from structsvm_papk.data.fingerprint import fingerprint_of
 from structsvm_papk.data.ranking_data import RankingData, check_policy, checked_weights
 from structsvm_papk.errors import InputError, check_type
-from structsvm_papk.solvers.oracle import EPS, Cuts, LineOracle, Oracle, Rounding, error_of_sum
+from structsvm_papk.solvers.oracle import (
+    EPS,
+    BlockOracle,
+    Cuts,
+    LineOracle,
+    Oracle,
+    Rounding,
+    error_of_sum,
+)
 from structsvm_papk.surrogates._kernels import tangent_intercepts
 from structsvm_papk.surrogates.base import Surrogate, check_scores
 
@@ -171,7 +179,7 @@ class ListRisk(LineOracle):
         self.rows_scored = 0
         self._rounding: Rounding | None = None  # computed when it is first asked for
 
-    def with_blocks(self, n_blocks: int) -> Self:
+    def with_blocks(self, n_blocks: int) -> BlockOracle:
         """The same risk in about `n_blocks` runs of users."""
         risk = copy.copy(self)
         risk._divide(runs_of_users(self.data, n_blocks))

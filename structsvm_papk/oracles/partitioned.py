@@ -12,7 +12,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -82,7 +82,7 @@ class PartitionedCuts(BlockOracle):
         self.layout = self._division.layout
         self.rows_scored = 0
 
-    def with_blocks(self, n_blocks: int) -> Self:
+    def with_blocks(self, n_blocks: int) -> BlockOracle:
         """The same with about `n_blocks` cuts an evaluation, or as many as there is room for."""
         risk = copy.copy(self)
         risk._divide(n_blocks)
