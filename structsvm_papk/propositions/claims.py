@@ -21,6 +21,7 @@ from structsvm_papk.propositions.lists import (
     PAIRS_LOW,
     SMALL,
     TINY,
+    TINY_ALL_PAIRS,
     Batch,
     Measure,
     Shape,
@@ -202,6 +203,30 @@ PUBLISHED = (
         control=under("strong", vanish(*_EVERYTHING), delta=0.5),
         control_words="strong margin with delta = 1/2 only",
         quantities=_EVERYTHING,
+    ),
+)
+
+LOOSE = (
+    _published(
+        id="loose-bound",
+        title="Section 3.1, the metric in the loss only",
+        claim="The structural surrogate whose scores are those of the AUC is never below the risk.",
+        formula="risk <= max over orderings of risk(pi) + 1/(n_pos n_neg) sum pi_ij (q_j - p_i)",
+        statement=Statement(below("risk", "loose structural"), TINY),
+        control=Statement(below("max", "loose structural"), TINY),
+        control_words="Max instead of the risk",
+        quantities=("risk", "loose structural"),
+    ),
+    _published(
+        id="loose-zero",
+        title="Section 3.1, zero under a margin",
+        claim="It is zero under the strong margin, as the other surrogates are.",
+        formula="strong 1-margin => the same maximum = 0",
+        hypothesis="strong margin with delta = 1",
+        statement=under("strong", vanish("loose structural"), TINY),
+        control=under("strong", vanish("loose structural"), TINY_ALL_PAIRS),
+        control_words="n_pos <= k = n_neg: every pair counts",
+        quantities=("risk", "loose structural"),
     ),
 )
 
@@ -433,6 +458,7 @@ def _implication(
 
 CLAIMS = (
     *PUBLISHED,
+    *LOOSE,
     *THEOREM_2,
     *FURTHER,
     *(_order(*row) for row in _ORDERS),

@@ -133,6 +133,24 @@ class Batch:
         worst: Array = np.max([value.min(axis=1) for value in best.values()], axis=0)
         return worst / (self.shape.beta * self.shape.k)
 
+    def loose_structural(self) -> Array:
+        """The structural surrogate with the metric in its loss only, as in section 3.1.
+
+        ``max over orderings pi of the items: risk(pi) + 1/(n_pos n_neg) sum_ij pi_ij (q_j - p_i)``:
+        its scores are those of the AUC, over all pairs. Given where the positives stand, items in
+        the order of their scores are best, so that the places of the positives are enumerated.
+        """
+        shape = self.shape
+        q = -np.sort(-self.q, axis=-1)
+        lead = q[..., None, :] - self.best[..., :, None]
+        value = np.full(self.p.shape[:2], -np.inf)
+        for places in combinations(range(shape.n_pos + shape.n_neg), shape.n_pos):
+            above = np.array(places) - np.arange(shape.n_pos)  # negatives above each positive
+            wrong = np.arange(shape.n_neg) < above[:, None]
+            loss = wrong[: shape.beta, : shape.k].mean()
+            value = np.maximum(value, loss + (wrong * lead).mean(axis=(-2, -1)))
+        return value
+
     def _negatives(self) -> Iterator[tuple[int, ...]]:
         """Every order of every set of k negatives."""
         for chosen in combinations(range(self.shape.n_neg), self.shape.k):
@@ -179,6 +197,8 @@ class Batch:
             return self.margins()[name.removeprefix("delta_")]
         if name == "printed population value":
             return self.printed_population_value()
+        if name == "loose structural":
+            return self.loose_structural()
         if name == "risk at the printed share":
             return self.risk_at_share(self.shape.printed_share)
         depth = self.shape.n_neg if name.endswith(FULL) else None
@@ -302,6 +322,7 @@ HIGH = [s for s in EVERY if s.n_pos > s.k]
 ENOUGH = [s for s in EVERY if s.n_pos >= 2 * s.beta - 1]
 SMALL = shapes(largest=4, extra=((6, 6, 3), (5, 7, 2)))
 TINY = [s for s in shapes(largest=4, extra=()) if s.k <= 3]
+TINY_ALL_PAIRS = [s for s in TINY if s.n_pos <= s.k == s.n_neg]
 PAIRS = shapes(largest=4, extra=((8, 10, 5),), n_lists=2)
 PAIRS_LOW = [s for s in PAIRS if s.n_pos <= s.k]
 
