@@ -105,8 +105,9 @@ def fit(
 
     Ctrl-C keeps the best model so far.
     """
-    check_outputs([data], [model_file, checkpoint])
     kept = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_interval)
+    folds = None if kept is None else kept.path_of_folds
+    check_outputs([data], [model_file, checkpoint, folds])
     reading = Reading(
         label=label,
         group=group,

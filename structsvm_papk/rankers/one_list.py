@@ -20,7 +20,7 @@ from structsvm_papk.data.user_scaling import scaled_lists
 from structsvm_papk.rankers.choice import ScoreTable
 from structsvm_papk.rankers.folds import ByMetric, digests_of_rows, folds_by_content
 from structsvm_papk.rankers.log import Log
-from structsvm_papk.rankers.search import Plan, Training, search
+from structsvm_papk.rankers.search import KeptFits, Plan, Training, search
 from structsvm_papk.rankers.settings import SURROGATES_OF_ONE_LIST, Evidence, Setting, is_auto
 
 MULTIPLES = 10.0 ** np.arange(3.0, -3.5, -1.0)  # times the mean variance of the columns
@@ -68,6 +68,7 @@ def best_on_folds(
     missing: str | None = None,
     n_threads: int = 1,
     deadline: float | None = None,
+    kept: KeptFits | None = None,
 ) -> Best | None:
     """The setting with the largest mean average precision on the rows that folds leave out.
 
@@ -83,6 +84,8 @@ def best_on_folds(
         As for `PAPKRanker`.
     deadline : float, optional
         By `time.perf_counter`, until when to try.
+    kept : KeptFits, optional
+        Where fits on folds are kept: those that are there already are not made again.
 
     Returns
     -------
@@ -104,7 +107,7 @@ def best_on_folds(
             tried = own if own.kind.convex else replace(own, surrogate="avg")
             given.setdefault(tried, own)
     training = Training(k, "cap", positive, TOL, MAX_ITER)
-    plan = Plan(folds_by_content(_FOLDS, data), ByMetric("ap"), training, deadline=deadline)
+    plan = Plan(folds_by_content(_FOLDS, data), ByMetric("ap"), training, kept, deadline)
     table: ScoreTable = search(plan, list(given), scaled, n_threads, Log(0))
     if table.n_done < table.seconds.size:
         return None

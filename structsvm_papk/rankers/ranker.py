@@ -8,7 +8,7 @@
 
 import time
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -45,8 +45,16 @@ from structsvm_papk.surrogates import Surrogate
 
 _OUT_OF_TIME = (
     "time_limit ended the choice by folds of the list: surrogate and alpha are the usual ones, and "
-    "with more time may be others; no checkpoint is written."
+    "with more time may be others. "
 )
+
+
+class _Chosen(NamedTuple):
+    """What is minimised, with what has to be said of how it was chosen."""
+
+    setting: Setting
+    notes: tuple[str, ...] = ()
+    in_time: bool = True  # else it may be another one with more time
 
 
 @dataclass(eq=False, repr=False)
@@ -124,13 +132,15 @@ class PAPKRanker(LinearRanker):
     n_threads : int
         Threads that share each pass over the data; the result does not depend on it.
     warm_start : bool
-        Start a fit at the weights of the one before. `CuttingPlane.solve(.., warm_start=result)`
-        also uses its cuts again.
+        Start a fit at the weights of the one before. Where its time ended while folds of one list
+        chose, the choice goes on from there. `CuttingPlane.solve(.., warm_start=result)` also uses
+        the cuts of a result again.
     callback : callable, optional
         Called with the progress after every iteration; returning True stops.
     checkpoint : path-like or Checkpoint, optional
         File where the result so far is kept: a fit on the same data, with the same surrogate and
-        alpha, starts warm from there. It belongs to one fit: clones in a grid search refuse it.
+        alpha, starts warm from there. Fits on folds of one list are kept beside it, in
+        ``PATH.folds``. It belongs to one fit: clones in a grid search refuse it.
     one_list : bool
         Whether rows that come without `groups` are one list. By default they are refused, as
         forgotten groups would give another problem and another score without a word.
@@ -309,7 +319,8 @@ class PAPKRanker(LinearRanker):
         """Train on lists in memory, with the users' weights and the columns of the settings."""
         check_number("n_threads", self.n_threads, least=1)
         check_number("verbose", self.verbose, least=0)
-        setting, notes = self._setting_of(lists)
+        chosen = self._setting_of(lists)
+        setting = chosen.setting
         self._weights_given = lists.user_weight is not None
         if not self._weights_given:
             lists = lists.weighted(self.user_weight)
@@ -326,21 +337,22 @@ class PAPKRanker(LinearRanker):
         risk = EmpiricalRisk(surrogate, lists, self.policy, n_threads=self.n_threads)
         if is_auto(setting.alpha):
             setting = replace(setting, alpha=automatic_alpha(Evidence.of(lists, risk.of_users)))
-        return self._minimise(risk, setting, lists, notes)
+        return self._minimise(risk, chosen._replace(setting=setting), lists)
 
-    def _setting_of(self, lists: RankingData) -> tuple[Setting, tuple[str, ...]]:
-        """What is minimised; of one list what its folds choose, and what has to be said of that."""
+    def _setting_of(self, lists: RankingData) -> _Chosen:
+        """What is minimised; of one list what its folds choose."""
         given = self._given_setting()
         left = [is_auto(value) for value in (self.surrogate, self.user_scaling, given.alpha)]
         if lists.n_users > 1 or not any(left):
-            return given, ()
+            return _Chosen(given)
         from structsvm_papk.rankers.one_list import best_on_folds, can_be_cut, options
 
         if not can_be_cut(lists):
-            return given, ()
+            return _Chosen(given)
         deadline = None
         if self.time_limit is not None:
             deadline = time.perf_counter() + self.time_limit / 2
+        kept = self._kept_fits_on_folds()
         best = best_on_folds(
             lists,
             options(given, left[0], left[1] and lists.one_list, lists),
@@ -349,14 +361,31 @@ class PAPKRanker(LinearRanker):
             missing=self.missing,
             n_threads=self.n_threads,
             deadline=deadline,
+            kept=kept,
         )
+        self._fits_on_folds = kept if best is None else None
         if best is None:
-            warn(_OUT_OF_TIME, ConvergenceWarning)
-            return given, (_OUT_OF_TIME,)
+            advice = "Give checkpoint or warm_start=True, and the same fit goes on from here."
+            if kept is not None:
+                advice = "The same fit goes on from here."
+            note = _OUT_OF_TIME + advice
+            warn(note, ConvergenceWarning)
+            return _Chosen(given, (note,), in_time=False)
         chosen = best.setting
         ranks = ", ranks of the columns" if chosen.user_scaling == "rank" else ""
         note = f"Folds of the list chose {chosen.name}{ranks}, alpha {chosen.known_alpha:.4g}."
-        return chosen, (note,)
+        return _Chosen(chosen, (note,))
+
+    def _kept_fits_on_folds(self) -> Any:
+        """A `KeptFits` beside the checkpoint, or with `warm_start` in memory; else None."""
+        from structsvm_papk.rankers.search import KeptFits
+
+        checkpoint = as_checkpoint(self.checkpoint)
+        if checkpoint is not None:
+            return KeptFits(checkpoint.path_of_folds)
+        if not self.warm_start:
+            return None
+        return getattr(self, "_fits_on_folds", None) or KeptFits()
 
     @property
     def n_shown(self) -> int:
@@ -436,7 +465,7 @@ class PAPKRanker(LinearRanker):
         setting = self._given_setting()
         if is_auto(setting.alpha):
             setting = replace(setting, alpha=automatic_alpha(Evidence.of(risk, risk)))
-        return self._minimise(risk, setting)
+        return self._minimise(risk, _Chosen(setting))
 
     def _refuse_missing(self, where: str) -> None:
         """Refuse holes where no pass over the data says which columns have any."""
@@ -446,21 +475,16 @@ class PAPKRanker(LinearRanker):
                 "have holes must be known before the first pass; give a sample of the users"
             )
 
-    def _minimise(
-        self,
-        risk: Any,
-        setting: Setting,
-        lists: RankingData | None = None,
-        notes: tuple[str, ...] = (),
-    ) -> Self:
+    def _minimise(self, risk: Any, chosen: _Chosen, lists: RankingData | None = None) -> Self:
         """Solve, with `warm_start` from the last result, and take over the result.
 
         `lists` are all that were given, where they are in memory; a risk in partitions knows of
         all of its own. The risk has a column for each column of X, and behind them one for each of
-        those with holes. `notes` are what has to be said of the choice of the setting.
+        those with holes.
         """
         check_type("warm_start", self.warm_start, bool | np.bool_, "True or False")
         given = risk if lists is None else lists
+        setting = chosen.setting
         self._setting = setting
         self.alpha_ = setting.known_alpha
         self.surrogate_ = setting.name
@@ -472,9 +496,7 @@ class PAPKRanker(LinearRanker):
             solver = solver.suited_to(risk)
         start = self._last_weights(risk.n_features) if self.warm_start else None
         checkpoint = None
-        if (
-            self.checkpoint is not None and _OUT_OF_TIME not in notes
-        ):  # of a problem yet to be known
+        if chosen.in_time:  # else the problem is yet to be known
             checkpoint = as_checkpoint(self.checkpoint)
         log = Log(self.verbose)
         for remark in given.remarks:
@@ -482,7 +504,9 @@ class PAPKRanker(LinearRanker):
         watch = log.watching(self.callback)
         result: SolverResult = solver.solve(risk, start, watch, checkpoint=checkpoint)
         log.say(f"{result.n_iter} iterations, {result.seconds:.1f} s: {result.message}")
-        self._take(replace(result, notes=(*result.notes, *notes)), risk.exclusions, given.remarks)
+        self._take(
+            replace(result, notes=(*result.notes, *chosen.notes)), risk.exclusions, given.remarks
+        )
         self._warn_of_result(lists)
         return self
 

@@ -18,7 +18,14 @@ from structsvm_papk.data.features import reported_scores
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.rows import ONE_LIST, check_matrix
 from structsvm_papk.data.user_scaling import OneListColumns, scaled_lists
-from structsvm_papk.errors import InputError, as_names, check_callback, check_choice, check_number
+from structsvm_papk.errors import (
+    InputError,
+    as_names,
+    as_path,
+    check_callback,
+    check_choice,
+    check_number,
+)
 from structsvm_papk.oracles.list_risk import users_needed
 from structsvm_papk.plots.figures import depth_figure
 from structsvm_papk.rankers.choice import SELECTIONS, Choice, ScoreTable, choose, nearest
@@ -234,9 +241,11 @@ class PAPKRankerCV(LinearRanker):
         self._check_settings()
         self._with_holes = np.flatnonzero(data.with_holes)
         self._weights_given = data.user_weight is not None
-        kept = None if self.checkpoint is None else KeptFits(self.checkpoint)
+        kept = None
+        if self.checkpoint is not None:
+            kept = KeptFits(as_path(self.checkpoint, "checkpoint") / "fits.jsonl")
         log = Log(self.verbose)
-        scaled, candidates, usual = self._candidates(data)
+        scaled, candidates, usual = self._candidates(data, kept)
         settings = [candidate.setting for candidate in candidates]
         exclusions = users_without_use(settings, self.n_shown, self.policy, data)
         folds = make_folds(self.cv, data, exclusions)
@@ -277,7 +286,7 @@ class PAPKRankerCV(LinearRanker):
         return value_of(self.scoring, self, X, y, ONE_LIST if groups is None else groups)
 
     def _candidates(
-        self, data: RankingData
+        self, data: RankingData, kept: KeptFits | None
     ) -> tuple[dict[str | None, RankingData], list[Candidate], Setting]:
         """The lists with each user scaling that is tried, all settings, and the default."""
         choices = column_choices(self.user_scaling, self.standardize, data)
@@ -293,7 +302,7 @@ class PAPKRankerCV(LinearRanker):
             tried = surrogates
             if columns != choices[0] and not is_given:
                 tried = surrogates[:1]  # which one hardly matters for how columns are scaled
-            best = self._best_of_one_list(data, columns, tried)
+            best = self._best_of_one_list(data, columns, tried, kept)
             if best is None:
                 usual_alphas = self._usual_alphas(lists)
             else:
@@ -316,7 +325,11 @@ class PAPKRankerCV(LinearRanker):
         return scaled, candidates, default
 
     def _best_of_one_list(
-        self, data: RankingData, columns: ColumnScaling, surrogates: Sequence[Any]
+        self,
+        data: RankingData,
+        columns: ColumnScaling,
+        surrogates: Sequence[Any],
+        kept: KeptFits | None,
     ) -> Best | None:
         """What `PAPKRanker` takes on one list by its folds; None where these are not asked."""
         if not is_auto(self.alphas) or not can_be_cut(data):
@@ -339,6 +352,7 @@ class PAPKRankerCV(LinearRanker):
             missing=self.missing,
             n_threads=self.n_threads,
             deadline=deadline,
+            kept=kept,
         )
 
     def _usual_alphas(self, lists: RankingData) -> dict[str, float]:

@@ -12,16 +12,17 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
 
-from structsvm_papk._types import Array, PathLike
+from structsvm_papk._types import Array
 from structsvm_papk._version import __version__
 from structsvm_papk.data.fingerprint import fingerprint_of
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.errors import InputError, as_path, warn
+from structsvm_papk.errors import InputError, warn
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.rankers.choice import ScoreTable
 from structsvm_papk.rankers.folds import ByMetric, ByScorer, Fold
@@ -320,7 +321,9 @@ class Report:
         return bool(self.callback(trial))
 
 
-# --- fits that are kept in a folder for the next search -------------------------------------------
+# --- fits that are kept for the next search -------------------------------------------------------
+
+_WRITING = threading.Lock()
 
 
 class KeptFit(NamedTuple):
@@ -331,21 +334,24 @@ class KeptFit(NamedTuple):
 
 
 class KeptFits:
-    """Finished fits by the digest of all that determines them: a line of JSON each, in one file.
+    """Finished fits by the digest of all that determines them: in memory, or in a file.
 
-    A search takes those that it would compute itself, whatever else was changed. Lines that are
-    damaged count for nothing. Several searches may use one folder at once: each adds whole lines.
+    A search takes those that it would compute itself, whatever else was changed. A file has a line
+    of JSON for each. Lines that are damaged count for nothing. Several searches may use one file at
+    once: each adds whole lines.
     """
 
-    def __init__(self, folder: PathLike) -> None:
-        self.path = as_path(folder, "checkpoint") / "fits.jsonl"
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path
+        self._fits: dict[str, KeptFit] = {}
+        if path is None:
+            return
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.path.touch()
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
         except OSError as error:
-            raise InputError(f"cannot write {self.path}: {error.strerror}") from None
-        self._lock = threading.Lock()
-        self._fits = dict(self._read())
+            raise InputError(f"cannot write {path}: {error.strerror}") from None
+        self._fits.update(_kept_in(path))
 
     def get(self, key: str) -> KeptFit | None:
         """The fit with this key, or None."""
@@ -353,18 +359,23 @@ class KeptFits:
 
     def add(self, key: str, fit: KeptFit) -> None:
         """Keep a fit; a disk that is full costs it, and not the search."""
+        if self.path is None:
+            self._fits[key] = fit
+            return
         line = json.dumps({"key": key, "w": fit.w.tolist(), "seconds": fit.seconds})
         try:
-            with self._lock, self.path.open("a", encoding="utf-8") as file:
+            with _WRITING, self.path.open("a", encoding="utf-8") as file:
                 # begins with the end of the line before, of which a kill may have left a part
                 file.write(f"\n{line}")
         except OSError as error:
             warn(f"a fit is not kept in {self.path}: {error.strerror}; the search goes on")
 
-    def _read(self) -> Iterator[tuple[str, KeptFit]]:
-        for line in self.path.read_text(encoding="utf-8").splitlines():
-            try:
-                fit = json.loads(line)
-                yield fit["key"], KeptFit(np.array(fit["w"], dtype=float), float(fit["seconds"]))
-            except (ValueError, TypeError, KeyError):
-                continue
+
+def _kept_in(path: Path) -> Iterator[tuple[str, KeptFit]]:
+    """The fits in a file, with their keys."""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            fit = json.loads(line)
+            yield fit["key"], KeptFit(np.array(fit["w"], dtype=float), float(fit["seconds"]))
+        except (ValueError, TypeError, KeyError):
+            continue

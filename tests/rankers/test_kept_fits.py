@@ -101,14 +101,14 @@ def test_equal_searches_at_once_share_a_folder(tmp_path):
             fitted = search.result()
             assert fitted.best_params_ == fresh.best_params_
             np.testing.assert_allclose(fitted.coef_, fresh.coef_, rtol=1e-3)
-    assert len(KeptFits(tmp_path)._fits) == 6
+    assert len(KeptFits(tmp_path / "fits.jsonl")._fits) == 6
 
 
 def test_a_folder_that_cannot_be_written_is_refused_and_one_that_fills_up_is_said(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot write"):
         PAPKRankerCV(**CV, checkpoint=tmp_path / "file").fit(X, Y, USERS)
-    kept = KeptFits(tmp_path / "kept")
+    kept = KeptFits(tmp_path / "kept" / "fits.jsonl")
     kept.path.unlink()
     kept.path.mkdir()
     with pytest.warns(UserWarning, match="is not kept in .*; the search goes on"):

@@ -1,10 +1,14 @@
 """What folds of one list choose: surrogate, scaling of columns and alpha."""
 
 import json
+import pickle
+import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import average_precision_score
 
 from helpers.sources import write_csv
@@ -12,6 +16,7 @@ from structsvm_papk import PAPKRanker, PAPKRankerCV, cli
 from structsvm_papk.data import RankingData
 from structsvm_papk.files import load_model
 from structsvm_papk.rankers.folds import folds_by_content
+from structsvm_papk.rankers.search import Training
 
 RNG = np.random.default_rng(0)
 N = 240
@@ -97,3 +102,61 @@ def test_the_default_of_a_search_on_one_list_is_what_its_folds_choose():
     default = search.choice_.default
     assert (default.surrogate, default.user_scaling) == (ranker.surrogate_, ranker.user_scaling_)
     assert default.alpha == ranker.alpha_
+
+
+N_FITS = 5 * 21  # folds, and strengths of Avg, TS and Avg on ranks
+
+
+@pytest.fixture
+def choosing(monkeypatch):
+    """Fits of the choice; of a `patience` that is set the clock jumps ahead after so many."""
+    fits = SimpleNamespace(n_made=0, patience=np.inf)
+    now = time.perf_counter
+    monkeypatch.setattr(time, "perf_counter", lambda: now() + 1e6 * (fits.n_made >= fits.patience))
+    solve = Training.solve
+
+    def counted(*args, **options):
+        result = solve(*args, **options)
+        fits.n_made += 1
+        return result
+
+    monkeypatch.setattr(Training, "solve", counted)
+    return fits
+
+
+@pytest.mark.parametrize("how", ["checkpoint", "warm_start"])
+def test_a_time_limit_that_ends_the_choice_says_so_and_more_time_goes_on(choosing, how, tmp_path):
+    whole = PAPKRanker(5, one_list=True).fit(SHAPE, Y)
+    assert choosing.n_made == N_FITS
+    choosing.n_made, choosing.patience = 0, 40
+    early = PAPKRanker(5, one_list=True, time_limit=1e5)
+    early.set_params(**{how: True if how == "warm_start" else tmp_path / "kept"})
+    with pytest.warns(ConvergenceWarning, match=r"ended the choice .* goes on from here"):
+        early.fit(SHAPE, Y)
+    assert choosing.n_made == 40
+    assert early.alpha_ == pytest.approx(0.1) and early.surrogate_ == "avg"
+    assert any("ended the choice by folds" in note for note in early.result_.notes)
+    if how == "checkpoint":  # another process
+        early = PAPKRanker(5, one_list=True, checkpoint=tmp_path / "kept", time_limit=1e5)
+    resumed = pickle.loads(pickle.dumps(early))
+    choosing.patience = np.inf
+    resumed.fit(SHAPE, Y)
+    assert choosing.n_made == N_FITS
+    assert (resumed.surrogate_, resumed.alpha_) == (whole.surrogate_, whole.alpha_)
+    assert resumed.result_.objective == pytest.approx(whole.result_.objective, rel=1e-5)
+
+
+def test_another_list_takes_nothing_of_what_was_kept(choosing):
+    ranker = PAPKRanker(5, one_list=True, time_limit=1e5, warm_start=True)
+    for X, n_made in ((SHAPE, 3), (-SHAPE, 4), (-SHAPE, 5)):  # at least one fit, however late
+        choosing.patience = n_made
+        with pytest.warns(ConvergenceWarning, match="ended the choice"):
+            ranker.fit(X, Y)
+        assert choosing.n_made == n_made
+
+
+def test_a_choice_without_a_place_to_keep_it_says_what_to_give(choosing):
+    choosing.patience = 1
+    early = PAPKRanker(5, one_list=True, time_limit=1e5)
+    with pytest.warns(ConvergenceWarning, match="Give checkpoint or warm_start=True"):
+        early.fit(SHAPE, Y)

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import average_precision_score
 
 from helpers.marks import slow
@@ -173,19 +172,6 @@ def test_one_list_with_few_positives_or_many_values_or_on_file_has_a_fixed_one(
     monkeypatch.setattr(one_list, "MOST_VALUES", X.size - 1)
     ranker = PAPKRanker(5, one_list=True).fit(X, y)
     assert ranker.alpha_ == pytest.approx(0.1) and ranker.surrogate_ == "avg"
-
-
-def test_a_time_limit_that_ends_the_choice_says_so_and_more_time_goes_on(tmp_path):
-    X, y = of_one_list(0.5)
-    whole = PAPKRanker(5, one_list=True).fit(X, y)
-    early = PAPKRanker(5, one_list=True, time_limit=1e-6, checkpoint=tmp_path / "kept")
-    with pytest.warns(ConvergenceWarning, match="ended the choice by folds of the list"):
-        early.fit(X, y)
-    assert early.alpha_ == 0.1
-    assert any("choice by folds" in note for note in early.result_.notes)
-    resumed = early.set_params(time_limit=None).fit(X, y)
-    assert resumed.alpha_ == whole.alpha_
-    assert resumed.result_.objective == pytest.approx(whole.result_.objective, rel=1e-5)
 
 
 def test_models_commands_and_comparisons_say_it(tmp_path):
