@@ -66,9 +66,9 @@ class UniformBound:
     def interval(self, risk: float) -> Interval:
         """Interval for the population risk of a scorer with this empirical risk."""
         low = max(0.0, risk - self.half_width) if self.two_sided else 0.0
-        ends = (low, min(1.0, risk + self.half_width))
+        high = min(1.0, risk + self.half_width)
         method = f"uniform-{self.form}"
-        return Interval(risk, *ends, 1 - self.rho, method, self.guaranteed, note=self.note)
+        return Interval(risk, low, high, 1 - self.rho, method, self.guaranteed, note=self.note)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as plain Python values."""

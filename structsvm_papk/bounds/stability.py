@@ -126,7 +126,8 @@ def stability(risk: Any, result: SolverResult) -> StabilityBound:
     """
     _check(risk, result)
     scale = risk.column_scale
-    scale = np.ones(risk.n_features) if scale is None else scale
+    if scale is None:
+        scale = np.ones(risk.n_features)
     task = partial(_geometry, surrogate=risk.surrogate, w=result.w, scale=scale)
     parts = list(zip(*risk.on_each_partition(task), strict=True))
     scores, radii, slopes, sizes, n_pos, weight = (np.concatenate(part) for part in parts)

@@ -441,5 +441,7 @@ def digit_queries(
     )
     one = images[queries] / 16
     other = images[shown] / 16
-    X = one * other if features == "product" else -((one - other) ** 2)
+    X = -((one - other) ** 2)
+    if features == "product":
+        X = one * other
     return X, digits[queries] == digits[shown], np.repeat(np.arange(n_queries), n_shown)

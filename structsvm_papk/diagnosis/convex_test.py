@@ -168,11 +168,14 @@ def _sample(data: RankingData) -> Array:
     """Some rows, less the mean of their user's: whole users if possible, spread over the data."""
     wanted = max(1, _SAMPLE_ENTRIES // data.n_features)
     step = -(-data.rows.size // wanted)
-    users = range(0, data.n_users, step) if data.n_users > step else range(data.n_users)
-    stride = 1 if data.n_users > step else step
+    every_user = 1
+    every_row = step
+    if data.n_users > step:
+        every_user = step
+        every_row = 1
     parts = []
-    for u in users:
-        rows = data.X[data.rows[data.indptr[u] : data.indptr[u + 1] : stride]]
+    for u in range(0, data.n_users, every_user):
+        rows = data.X[data.rows[data.indptr[u] : data.indptr[u + 1] : every_row]]
         dense = rows.toarray() if sparse.issparse(rows) else rows
         divided = data.divided(dense.astype(np.float64))
         parts.append(divided - divided.mean(axis=0))

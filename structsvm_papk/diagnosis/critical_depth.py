@@ -104,11 +104,13 @@ def critical_depth(risk: EmpiricalRisk, tol: float = _TOL) -> CriticalDepth:
         if direction is None or not at_m.convex or not falls_along(at_m, direction):
             test = test_at_zero(at_m, tol, coordinates=coordinates)
             verdict = test.verdict
-            direction = direction if test.direction is None else test.direction
+            if test.direction is not None:
+                direction = test.direction
         if verdict is Verdict.INFORMATIVE:
             high = informative_from = m
         else:
-            degenerate_to = m if verdict is Verdict.DEGENERATE else degenerate_to
+            if verdict is Verdict.DEGENERATE:
+                degenerate_to = m
             low = m + 1
     name = risk.surrogate.name
     return CriticalDepth(name, k, degenerate_to, informative_from, deepest, direction)

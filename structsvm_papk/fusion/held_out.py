@@ -222,15 +222,20 @@ class CrossValidation:
 
 def shares(ranker: Any, of_minmax: bool) -> Array:
     """Weights of the runs that can be held beside each other; their sizes have the sum 1."""
-    weight = ranker.coef_ if of_minmax else ranker.coef_ * ranker.scale_
+    weight = _comparable(ranker, of_minmax)
     share: Array = weight / _total(ranker, of_minmax)
     return share
 
 
 def _total(ranker: Any, of_minmax: bool) -> float:
     """What a share is a share of; 1 where all weights are 0."""
-    weight = ranker.coef_ if of_minmax else ranker.coef_ * ranker.scale_
-    return float(np.abs(weight).sum()) or 1.0
+    return float(np.abs(_comparable(ranker, of_minmax)).sum()) or 1.0
+
+
+def _comparable(ranker: Any, of_minmax: bool) -> Array:
+    """Weights in a unit that all runs share."""
+    weight: Array = ranker.coef_ if of_minmax else ranker.coef_ * ranker.scale_
+    return weight
 
 
 def filled(scores: pd.DataFrame, query: Array) -> pd.DataFrame:

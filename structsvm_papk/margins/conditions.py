@@ -158,7 +158,7 @@ def check_users(
 def _at_least(values: Array, top: float, delta: float) -> bool:
     """``mean(values) >= top + delta``, exact: fsum rounds once, so its sign is right."""
     n = len(values)
-    return math.fsum([*values, *[-top] * n, *[-float(delta)] * n]) >= 0
+    return math.fsum(list(values) + [-top] * n + [-float(delta)] * n) >= 0
 
 
 def _checked(scores: ArrayLike, labels: ArrayLike) -> tuple[Array, Array]:
@@ -407,9 +407,11 @@ class _Question:
 
     def _no_of_one_user(self, ask, share):
         """A no to one user alone is one to all together: its proof holds for these as well."""
+        if self.data.n_users == 1:
+            return None
         deadline = self._after(share)
         users = np.arange(self.data.n_users)
-        for u in users if users.size > 1 else ():
+        for u in users:
             if time.monotonic() > deadline:
                 break
             outcome = ask(SubsetSearch(self.data.subset(users == u), self.k, deadline))

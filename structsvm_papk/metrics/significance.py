@@ -145,7 +145,9 @@ def interval(
         note = rests_on(values[weights > 0])
     else:
         risk = many_users(1.0 - values if table.gain else values, 1.0 - level, method)
-        ends = (1.0 - risk.upper, 1.0 - risk.lower) if table.gain else (risk.lower, risk.upper)
+        ends = (risk.lower, risk.upper)
+        if table.gain:
+            ends = (1.0 - risk.upper, 1.0 - risk.lower)
     if note and table.conventions.mean == "user":
         note += f"; '{'exact' if is_zero_one(values) else 'kl'}' is guaranteed"
     mean = float(np.dot(values, weights) / weights.sum())

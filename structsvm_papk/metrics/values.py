@@ -93,7 +93,8 @@ def _discounts(
     longest = int(np.diff(rows.indptr).max())
     needed = min(longest, max(ks))
     if rules.ideal == "all_places":
-        needed = max(longest, *(k for k in ks if k < _kernels.WHOLE_LIST), 1)
+        needed = max([k for k in ks if k < _kernels.WHOLE_LIST], default=longest)
+        needed = max(needed, longest)
     return _discount_values(discount, max(needed, 1))
 
 
@@ -165,7 +166,8 @@ def _sums(
 def _runs(indptr: Array, start: int, stop: int) -> Array:
     """Bounds of runs of users with `_CHUNK_ROWS` rows and those of one user at most."""
     edges = np.arange(indptr[start], indptr[stop], _CHUNK_ROWS)
-    return np.unique([start, *np.searchsorted(indptr, edges).clip(start, stop), stop])
+    inner = np.searchsorted(indptr, edges).clip(start, stop)
+    return np.unique(np.concatenate([[start], inner, [stop]]))
 
 
 def _largest(asked: Asked, terms: Terms, counts: Array) -> Array:

@@ -151,7 +151,7 @@ class Partitions(ABC):
     def every_nth(self, n: int) -> RankingData:
         """The lists of every n-th user, in this process; users are numbered."""
         sizes = [each.exclusions.n_used for each in self.used]
-        first = np.cumsum([0, *sizes[:-1]]).tolist()
+        first = (np.cumsum(sizes) - sizes).tolist()
         return _stacked(list(self.run(partial(_every_nth, n=n), first)))
 
 
@@ -213,10 +213,11 @@ def _stacked(lists):
 
 def _joined(exclusions):
     """The exclusions of all partitions together, users numbered through."""
-    *before, n_users = np.cumsum([0, *(each.n_users for each in exclusions)]).tolist()
-    pairs = list(zip(exclusions, before, strict=True))
+    sizes = [each.n_users for each in exclusions]
+    before = np.cumsum(sizes) - sizes
+    pairs = list(zip(exclusions, before.tolist(), strict=True))
     no_positive = np.concatenate([each.no_positive + lo for each, lo in pairs])
     few_negatives = np.concatenate([each.few_negatives + lo for each, lo in pairs])
     return Exclusions(
-        exclusions[0].needed, n_users, no_positive, few_negatives, pairs[0][0].setting
+        exclusions[0].needed, sum(sizes), no_positive, few_negatives, pairs[0][0].setting
     )

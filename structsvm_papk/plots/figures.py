@@ -44,7 +44,9 @@ def has_matplotlib() -> bool:
 def literal(text: object) -> str:
     """A text as matplotlib has to be given it: $ begins no formula, _ hides it from no legend."""
     text = str(text).replace("$", r"\$")
-    return f" {text}" if text.startswith("_") else text
+    if text.startswith("_"):
+        return f" {text}"
+    return text
 
 
 def convergence_figure(runs: Sequence[Any], title: str = "") -> Figure:

@@ -26,12 +26,11 @@ def comparison_figure(report: Any) -> Figure:
     figure = Figure(figsize=(8.4, height), layout="constrained")
     means, ahead = figure.subplots(1, 2, sharey=True)
     for row, ranking in enumerate(rankings):
-        is_fused = row == 0
-        color = COLORS[0] if is_fused else _OTHERS
-        _whisker(means, row, ranking.mean, ranking.lower, ranking.upper, color)
-        if not is_fused:
+        of_fused = row == 0
+        _whisker(means, row, ranking.mean, ranking.lower, ranking.upper, _color(of_fused))
+        if not of_fused:
             is_decided = ranking.ahead_lower > 0 or ranking.ahead_upper < 0
-            color = COLORS[0] if is_decided else _OTHERS
+            color = _color(is_decided)
             _whisker(ahead, row, ranking.ahead, ranking.ahead_lower, ranking.ahead_upper, color)
     means.set_yticks(range(len(rankings)), [literal(ranking.name) for ranking in rankings])
     means.invert_yaxis()
@@ -47,6 +46,11 @@ def comparison_figure(report: Any) -> Figure:
         fontsize="medium",
     )
     return figure
+
+
+def _color(is_marked: bool) -> str:
+    """Of the fused lists, and of differences that are decided; of others another one."""
+    return COLORS[0] if is_marked else _OTHERS
 
 
 def _whisker(axes: Any, row: int, value: float, lower: float, upper: float, color: str) -> None:

@@ -47,13 +47,16 @@ class Drawing:
             return round(_WIDTH * (value - lowest) / ((highest - lowest) or 1.0), 2)
 
         value = place(self.value)
-        return replace(
-            self,
-            value=value,
-            lower=value if np.isnan(self.lower) else place(self.lower),
-            upper=value if np.isnan(self.upper) else place(self.upper),
-            zero=place(0.0) if with_zero else None,
-        )
+        lower = value
+        upper = value
+        zero = None
+        if not np.isnan(self.lower):
+            lower = place(self.lower)
+        if not np.isnan(self.upper):
+            upper = place(self.upper)
+        if with_zero:
+            zero = place(0.0)
+        return replace(self, value=value, lower=lower, upper=upper, zero=zero)
 
 
 Row: TypeAlias = Sequence[str | Drawing | None]

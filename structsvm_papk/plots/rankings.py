@@ -73,7 +73,9 @@ def estimator_scores(estimator: Any, X: Any) -> Array:
     for name in ("decision_function", "predict_proba", "predict"):
         if hasattr(estimator, name):
             scores = getattr(estimator, name)(X)
-            return scores[:, 1] if name == "predict_proba" else scores
+            if name == "predict_proba":
+                scores = scores[:, 1]
+            return scores
     raise TypeError(
         f"a fitted estimator with decision_function, predict_proba or predict is needed, not "
         f"{type(estimator).__name__}"
@@ -117,7 +119,9 @@ class PAPDisplay(_Display):
         **options: Any,
     ) -> Self:
         """Display of scores; `ks` default 1..20, `options` those of `metrics.evaluate`."""
-        cutoffs = np.arange(1, 21) if ks is None else np.atleast_1d(as_array(ks, "ks"))
+        if ks is None:
+            ks = range(1, 21)
+        cutoffs = np.atleast_1d(as_array(ks, "ks"))
         names = [f"pap@{k}" for k in cutoffs]
         table = metrics.evaluate(names, y_score, y_true, groups, **options)
         estimates = [_estimate(table, metric, level, n_resamples, seed) for metric in names]
@@ -216,7 +220,9 @@ class RankStripDisplay(_Display):
         rows = lists.build(
             y_score, y_true, groups, relevance_threshold=options.get("relevance_threshold")
         )
-        wanted = table.users[:20] if users is None else np.atleast_1d(as_array(users, "users"))
+        wanted = table.users[:20]
+        if users is not None:
+            wanted = np.atleast_1d(as_array(users, "users"))
         wanted = check_ids(wanted, wanted.size, "users")
         if not wanted.size or not same_kind(table.users, wanted):
             raise InputError(f"users={users!r} must be some of the users of these rows")

@@ -37,7 +37,7 @@ _NAMES = ("avg", *BOUNDS)
 _ORDER = [*pairwise(("clipped_ramp", "ramp", "avg", "pauc", "max")), ("pauc", "avg")]
 _TOGETHER = [("ts", "avg"), ("avg", "ts")]
 _SETS_A_DRAW = 4  # data sets for each one that claims about certified optima solve
-_WIDE_PAIRS = [*PAIRS, *shapes(0, ((2, 4, 2), (3, 6, 2)), n_lists=2)]
+_WIDE_PAIRS = list(PAIRS) + shapes(0, ((2, 4, 2), (3, 6, 2)), n_lists=2)
 _SOURCE = "this package (the page on training depth)"
 
 
@@ -147,7 +147,7 @@ def _monotone(beta_of_depth: bool, data: Data) -> float:
     for name in _NAMES:
         gains = [data.gain(name, m, beta_of_depth) for m in data.depths]
         last = max((i for i, gain in enumerate(gains) if gain <= TOL), default=0)
-        worst = max(worst, *gains[:last], -np.inf)
+        worst = max(worst, max(gains[:last], default=worst))
     return worst
 
 

@@ -118,7 +118,7 @@ def verify(
 def _nearest_names(name: str) -> str:
     """What somebody who wrote `name` may have meant: a check or a group, or what groups exist."""
     groups = list(dict.fromkeys(i.partition("-")[0] for i in ALL_IDS))
-    known = [*groups, *ALL_IDS]
+    known = groups + list(ALL_IDS)
     written = name.lower()
     near = [i for i in groups if written.isdigit() and i.removeprefix("prop") == written]
     near += [i for i in known if len(written) > 2 and (written in i or i in written)]

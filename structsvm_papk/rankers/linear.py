@@ -279,7 +279,8 @@ class LinearRanker(BaseEstimator):
             )
         missing = None if self.missing_coef_ is None else "lowest"
         X = validated(self, X, missing=missing, reset=False)
-        groups = ONE_LIST if groups is None and self.one_list else groups
+        if groups is None and self.one_list:
+            groups = ONE_LIST
         completed = completed_rows(X, groups, self.user_scaling_, missing, self._one_list)
         weights = completed.weights(self.coef_, self.missing_coef_)
         return reported_scores(completed.matrix, weights, n_threads=self.n_threads)
@@ -369,8 +370,11 @@ class LinearRanker(BaseEstimator):
         """The user of each row; None where all rows are one list, which has to be said."""
         if groups is not None and qid is not None:
             raise InputError("give groups or qid, not both: they are two names of the same thing")
-        groups = groups if qid is None else qid
-        return required_groups(ONE_LIST if groups is None and self.one_list else groups)
+        if qid is not None:
+            groups = qid
+        if groups is None and self.one_list:
+            groups = ONE_LIST
+        return required_groups(groups)
 
     def _take_classes(self, y: Array) -> None:
         """Note the values of the labels, and what grades count where they are grades."""

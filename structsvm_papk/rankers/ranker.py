@@ -524,7 +524,9 @@ class PAPKRanker(LinearRanker):
             last = self.missing_coef_
             beside = np.zeros(self._with_holes.size) if last is None else -last[self._with_holes]
             start = np.concatenate([start, beside])
-        return start if self.scale_ is None else start * self.scale_
+        if self.scale_ is not None:
+            start = start * self.scale_
+        return start
 
     def _given_setting(self) -> Setting:
         """The setting as it was given; alpha may be that of a solver object, or still 'auto'."""
@@ -532,7 +534,8 @@ class PAPKRanker(LinearRanker):
         check_alpha(alpha)
         if is_auto(alpha) and not isinstance(self.solver, str):
             own = given_solver.alpha_of(self.solver)
-            alpha = alpha if own is None else own
+            if own is not None:
+                alpha = own
         scaling = self._given_scaling()
         parts = self.user_weight, alpha, scaling, self.standardize
         return Setting.of(self.surrogate, self.depth, *parts, missing=self.missing)

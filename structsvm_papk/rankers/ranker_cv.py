@@ -381,7 +381,8 @@ class PAPKRankerCV(LinearRanker):
             self.n_shown, self.policy, self.positive, self.tol, n_threads=self.n_threads
         )
         risk = training.risk(self._setting, lists)
-        start = start if self.scale_ is None else start * self.scale_
+        if self.scale_ is not None:
+            start = start * self.scale_
         return training.solve(risk, self.alpha_, start=start, time_limit=left)
 
     def _choice(

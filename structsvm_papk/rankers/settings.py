@@ -142,7 +142,9 @@ def as_depth(depth: int | float | str | None, missing: str | None = None) -> int
 
 def k_of(k: Any, surrogates: Iterable[Any]) -> int:
     """k as given, or that of the surrogates that are objects, or 1; they must not disagree."""
-    known = {} if k is None else {whole_number("k", k): "the k that was given"}
+    known: dict[int, str] = {}
+    if k is not None:
+        known[whole_number("k", k)] = "the k that was given"
     objects = [surrogate for surrogate in surrogates if isinstance(surrogate, Surrogate)]
     for surrogate in objects:
         known.setdefault(surrogate.k, f"that of surrogate {surrogate.label}")
@@ -246,7 +248,11 @@ class Setting:
 
 def order_of_depth(depth: int | float | None) -> tuple[float, float]:
     """From shallow to deep: k, numbers, shares."""
-    return (0, 0) if depth is None else (2 if depth < 1 else 1, depth)
+    if depth is None:
+        return 0, 0
+    if depth >= 1:
+        return 1, depth
+    return 2, depth
 
 
 DEFAULT = Setting(SURROGATE_OF_LISTS, as_depth(DEPTH), "equal", ALPHA)

@@ -137,13 +137,18 @@ class _Race:
 
     def settings(self, name: str, alpha: float) -> list[dict[str, Any]]:
         """The settings of a solver; several of which the best run counts."""
-        budget = {} if self.seconds is None else {"time_limit": self.seconds}
-        budget |= {"positive": True} if self.positive else {}
+        budget: dict[str, Any] = {}
+        passes = self.passes or PASSES
+        if self.seconds is not None:
+            budget["time_limit"] = self.seconds
+            passes = self.passes or _FOREVER
+        if self.positive:
+            budget["positive"] = True
+        if name in _CUTTING:
+            budget["qp_solver"] = self.qp_solver
         if name in _CERTIFIED:
-            qp_solver = {"qp_solver": self.qp_solver} if name in _CUTTING else {}
-            return [self.limits | budget | qp_solver]
-        default = PASSES if self.seconds is None else _FOREVER
-        budget["max_iter"] = self.passes or default
+            return [self.limits | budget]
+        budget["max_iter"] = passes
         if name != "subgradient":
             return [budget]
         ball = math.sqrt(2.0 / alpha)  # W of the paper's Algorithm 1: it holds the optimum

@@ -273,7 +273,7 @@ class _CCCPRun(Run[CCCPResult]):
         self.best = best.point.objective
         self.lower_bound = best.point.lower_bound
         for start in self.starts:
-            notes = (*notes, *start.point.notes)
+            notes = notes + start.point.notes
         if status is Status.CRITICAL and not best.point.w.any():
             notes = (*notes, _AT_ZERO)
         return self.outcome(

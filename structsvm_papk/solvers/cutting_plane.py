@@ -266,12 +266,12 @@ class Bundle(Run[SolverResult]):
         if status is Status.CONVERGED:
             self._go_to_zero_if_optimal()
         if status in (Status.STALLED, Status.MAX_ITER):
-            notes = (*notes, *self._digits())
+            notes = notes + self._digits()
         result: SolverResult = self.outcome(
             status,
             evaluation=self.evaluation if _is_at(self.evaluation, self.best_w) else None,
             cuts=self.model.cuts(active=True),
-            notes=(*self.notes, *self.model.qp.notes, *self.oracle.notes, *notes),
+            notes=self.notes + tuple(self.model.qp.notes) + tuple(self.oracle.notes) + notes,
             problem=self.problem,
             lipschitz_factor=self.lipschitz_factor,
         )

@@ -313,7 +313,7 @@ class Solver(ABC, Generic[Result]):
             if kept is None or kept.last is None:
                 return self._run(risk, w_init, warm_start).solve(callback, kept)
             result = self._run(risk, None, kept.last).solve(callback, kept)
-        return replace(result, notes=(*kept.last.notes, *result.notes))
+        return replace(result, notes=kept.last.notes + result.notes)
 
     def _kept(self, risk: Oracle, checkpoint: ResultStore) -> Kept:
         """What a checkpoint holds of this problem."""
@@ -451,7 +451,7 @@ class Run(ABC, Generic[Result]):
                 warn(result.message, ConvergenceWarning)
         elif self.kept is not None:
             self.kept.write(result)
-            result = replace(result, notes=(*result.notes, *self.kept.notes))
+            result = replace(result, notes=result.notes + self.kept.notes)
         return result
 
     def record(self, n_cuts: int = 0, **more: int) -> bool:
