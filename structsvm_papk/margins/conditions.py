@@ -408,7 +408,7 @@ class _Question:
     def _no_of_one_user(self, ask, share):
         """A no to one user alone is one to all together: its proof holds for these as well."""
         if self.data.n_users == 1:
-            return None
+            return Outcome("undecided")
         deadline = self._after(share)
         users = np.arange(self.data.n_users)
         for u in users:
