@@ -75,7 +75,7 @@ class Problem:
 
 
 PROBLEMS = {
-    "one list": Problem(1, 5000, 30, 10),
+    "one list": Problem(1, 20_000, 30, 10),
     "300 users": Problem(300, 60, 30, 10),
     "2,500 users": Problem(2500, 20, 10, 3),
     "sparse": Problem(2500, 20, 10, 3, sparse=True),
@@ -87,7 +87,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--problem", action="append", choices=PROBLEMS, help="repeat for more")
     parser.add_argument("--surrogate", action="append", choices=SURROGATES)
-    parser.add_argument("--seconds", type=float, default=2.0, help="of the processor, for each run")
+    parser.add_argument("--seconds", type=float, default=3.0, help="of the processor, for each run")
     parser.add_argument("--output", type=Path, help="the page; by default it is printed")
     parser.add_argument("--small", action="store_true", help="for a try")
     options = parser.parse_args()
