@@ -21,7 +21,7 @@ from structsvm_papk.bounds.planning import plot_uniform
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.outputs import check_outputs, save_plot
 from structsvm_papk.cli._shared.reading import Reading, say_columns
-from structsvm_papk.cli._shared.scores import given_scores, load_scorer, scores_of
+from structsvm_papk.cli._shared.scores import scores_of
 from structsvm_papk.data.column_scale import ScaleRule
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.user_scaling import scaled_lists
@@ -87,8 +87,7 @@ def held_out(
     *,
     data: options.Data,
     k: options.K,
-    model: options.ModelFile = None,
-    scores: options.ScoreFile = None,
+    model: Annotated[Path, typer.Option(help="Score with this model file.", metavar="MODEL")],
     label: options.Label = "label",
     group: options.Group = None,
     ignore: options.Ignore = None,
@@ -99,10 +98,8 @@ def held_out(
     rho: Rho = 0.05,
     as_json: options.Json = False,
 ) -> None:
-    """For one scorer that was fixed before, --model or --scores: an interval from held-out DATA."""
-    scorer = load_scorer(model, scores)
-    if scorer is None and scores is None:
-        raise InputError("an interval is for one scorer: give --model or --scores")
+    """For one model that was fixed before: an interval from held-out DATA."""
+    scorer = load_model(model)
     reading = Reading(
         label=label,
         group=group,
@@ -113,8 +110,7 @@ def held_out(
     )
     table = reading.table(data, scorer)
     lists = reading.lists(table).usable(k, policy)
-    all_scores: Any = given_scores(table, scorer, scores, one_list)
-    scores_of_rows = all_scores[lists.rows]
+    scores_of_rows = scores_of(scorer, table, one_list)[lists.rows]
     say_columns(table)
     if lists.n_users == 1:
         kind = "one list"

@@ -1,7 +1,5 @@
 """``evaluate``: ranking metrics of scores in a table, or of a model on data."""
 
-import csv
-import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -96,16 +94,7 @@ def evaluate(
     score: Annotated[
         str, typer.Option(help="Score column.", metavar="COLUMN", rich_help_panel=READING)
     ] = "score",
-    rank: Annotated[
-        str | None,
-        typer.Option(
-            help="Rank column (1, 2, .. per user) in place of scores.",
-            metavar="COLUMN",
-            rich_help_panel=READING,
-        ),
-    ] = None,
     model: options.ModelFile = None,
-    scores: options.ScoreFile = None,
     qrels: Annotated[
         Path | None,
         typer.Option(
@@ -123,7 +112,7 @@ def evaluate(
         Path | None,
         typer.Option(
             help="Paired comparison with a second ranker on the same users: another score column "
-            "of the table, or a table, a model file, a file of scores or a run, as the first.",
+            "of the table, or a table, a model file or a run, as the first.",
             metavar="OTHER",
             rich_help_panel=_SURE,
         ),
@@ -150,10 +139,6 @@ def evaluate(
         typer.Option(help="Coverage of the intervals.", min=0, max=1, rich_help_panel=_SURE),
     ] = 0.95,
     seed: Annotated[int, typer.Option(help="Seed of the resampling.", rich_help_panel=_SURE)] = 0,
-    csv_file: Annotated[
-        Path | None,
-        typer.Option("--csv", help="Write the table here.", metavar="FILE", rich_help_panel=OUTPUT),
-    ] = None,
     per_user: Annotated[
         Path | None,
         typer.Option(
@@ -181,7 +166,7 @@ def evaluate(
     1 where no user can be used for any of the metrics, and with --require-better where the scores
     are not shown to be better.
     """
-    check_outputs([file, data, model, scores, qrels, compare], [csv_file, per_user, html])
+    check_outputs([file, data, model, qrels, compare], [per_user, html])
     wanted = _metric_names(names)
     resolve(preset, population=population)
     if require_better and compare is None:
@@ -196,9 +181,7 @@ def evaluate(
         relevance_threshold=relevance_threshold,
         one_list=one_list,
         model=model if data is None else file,
-        scores=scores,
         score=score,
-        rank=rank,
         item=item,
         qrels=qrels,
     )
@@ -233,9 +216,6 @@ def evaluate(
     if html is not None or as_json:
         whole = _as_one_list(rows, table)
     evaluation = Evaluation(table=table, pooled=whole, compared=compared, method=interval, **draws)
-    if csv_file is not None:
-        write_atomically(csv_file, _csv(evaluation).encode())
-        console.note(f"table written to {csv_file}")
     if per_user is not None:
         values = table.to_pandas()
         if rows.is_run:
@@ -318,8 +298,9 @@ def _names(file: Path, columns: Scoring, second: Path | None) -> tuple[str, str]
     """What the two scorers are called in the table of a comparison."""
     if second is None:
         return "", ""
-    column = Path(columns.rank or columns.score)
-    first = columns.model or columns.scores or (file if second.exists() else column)
+    first = columns.model or file
+    if columns.model is None and not second.exists():
+        first = Path(columns.score)
     if first.name == second.name:  # in different folders
         return str(first), str(second)
     return first.name, second.name
@@ -375,16 +356,6 @@ def _any_list(table: MetricTable, nouns: str) -> bool:
             f"({', '.join(reasons) or 'no value'}); another k, or another rule, may help"
         )
     return len(without) < len(table.metrics)
-
-
-def _csv(evaluation: Evaluation) -> str:
-    """The means with their intervals."""
-    text = io.StringIO()
-    names = ("metric", "value", "lower", "upper", "n_used")
-    writer = csv.DictWriter(text, names, restval="", extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(evaluation.overall)
-    return text.getvalue()
 
 
 def _relevant(table: MetricTable, rows: Rows) -> str:

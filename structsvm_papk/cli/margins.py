@@ -10,9 +10,10 @@ from structsvm_papk._types import Array
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.options import PROBLEM
 from structsvm_papk.cli._shared.reading import Reading, say_columns
-from structsvm_papk.cli._shared.scores import given_scores, load_scorer
+from structsvm_papk.cli._shared.scores import scores_of
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError
+from structsvm_papk.files.model import load_model
 from structsvm_papk.margins.conditions import CONDITIONS, check_users, find_each
 
 
@@ -21,7 +22,6 @@ def margins(
     data: options.Data,
     k: options.K,
     model: options.ModelFile = None,
-    scores: options.ScoreFile = None,
     label: options.Label = "label",
     group: options.Group = None,
     ignore: options.Ignore = None,
@@ -74,10 +74,14 @@ def margins(
         relevance_threshold=relevance_threshold,
         one_list=one_list,
     )
-    scorer = load_scorer(model, scores)
+    scorer = None
+    if model is not None:
+        scorer = load_model(model)
     table = reading.table(data, scorer)
     lists = reading.lists(table)
-    all_scores = given_scores(table, scorer, scores, one_list)
+    all_scores = None
+    if scorer is not None:
+        all_scores = scores_of(scorer, table, one_list)
     lists = lists.usable(k, policy)
     say_columns(table)
     answers: dict[str, Any] = {"k": k, "delta": delta, "n_users": lists.n_users}

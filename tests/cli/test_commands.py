@@ -349,10 +349,9 @@ def test_no_command_writes_over_what_it_reads(files, tmp_path, capsys):
         (data, ["predict", model, data], "-o"),
         (model, ["predict", model, data], "-o"),
         (data, [*fit, "-o", tmp_path / "x"], "--checkpoint"),
-        (scored, ["evaluate", scored], "--csv"),
         (scored, ["evaluate", scored], "--per-user"),
         (scored, ["evaluate", scored], "--html"),
-        (scored, ["evaluate", data, "--model", model, "--compare", scored], "--csv"),
+        (scored, ["evaluate", data, "--model", model, "--compare", scored], "--html"),
         (model, ["evaluate", data, "--model", model], "--per-user"),
     ]:
         before = path.read_bytes()
@@ -368,7 +367,7 @@ def test_no_command_writes_over_what_it_reads(files, tmp_path, capsys):
     np.save(folder / "X.npy", np.ones((2, 1)))
     for name in ("X.npy", "new.parquet"):
         assert "is an input" in refused(capsys, "fit", folder, "--k", "1", "-o", folder / name)
-    twice = ["evaluate", scored, "--csv", tmp_path / "out", "--per-user", tmp_path / "." / "out"]
+    twice = ["evaluate", scored, "--html", tmp_path / "out", "--per-user", tmp_path / "." / "out"]
     assert "would be written twice" in refused(capsys, *twice)
     fit += ["--checkpoint", tmp_path / "state"]
     assert "would be written twice" in refused(capsys, *fit, "-o", tmp_path / "state")

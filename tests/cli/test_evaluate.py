@@ -64,21 +64,17 @@ def test_numbers_are_those_of_the_library(tmp_path, capsys):
     assert answer["metrics"][0]["n_used"] == N_USERS
     assert answer["metrics"][0]["conventions"]["ties"] == "loss"
     assert answer["pooled"]["lift"] > 1
-    lines = tmp_path / "scores.txt"
-    lines.write_text("".join(f"{s!r}\n" for s in table["score"].tolist()))
     compared = metrics.compare(expected, worse, n_resamples=2000)
-    for more in (["--compare", second], ["--compare", "other"],
-                 ["--scores", lines, "--group", "user_id", "--compare", "other"]):  # fmt: skip
+    for more in (["--compare", second], ["--compare", "other"]):
         comparison = found(capsys, *command, *more)["comparison"]
         assert [c["p_value"] for c in comparison] == [c.p_value for c in compared]
         assert [c["difference"] for c in comparison] == [c.difference for c in compared]
-    out, users = tmp_path / "out.csv", tmp_path / "users.csv"
-    more = "--csv", out, "--per-user", users, "--rules"
+    users = tmp_path / "users.csv"
+    more = "--per-user", users, "--rules"
     assert run("evaluate", *command, "--compare", second, *more) == 0
     shown = capsys.readouterr()
     assert "Comparison: paired permutation test" in shown.out
     assert "ties=loss" in shown.err
-    assert pd.read_csv(out)["metric"].tolist() == ["pap@3", "auc"]
     np.testing.assert_allclose(pd.read_csv(users)["auc"], expected["auc"])
 
 
@@ -133,13 +129,13 @@ def test_scores_beyond_double_precision_do_not_tie(tmp_path, capsys):
     assert found(capsys, path, "-m", "auc")["metrics"][0]["value"] == 1
 
 
-def test_ranks_one_list_and_rules(tmp_path, capsys):
+def test_columns_of_scores_one_list_and_rules(tmp_path, capsys):
     path, whole = tmp_path / "r.csv", tmp_path / "w.csv"
-    path.write_text("user,item,label,a,b\n1,p,0,1,2\n1,q,1,2,1\n2,p,1,1,2\n2,q,1,2,1\n")
-    ranks = [path, "--rank", "a", "-m", "pap@1", "--preset", "rectools", "--interval", "kl"]
-    (row,) = found(capsys, *ranks)["metrics"]
+    path.write_text("user,item,label,a,b\n1,p,0,2,1\n1,q,1,1,2\n2,p,1,2,1\n2,q,1,1,2\n")
+    one = [path, "--score", "a", "-m", "pap@1", "--preset", "rectools", "--interval", "kl"]
+    (row,) = found(capsys, *one)["metrics"]
     assert (row["value"], row["by_rule"]["few_negatives"]) == (0.5, 1)
-    compared = found(capsys, *ranks, "--compare", "b")["comparison"][0]
+    compared = found(capsys, *one, "--compare", "b")["comparison"][0]
     assert compared["difference"] == -0.5
     whole.write_text("score,label\n3,1\n2,0\n1,1\n")
     assert found(capsys, whole, "--one-list", "-m", "auc")["metrics"][0]["value"] == 0.5
@@ -155,13 +151,10 @@ HEAD, GOOD = "user,label,score\n", "user,label,score\n1,0,1\n1,1,2\n"
         ("user,label\n1,0\n1,1\n", (), "no column 'score' for the score (--score"),
         ("who,label,score\n1,0,1\n1,1,2\n", (), "name it with --group, or give --one-list"),
         (GOOD, ("--group", "who"), "no column 'who' for the user; it has 'user', 'label'"),
-        (GOOD, ("--csv", "/no/such/x.csv"), "cannot write"),
-        (GOOD, ("--model", "m", "--scores", "m"), "not both"),
+        (GOOD, ("--per-user", "/no/such/x.csv"), "cannot write"),
         (GOOD, ("a.csv", "--model", "m"), "give the model once"),
         (GOOD, ("--compare", "nothing"), "no such file, and no such column in"),
         (GOOD, ("--compare", "score"), "is the column that is evaluated"),
-        (GOOD, ("--scores", "one.txt"), "1 scores for 2 rows"),
-        (GOOD, ("--scores", "text.txt"), "line 2 is 'two'"),
         (GOOD, ("--compare", "labels.csv"), "user 1 has 1 positives"),
         (None, ("--level", "95"), "Invalid value for '--level'"),
         (None, ("-m", "map"), "there is no metric 'map'"),
@@ -172,11 +165,7 @@ HEAD, GOOD = "user,label,score\n", "user,label,score\n1,0,1\n1,1,2\n"
 def test_wrong_input_has_a_reason(tmp_path, monkeypatch, capsys, content, arguments, message):
     """Options are judged before a file is read."""
     monkeypatch.chdir(tmp_path)
-    for name, text in (
-        ("one.txt", "1\n"),
-        ("text.txt", "1\ntwo\n"),
-        ("labels.csv", f"{GOOD}1,1,3\n"),
-    ):
+    for name, text in (("labels.csv", f"{GOOD}1,1,3\n"),):
         (tmp_path / name).write_text(text)
     if content is not None:
         (tmp_path / "a.csv").write_text(content)

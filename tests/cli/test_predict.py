@@ -61,7 +61,8 @@ def test_scores_and_lists_of_the_command_and_the_model(place, frame, name, capsy
         np.testing.assert_array_equal(written["score"], scores)
         np.testing.assert_array_equal(written[["user", "item"]], frame[["user", "item"]])
         capsys.readouterr()
-        assert run("evaluate", place / "new.csv", "--scores", whole, "-m", "ap", "--json") == 0
+        both = ("evaluate", place / name, place / "new.csv")
+        assert run(*both, "-m", "ap", "--json") == 0
         value = json.loads(capsys.readouterr().out)["metrics"][0]["value"]
         expected = metrics.evaluate("ap", scores, frame["relevant"], frame["user"]).mean("ap")
         assert value == pytest.approx(expected, abs=1e-12)
@@ -156,8 +157,8 @@ def test_wrong_calls_of_the_command(place, capsys):
         ((plain, place / "no-item.csv"), "column 'item' is empty"),
     ]:
         assert said in refused(capsys, "predict", *arguments)
-    (place / "bad.csv").write_text("user,score\n1,0.5\n1,much\n")
-    bad = refused(capsys, "evaluate", data, "--scores", place / "bad.csv")
+    (place / "bad.csv").write_text("user,label,score\n1,1,0.5\n1,0,much\n")
+    bad = refused(capsys, "evaluate", place / "bad.csv")
     assert "line 3: column 'score'" in bad
     fit = ("fit", data, "--k", 3, "-o", place / "m", "--user-scaling")
     assert "--memory-budget" in refused(capsys, *fit, "rank", "--memory-budget", "1GB")

@@ -15,6 +15,7 @@ from helpers.sources import write_csv
 from structsvm_papk import datasets, margins
 from structsvm_papk.data import RankingData
 from structsvm_papk.errors import InputError
+from structsvm_papk.files.model import Model, save_model
 from structsvm_papk.margins.conditions import CONDITIONS, check_users, find_each
 from structsvm_papk.margins.proofs import exact_margins, no_choice_avoids
 
@@ -253,15 +254,20 @@ def test_bad_input(call, words):
 @pytest.fixture
 def files(tmp_path):
     lists = datasets.margin_lists("beta", n_users=2, n_pos=6, n_neg=10, k=2, exclude="any", seed=3)
-    data, scores = tmp_path / "lists.csv", tmp_path / "scores.txt"
+    data, model = tmp_path / "lists.csv", tmp_path / "model"
     write_csv(data, lists.X, lists.y, lists.groups)
-    scores.write_text("".join(f"{s!r}\n" for s in (lists.X @ lists.w_true).tolist()))
-    return data, scores
+    names = tuple("abcdefgh"[: lists.X.shape[1]])
+    known = {"objective": 1.0, "lower_bound": 1.0, "gap": 0.0, "status": "converged"}
+    known |= {"converged": True, "n_iter": 1}
+    save_model(
+        model, Model(lists.w_true, 2, "ts", 1.0, "cutting_plane", known, feature_names=names)
+    )
+    return data, model
 
 
 def test_margins_command(files, tmp_path):
-    data, scores = files
-    result = invoke("margins", data, "--k", 2, "--scores", scores, "--per-user", "--json")
+    data, model = files
+    result = invoke("margins", data, "--k", 2, "--model", model, "--per-user", "--json")
     assert result.exit_code == 0, result.output
     told = json.loads(result.stdout)
     assert told["scores"]["joint"]["beta"] and not told["scores"]["joint"]["moderate"]
@@ -271,20 +277,18 @@ def test_margins_command(files, tmp_path):
     assert told["per_user"]["strong"] == {"yes": 0, "no": 2, "undecided": 0}
     shown = invoke("margins", data, "--k", 2, "--condition", "beta")
     assert shown.exit_code == 0 and "exact" in shown.stdout and "moderate" not in shown.stdout
-    (tmp_path / "short.txt").write_text("1.0\n")
     for args in (
         ("--k", 50),
-        ("--scores", tmp_path / "short.txt"),
         ("--condition", "tight"),
-        ("--scores", scores, "--model", scores),
+        ("--model", data),
     ):
         result = invoke("margins", data, "--k", 2, *args)
         assert isinstance(result.exception, InputError)
 
 
 def test_bound_command(files, tmp_path):
-    data, scores = files
-    held_out = ("bound", "held-out", data, "--k", 2, "--scores", scores, "--json")
+    data, model = files
+    held_out = ("bound", "held-out", data, "--k", 2, "--model", model, "--json")
     told = json.loads(invoke(*held_out).stdout)
     assert told["kind"] == "mean over users" and told["guaranteed"]
     assert json.loads(invoke(*held_out, "--one-list").stdout)["method"] == "shift"
@@ -295,7 +299,10 @@ def test_bound_command(files, tmp_path):
     assert (tmp_path / "bound.png").stat().st_size > 1000
     assert "vacuous" in shown.stdout and str(told["raw"])[:5] not in shown.stdout
     assert json.loads(invoke("bound", "sizes", 0.1, "--json").stdout)["users"]["kl"] > 100
-    for wrong in (("uniform", *sizes, "--rho", 0.7), ("held-out", data, "--k", 2)):
+    for wrong in (
+        ("uniform", *sizes, "--rho", 0.7),
+        ("held-out", data, "--k", 0, "--model", model),
+    ):
         assert isinstance(invoke("bound", *wrong).exception, InputError)
 
 

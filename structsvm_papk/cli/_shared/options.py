@@ -264,15 +264,6 @@ ModelFile = Annotated[
         rich_help_panel=READING,
     ),
 ]
-ScoreFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--scores",
-        help="Scores of the rows: what predict wrote, or one per line.",
-        metavar="SCORES",
-        rich_help_panel=READING,
-    ),
-]
 
 # --- the solver -----------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Scores that a command is given: by a model, as `predict` wrote them, one per line, in a table."""
+"""Scores that a command is given: by a model, or in a table or a run."""
 
 import warnings
 from dataclasses import dataclass, replace
@@ -23,25 +23,6 @@ from structsvm_papk.metrics.relevant import Pairs, match, pairs_of
 from structsvm_papk.metrics.table import MetricTable
 
 _WHOSE = "; name it with --group, or give --one-list when all rows are one list"
-_GIVEN = "scores of another file"  # in place of the name of a column
-
-
-def load_scorer(model: Path | None, scores: Path | None) -> Model | None:
-    """The model that scores rows, or None; a file of scores beside it is refused."""
-    if model is not None and scores is not None:
-        raise InputError("give --model or --scores, not both")
-    return None if model is None else load_model(model)
-
-
-def given_scores(
-    table: Table, model: Model | None, scores: Path | None, one_list: bool
-) -> Array | None:
-    """Scores of every row of a table, by a model or as a file has them; None without either."""
-    if model is not None:
-        return scores_of(model, table, one_list)
-    if scores is not None:
-        return read_scores(scores, table.X.shape[0])
-    return None
 
 
 def scores_of(model: Model, table: Table, one_list: bool = False) -> Array:
@@ -70,48 +51,12 @@ def item_column(path: Path, format: str, given: str | None) -> str | None:
     return column_of("item", tables.column_names(path, format), path, given, " (--item)")
 
 
-def read_scores(path: Path, n_rows: int) -> Array:
-    """What `predict` wrote, or one number per line; infinite ones too, empty lines do not count."""
-    try:
-        with tables.reading(path):
-            lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except UnicodeDecodeError:
-        raise InputError(f"{path} is not a text file of scores, one per line") from None
-    head = lines[0] if lines else ""
-    if "score" in head.replace("\t", ",").split(","):
-        format = "tsv" if "\t" in head else "csv"
-        kinds = {"score": Kind.NUMBER}
-        scores = tables.read_columns(path, format, kinds)["score"].astype(float)
-    else:
-        numbers = [
-            _number(path, number, line.strip())
-            for number, line in enumerate(lines, start=1)
-            if line.strip()
-        ]
-        scores = np.array(numbers)
-    if scores.size != n_rows:
-        raise InputError(f"{path}: {scores.size} scores for {n_rows} rows")
-    return scores
-
-
-def _number(path: Path, line: int, text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = np.nan
-    if np.isnan(number):
-        raise InputError(f"{path}: line {line} is {text!r}; one number per line is needed")
-    return number
-
-
 @dataclass(frozen=True, kw_only=True)
 class Scoring(Reading):
     """How a file becomes scored rows with labels; the fields are the options of these names."""
 
     model: Path | None
-    scores: Path | None
     score: str
-    rank: str | None
     item: str | None
     qrels: Path | None
 
@@ -147,23 +92,18 @@ class Scoring(Reading):
         reading = replace(self, ignore=no_features)
         return reading.table(path, like, require_labels=self.qrels is None)
 
-    def roles(
-        self, path: Path, present: list[str], with_scores: bool = True
-    ) -> dict[str, str | None]:
+    def roles(self, path: Path, present: list[str]) -> dict[str, str | None]:
         """Which column has which role, all of them there."""
         names: dict[str, str | None] = {"user": None}
         names["label"] = label_column(self.label, present)
         if self.qrels is not None and names["label"] not in present:
             names["label"] = None
-        if with_scores and self.rank is None:
-            names["score"] = self.score
-        elif with_scores:
-            names["rank"] = self.rank
+        names["score"] = self.score
         if not self.one_list:
             names["user"] = needed_column("user", present, path, self.group, _WHOSE)
             names["item"] = column_of("item", present, path, self.item, " (--item)")
         hints = {
-            "score": " (--score; for a file of features give --model or --scores)",
+            "score": " (--score; for a file of features give --model)",
         }
         purposes = [(name, f"for the {role}{hints.get(role, '')}") for role, name in names.items()]
         for name, purpose in purposes:
@@ -239,10 +179,8 @@ class Rows:
 
     @property
     def scores(self) -> Array:
-        """Score of each row; the larger the smaller the rank, where there are ranks."""
-        if "score" in self.names:
-            return self.frame[str(self.names["score"])]
-        return -self.frame[str(self.names["rank"])].astype(float)
+        """Score of each row."""
+        return self.frame[str(self.names["score"])]
 
 
 def _are_whole(ids: Array) -> bool:
@@ -256,14 +194,13 @@ def _as_text(ids: Array) -> Array:
 
 def load(file: Path, second: Path | None, columns: Scoring) -> tuple[Rows, Rows | None]:
     """Rows of the scorer, and of the second one where there is one: a file, or a column."""
-    model = load_scorer(columns.model, columns.scores)
     pairs = columns.pairs()
     column = _second_column(file, second, columns)
-    by_file = columns.scores is not None and tables.format_of(file) is None  # of svmlight rows
-    if model is not None or by_file:
-        rows, other = _of_rows_with_features(file, model, second, column, columns)
-    else:
+    if columns.model is None:
         rows, other = _of_tables(file, second, column, columns)
+    else:
+        model = load_model(columns.model)
+        rows, other = _of_rows_with_features(file, model, second, column, columns)
     rows = rows.beside(pairs)
     return rows, None if other is None else other.beside(pairs)
 
@@ -280,8 +217,7 @@ def _second_column(file: Path, second: Path | None, columns: Scoring) -> str | N
             f"--compare {name}: there is no such file, and no such column in {file}, which has "
             f"{listed(present)}"
         )
-    in_table = columns.model is None and columns.scores is None
-    if in_table and name == (columns.rank or columns.score):
+    if columns.model is None and name == columns.score:
         raise InputError(f"--compare {name} is the column that is evaluated: name another one")
     return name
 
@@ -289,16 +225,12 @@ def _second_column(file: Path, second: Path | None, columns: Scoring) -> str | N
 def _of_tables(
     file: Path, second: Path | None, column: str | None, columns: Scoring
 ) -> tuple[Rows, Rows | None]:
-    """Rows of a table, or a run, whose scores stand in it or in a file of scores."""
-    rows = _of_table(file, columns, columns.scores)
+    """Rows of a table, or of a run."""
+    rows = _of_table(file, columns)
     if second is None:
         return rows, None
-    if column is not None and columns.scores is None and columns.rank is not None:
-        return rows, _of_table(file, replace(columns, rank=column))
     if column is not None:
-        return rows, _of_table(file, replace(columns, score=column, rank=None))
-    if columns.scores is not None:
-        return rows, _of_table(file, columns, second)
+        return rows, _of_table(file, replace(columns, score=column))
     other = _of_table(second, columns)
     if rows.users_are_text == other.users_are_text:
         return rows, other
@@ -306,21 +238,17 @@ def _of_tables(
 
 
 def _of_rows_with_features(
-    file: Path, model: Model | None, second: Path | None, column: str | None, columns: Scoring
+    file: Path, model: Model, second: Path | None, column: str | None, columns: Scoring
 ) -> tuple[Rows, Rows | None]:
-    """Rows that a model scores, or, of svmlight, a file of scores."""
+    """Rows that a model scores."""
     table = columns.features(file, model)
-    threshold = None if model is None else model.relevance_threshold
-    scores = given_scores(table, model, columns.scores, columns.one_list)
-    rows = _of_features(file, table, columns, scores, threshold)
+    scores = scores_of(model, table, columns.one_list)
+    rows = _of_features(file, table, columns, scores, model.relevance_threshold)
     if second is None:
         return rows, None
     if column is not None:
         read = tables.read_columns(file, str(tables.format_of(file)), {column: Kind.NUMBER})
         return rows, _of_features(file, table, columns, read[column], None)
-    if model is None:
-        scores = read_scores(second, table.X.shape[0])
-        return rows, _of_features(file, table, columns, scores, None)
     second_model = load_model(second)
     is_read_alike = (
         model.feature_names == second_model.feature_names
@@ -332,8 +260,8 @@ def _of_rows_with_features(
     return rows, _of_features(file, table, columns, scores, None)
 
 
-def _of_table(path: Path, columns: Scoring, scores: Path | None = None) -> Rows:
-    """A table that holds the scores, or whose rows have them in a file of scores; or a run.
+def _of_table(path: Path, columns: Scoring) -> Rows:
+    """A table that holds the scores, or a run.
 
     Of a table no other columns are read: what its features hold does not matter.
     """
@@ -343,21 +271,17 @@ def _of_table(path: Path, columns: Scoring, scores: Path | None = None) -> Rows:
     if format is None:
         raise InputError(
             f"{path}: neither a table (CSV, TSV, Parquet) with scores nor a run of TREC; for a "
-            "file of features give --model or --scores"
+            "file of features give --model"
         )
     present = tables.column_names(path, format)
-    names = columns.roles(path, present, with_scores=scores is None)
+    names = columns.roles(path, present)
     kinds: dict[Any, Kind] = dict.fromkeys((names["user"], names.get("item")), Kind.ID)
-    kinds |= dict.fromkeys((names.get("score"), names.get("rank"), names["label"]), Kind.NUMBER)
+    kinds |= dict.fromkeys((names["score"], names["label"]), Kind.NUMBER)
     kinds.pop(None, None)
     frame = tables.read_columns(path, format, kinds)
     unused = [name for name in present if name not in kinds]
     used = ", ".join(f"{role} {name!r}" for role, name in names.items() if name is not None)
     note = f"{path}: {used}, ignored {listed(unused) if unused else 'none'}"
-    if scores is not None:
-        n_rows = next(iter(frame.values())).size
-        names["score"] = _GIVEN
-        frame[_GIVEN] = read_scores(scores, n_rows)
     return Rows(
         frame=frame,
         names=names,
