@@ -26,7 +26,7 @@ CASES = [
     slow("bound new-users model rows.csv"),
     slow("diagnose rows.csv --k 2"),
     slow("margins rows.csv --k 2 --per-user"),
-    slow("verify --effort quick --jobs 2"),
+    slow("verify --check prop2 --check theorem1 --effort quick --jobs 2"),
     slow("fuse first.csv second.csv --qrels judged.csv --k 2 --cv 2"),
 ]
 

@@ -142,8 +142,8 @@ def test_what_ends_a_fit_leaves_the_best_point(name, how, status, words, tmp_pat
                 process.send_signal(signal.SIGSTOP)
                 os.waitpid(process.pid, os.WUNTRACED)  # until it has stopped
 
-        solver = CuttingPlane(1e-2, tol=1e-8, time_limit=20.0)
-        outer = CCCP(1e-2, tol=1e-8, time_limit=20.0, starts=["zero"]) if name == "ramp" else solver
+        solver = CuttingPlane(1e-2, tol=1e-8, time_limit=8.0)
+        outer = CCCP(1e-2, tol=1e-8, time_limit=8.0, starts=["zero"]) if name == "ramp" else solver
         result = outer.solve(oracle, callback=callback)
         assert result.status == status and result.history[-1].iteration == 2
         assert re.search(words, result.message)

@@ -17,7 +17,7 @@ if __name__ == "__main__":
 """
 
 
-def test_ctrl_c_ends_the_processes_in_mid_task(tmp_path):
+def test_ctrl_c_ends_the_processes_in_mid_task(tmp_path, ctrl_c):
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
     pipe = subprocess.PIPE
