@@ -1,22 +1,9 @@
-"""Tables for notebooks, and self-contained pages from templates (jinja2, the extra `report`)."""
+"""Self-contained pages from templates (jinja2, the extra `report`)."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from html import escape
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 
 from structsvm_papk.errors import InputError
-
-
-def html_table(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "") -> str:
-    """A table as HTML, text escaped."""
-    lines = [("th", head), *(("td", row) for row in rows)]
-    body = "".join(
-        "<tr>" + "".join(f"<{kind}>{escape(cell)}</{kind}>" for cell in row) + "</tr>"
-        for kind, row in lines
-    )
-    return f"<table>{body}</table>" + (
-        f"<p><small>{escape(caption)}</small></p>" if caption else ""
-    )
 
 
 def check_templates() -> None:

@@ -17,8 +17,7 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.metrics.conventions import PRESETS, resolve
 from structsvm_papk.metrics.definitions import known_names, parse
-from structsvm_papk.metrics.evaluation import Evaluation, OneList, as_one_list, mean_text
-from structsvm_papk.metrics.relevant import ANY_GRADE
+from structsvm_papk.metrics.evaluation import Evaluation, mean_text
 from structsvm_papk.metrics.significance import Comparison
 from structsvm_papk.metrics.table import MetricTable
 from structsvm_papk.plots.evaluation import evaluation_page
@@ -212,10 +211,7 @@ def evaluate(
         compared = metrics.compare(table, second, **draws)
     for note in [*rows.notes, *_left_out(table)]:
         console.note(note)
-    whole = None
-    if html is not None or as_json:
-        whole = _as_one_list(rows, table)
-    evaluation = Evaluation(table=table, pooled=whole, compared=compared, method=interval, **draws)
+    evaluation = Evaluation(table=table, compared=compared, method=interval, **draws)
     if per_user is not None:
         values = table.to_pandas()
         if rows.is_run:
@@ -261,21 +257,6 @@ def _verdict(pair: Comparison, scorers: tuple[str, str], better: bool) -> str:
         interval = f"no interval for so few lists, {pair.n_users}"
     shown = "is better than" if better else "is not shown to be better than"
     return f"{first} {shown} {second}: {pair.metric} {pair.difference:+.4f} {interval}"
-
-
-def _threshold(table: MetricTable, rows: Rows) -> float | None:
-    """From which label on a row is relevant, as in the table."""
-    if table.relevance_threshold is None and rows.relevant is not None:
-        return ANY_GRADE
-    return table.relevance_threshold
-
-
-def _as_one_list(rows: Rows, table: MetricTable) -> OneList | None:
-    """All rows as one list; None where that has no number."""
-    try:
-        return as_one_list(rows.scores, rows.labels, relevance_threshold=_threshold(table, rows))
-    except InputError:
-        return None
 
 
 def _left_out(table: MetricTable) -> list[str]:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from structsvm_papk._html import html_table
 from structsvm_papk._types import PathLike
 from structsvm_papk._version import __version__
 from structsvm_papk.data.column_scale import ScaleRule
@@ -44,7 +43,6 @@ from structsvm_papk.files.tensors import TensorFile
 if TYPE_CHECKING:
     import pandas as pd
 
-_SHOWN = 12  # weights in a notebook
 _FILE = TensorFile("model", version=4)
 _DTYPES = ("float64", "float32")
 _CERTIFICATE = ("objective", "lower_bound", "gap", "status", "converged", "n_iter")
@@ -220,26 +218,6 @@ class Model:
         users, items = ids_of(X, groups)
         scores = self.predict(X, "one_list" if users is None else users)
         return top_rows(scores, users, items, n)
-
-    def _repr_html_(self) -> str:
-        """The largest weights, and what they are the optimum of."""
-        names = self.feature_names or tuple(f"x{j}" for j in range(self.n_features))
-        largest = np.argsort(-np.abs(self.coef), kind="stable")[:_SHOWN]
-        gap = self.certificate["gap"]
-        proved = "no certificate" if gap is None else f"gap {gap:.1e}"
-        holes = "" if self.missing is None else "holes lowest, "
-        caption = (
-            f"{self.surrogate}, k = {self.k}, depth {self.depth or 'k'}, alpha = {self.alpha:g}, "
-            f"columns {self.user_scaling or 'as they are'}, {holes}{proved}; "
-            f"{len(largest)} of {self.n_features} weights"
-        )
-        head = ["feature", "weight"]
-        rows = [[names[j], f"{self.coef[j]:.6g}"] for j in largest]
-        if self.missing_coef is not None:
-            head.append("where it is missing")
-            for row, j in zip(rows, largest, strict=True):
-                row.append(f"{self.missing_coef[j]:.6g}")
-        return html_table(head, rows, caption)
 
     def _features(self, X: Any) -> Any:
         """The columns of the model, checked."""

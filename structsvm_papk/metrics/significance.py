@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from structsvm_papk._html import html_table
 from structsvm_papk._types import Array
 from structsvm_papk.bounds.intervals import Interval, many_users, rests_on, weighted_mean_ends
 from structsvm_papk.data.validation import (
@@ -83,10 +82,6 @@ class Comparison:
             f"p ({self.correction})": f"{self.p_adjusted:.3g}",
             "users": str(self.n_users),
         }
-
-    def _repr_html_(self) -> str:
-        cells = self.cells()
-        return html_table(tuple(cells), [tuple(cells.values())])
 
 
 def ends_text(lower: float | None, upper: float | None, note: str = "", absent: str = "–") -> str:

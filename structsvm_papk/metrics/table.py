@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from structsvm_papk._html import html_table
 from structsvm_papk._types import Array
 from structsvm_papk.data.rows import required_groups
 from structsvm_papk.errors import InputError
@@ -194,15 +193,6 @@ class MetricTable:
 
     def __repr__(self) -> str:
         return f"MetricTable of {self.users.size} users\n{self}"
-
-    def _repr_html_(self) -> str:
-        head = ("metric", "mean", "users used", "rules applied")
-        rows = [
-            (s.metric, f"{s.value:.4f}", f"{s.n_used} of {s.n_users}", s.rules_applied() or "none")
-            for s in self.summary()
-        ]
-        rules = f"{self.conventions}; relevant items: {self.relevant_items}"
-        return html_table(head, rows, rules)
 
 
 def evaluate(

@@ -34,14 +34,12 @@ def evaluation_page(
     if other is not None:
         sections.append(_differences(table, other, nouns[0]))
     sections.append(_meanings(table))
-    one_list = evaluation.pooled
     return page(
         title,
         sections,
         facts=(
             f"{table.users.size:,} {nouns[0]}; relevant {nouns[1]}: {table.relevant_items}. "
             f"Rules: {table.conventions}."
-            + ("" if one_list is None else f" All rows as one list: {one_list}")
         ),
     )
 

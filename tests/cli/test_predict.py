@@ -109,12 +109,6 @@ def test_frames_are_taken_by_name(frame):
     assert list(model().top(X, "one_list", 2)["rank"]) == [1, 2]
 
 
-def test_a_model_shows_itself():
-    shown = model(feature_names=("<b>", "x"), user_scaling="rank")._repr_html_()
-    assert "&lt;b&gt;" in shown and "<b>" not in shown and "columns rank" in shown
-    assert "no certificate" in shown
-
-
 def test_wrong_calls_of_a_model(frame):
     X = frame[list(FEATURES)]
     twice = pd.concat([X, X[["ease"]]], axis=1)

@@ -11,7 +11,6 @@ from scipy import sparse
 from structsvm_papk import PAPKRanker, RankingData, bounds, margins, metrics
 from structsvm_papk.errors import InputError
 from structsvm_papk.integrations import hooks
-from structsvm_papk.metrics.evaluation import as_one_list
 from structsvm_papk.metrics.frames import evaluate_frame, evaluate_recommendations
 
 pytestmark = pytest.mark.portable
@@ -44,7 +43,6 @@ LABEL_DOORS = {
     ),
     "bounds.held_out": lambda y: bounds.held_out(SCORES, y, 3).upper,
     "margins": lambda y: margins.check_scores(SCORES, y, 2).delta_weak,
-    "whole_list": lambda y: as_one_list(SCORES, y).auroc,
     "hook": _hook,
 }
 
@@ -122,7 +120,6 @@ def test_missing_labels_are_not_irrelevant_under_a_threshold():
 
 SCORE_DOORS = {
     "evaluate": lambda s, y: metrics.table.per_user("auc", s, y)[0],
-    "whole_list": lambda s, y: as_one_list(s, y).auroc,
     "held_out": lambda s, y: 1 - bounds.held_out(s, y, 2).value,
     "margins": lambda s, y: float(margins.check_scores(s, y, 2).weak),
     "hook": lambda s, y: hooks.xgboost_eval_metric("auc")(np.asarray(y), s),

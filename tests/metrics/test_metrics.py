@@ -135,8 +135,6 @@ def test_summaries_and_frames_of_a_table():
     assert "2 with few_negatives" in str(table)
     assert table.summary("pap@2").as_dict()["conventions"]["ties"] == "loss"
     assert table.to_pandas()["user"].tolist() == [10, 20, 30, 40]
-    shown = table._repr_html_()
-    assert shown.startswith("<table><tr><th>metric</th>") and "of 4</td>" in shown
 
 
 DISCOUNTS = {

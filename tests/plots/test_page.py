@@ -3,12 +3,10 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.metrics import average_precision_score, roc_auc_score
 
 from helpers.commands import run, run_json
 from structsvm_papk import metrics
-from structsvm_papk.errors import InputError
-from structsvm_papk.metrics.evaluation import Evaluation, as_one_list
+from structsvm_papk.metrics.evaluation import Evaluation
 from structsvm_papk.plots.evaluation import evaluation_page
 from structsvm_papk.plots.page import Column, Drawing, Section, page
 
@@ -42,11 +40,10 @@ def test_page_is_self_contained_and_holds_the_numbers():
     worse = metrics.evaluate(NAMES, -SCORES, LABELS, GROUPS)
     table = metrics.evaluate(NAMES, SCORES, LABELS, GROUPS)
     compared = metrics.compare(table, worse, n_resamples=99)
-    evaluation = Evaluation(table, as_one_list(SCORES, LABELS), compared)
+    evaluation = Evaluation(table, compared)
     text = evaluation_page(evaluation, "A & B", other=worse)
     assert "<script" not in text and "src=" not in text and "href=" not in text
     assert "A &amp; B" in text and "<b>" not in text
-    assert f"AUROC {roc_auc_score(LABELS, SCORES):.4f}" in text
     found = cells_of(text)
     for name, row, pair in zip(NAMES, evaluation.overall, compared, strict=True):
         mean = [f"{row['value']:.4f}", f"{row['lower']:.4f} to {row['upper']:.4f}"]
@@ -113,22 +110,3 @@ def test_drawings_of_a_table_share_an_axis():
     assert [(row[0].value, row[0].zero) for row in bars.placed().rows] == [(100, 50), (0, 50)]
     text = page("t", [bars])
     assert "x='50.0' width='50.0'" in text and "x='0.0' width='50.0'" in text
-
-
-def test_the_articles_four_models_as_recomputed():
-    random = np.random.RandomState(42)
-    labels = random.binomial(1, 0.03, 10_000)
-    models = [random.rand(10_000)] + [d * labels + random.randn(10_000) for d in (1, 2, 3)]
-    every = (*models, np.round(models[1], 1))
-    reports = [as_one_list(scores, labels) for scores in every]
-    for report, scores in zip(reports, every, strict=True):
-        expected = roc_auc_score(labels, scores), average_precision_score(labels, scores)
-        assert (report.auroc, report.average_precision) == pytest.approx(expected, abs=1e-12)
-    assert reports[3].lift == pytest.approx(0.801658920765 / 0.0264, abs=1e-9)
-    assert [len(report.warnings) for report in reports] == [1, 0, 0, 1, 0]
-    assert "hardly better than random" in str(reports[0]) and "leak" in str(reports[3])
-    constant = as_one_list(np.ones(100), np.repeat([1, 0], [2, 98]))
-    assert constant.average_precision == constant.positive_rate == 0.02
-    assert (constant.auroc, constant.p_value) == (0.5, 1.0)
-    with pytest.raises(InputError, match="0 positives and 2 negatives"):
-        as_one_list([1.0, 2.0], [0, 0])
