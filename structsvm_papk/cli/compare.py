@@ -12,7 +12,7 @@ from structsvm_papk.cli._shared.options import PROBLEM, READING, SOLVER
 from structsvm_papk.cli._shared.outputs import check_outputs, save_plot
 from structsvm_papk.cli._shared.reading import Reading, Weighting, say_columns
 from structsvm_papk.data.user_scaling import scaled_lists
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, check_choice
 from structsvm_papk.plots import figures as plots
 from structsvm_papk.rankers.settings import ALPHA, DEPTH, as_depth, solver_name
 from structsvm_papk.rankers.solver_race import DEFAULT_SOLVERS, ETAS, PASSES, SOLVERS
@@ -122,9 +122,13 @@ def compare(
     for name in surrogate or ["all"]:
         names += CONVEX if name == "all" else [name]
     names = list(dict.fromkeys(names))  # each once
+    solvers = solver or DEFAULT_SOLVERS
+    for name in solvers:
+        check_choice("--solver", name, SOLVERS)
     for name in names:
         any_surrogate = weighting.surrogate(name, k)
-        solver_name("cutting_plane", any_surrogate)  # refuses what is not convex
+        for each in solvers:
+            solver_name(each, any_surrogate)  # refuses what this solver cannot do
     table = reading.table(data)
     second = None if test is None else reading.second_table(test, table)
     lists = reading.lists(table)
@@ -141,7 +145,7 @@ def compare(
             k,
             alpha,
             depth=weighting.depth,
-            solvers=solver or DEFAULT_SOLVERS,
+            solvers=solvers,
             etas=eta or ETAS,
             passes=passes,
             seconds=seconds,

@@ -311,7 +311,7 @@ def compare(
             of_problem.append(race.run(name, risk, known_alpha, test, callback))
             if of_problem[-1].result.status is Status.INTERRUPTED:
                 return runs + _with_bound(of_problem, "")
-        runs += _with_bound(of_problem, _remark(of_problem, runs, risk.data))
+        runs += _with_bound(of_problem, _remark(of_problem, runs, risk.data, paper))
     return runs
 
 
@@ -321,13 +321,16 @@ def _with_bound(runs: Sequence[SolverRun], remark: str) -> list[SolverRun]:
     return [replace(run, best_bound=bound, remark=remark) for run in runs]
 
 
-def _remark(runs: Sequence[SolverRun], earlier: Sequence[SolverRun], data: RankingData) -> str:
+def _remark(
+    runs: Sequence[SolverRun], earlier: Sequence[SolverRun], data: RankingData, paper: bool
+) -> str:
     """What is special about a problem, in a sentence; empty where nothing is."""
     if not any(math.isfinite(run.result.lower_bound) for run in runs):
         return "no gap is known, as none of these solvers certified a bound: add cutting_plane"
     certified = [run for run in runs if run.result.converged]
     if any(run.result.status is Status.DEGENERATE for run in certified):
-        return "the optimum is w = 0, where every solver begins: count more negatives"
+        at_zero = "the optimum is w = 0, where every solver begins"
+        return at_zero if paper else f"{at_zero}: count more negatives"
     few = int(data.n_pos.max()) <= runs[0].k
     for other in earlier:
         for run in certified:
