@@ -82,8 +82,6 @@ def test_coverage_in_small():
     broken = replace(by_method["shift", "normal"], n_draws=1000, nominal=0.95, covered=0.9)
     assert broken.violated and not replace(broken, covered=0.945).violated
     assert by_method["shift", "normal"].covered >= 0.95
-    assert by_method["dkw", "normal"].vacuous == 1.0
-    assert not by_method["asymptotic", "normal"].guaranteed
     assert by_method["uniform auto", "5 directions"].vacuous == 1.0
 
 

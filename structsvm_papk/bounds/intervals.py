@@ -71,12 +71,11 @@ class Interval:
         return f"{self.value:.6g} {ends} ({100 * self.level:g}% {self.method}{of}{note})"
 
 
-def held_out(
-    scores: ArrayLike, labels: ArrayLike, k: int, rho: float = 0.05, method: str = "shift"
-) -> Interval:
+def held_out(scores: ArrayLike, labels: ArrayLike, k: int, rho: float = 0.05) -> Interval:
     """Interval for the population risk of one scorer, from one held-out list.
 
-    The scorer and k must have been chosen before the list was seen (DKW: k may be chosen after).
+    The scorer and k must have been chosen before the list was seen. The two ranks are shifted by
+    binomial quantiles, and a Chernoff (kl) bound applied.
 
     Parameters
     ----------
@@ -85,10 +84,6 @@ def held_out(
     k : int
     rho : float
         Error probability in (0, 1/2].
-    method : {"shift", "dkw", "asymptotic"}
-        ``shift`` shifts the two ranks by binomial quantiles and applies a Chernoff (kl) bound;
-        ``dkw`` is ``sqrt(ln(4/rho)/(2 n_pos))/a + sqrt(ln(4/rho)/(2 n_neg))/b``; ``asymptotic`` is
-        the delta method on the logit scale: not guaranteed, and poor for small k.
 
     Raises
     ------
@@ -96,18 +91,14 @@ def held_out(
         NaN scores, labels that are not binary, no positives, ``k > n_neg``, rho outside (0, 1/2].
     """
     check_rho(rho)
-    methods = {"shift": _shift, "dkw": _dkw, "asymptotic": _asymptotic}
-    check_choice("method", method, methods)
     scores = check_scores(scores)
     relevant = check_labels(labels, scores.size)
     p, q = (np.sort(scores[side])[::-1] for side in (relevant, ~relevant))
     checked_sizes(len(p), len(q), k)
     beta = min(len(p), k)
     risk = _top_risk(p, q, beta, k)
-    ends = methods[method](p, q, k, rho)
-    note = "asymptotic: coverage is approximate, poor for small k" if method[0] == "a" else ""
-    lower, upper = np.clip(ends, 0, 1).tolist()
-    return Interval(risk, lower, upper, 1 - rho, method, not note, 1, note)
+    lower, upper = np.clip(_shift(p, q, k, rho), 0, 1).tolist()
+    return Interval(risk, lower, upper, 1 - rho, "shift", True, 1)
 
 
 def _shift(p: Array, q: Array, k: int, rho: float) -> tuple[float, float]:
@@ -152,39 +143,10 @@ def _rank_below(n: int, share: float, prob: float) -> int:
     return j if scipy.stats.binom.cdf(j, n, share) <= prob else j - 1
 
 
-def _dkw(p: Array, q: Array, k: int, rho: float) -> tuple[float, float]:
-    width = dkw_width(len(p), len(q), k, rho)
-    risk = _top_risk(p, q, min(len(p), k), k)
-    return risk - width, risk + width
-
-
 def dkw_width(n_pos: int, n_neg: int, k: int, rho: float) -> float:
     """Half-width of the interval by the inequality of Dvoretzky, Kiefer and Wolfowitz."""
     parts = ((n_pos, min(n_pos, k)), (n_neg, k))
     return sum(np.sqrt(np.log(4 / rho) / (2 * n)) * n / top for n, top in parts)
-
-
-def _asymptotic(p: Array, q: Array, k: int, rho: float) -> tuple[float, float]:
-    """Delta method: influence values of both samples, on the logit scale."""
-    n_pos = len(p)
-    n_neg = len(q)
-    beta = min(len(p), k)
-    risk = _top_risk(p, q, beta, k)
-    if not 0 < risk < 1:
-        return 0.0, 1.0
-    ascending = q[:k][::-1]
-    g = 1 - np.searchsorted(ascending, p[:beta], side="left") / k
-    h = 1 - np.searchsorted(-p[:beta], -q[:k], side="left") / beta
-    g_offset = g[-1] if beta < n_pos else 0.0
-    h_offset = h[-1] if k < n_neg else 0.0
-    phi_pos = np.zeros(n_pos)
-    phi_neg = np.zeros(n_neg)
-    phi_pos[:beta] = (g - g_offset) * n_pos / beta
-    phi_neg[:k] = (h - h_offset) * n_neg / k
-    se = np.sqrt(phi_pos.var() / n_pos + phi_neg.var() / n_neg) / (risk * (1 - risk))
-    reach = scipy.stats.norm.isf(rho / 2) * se
-    lower, upper = scipy.special.expit(scipy.special.logit(risk) + np.array([-reach, reach]))
-    return lower, upper
 
 
 def _top_risk(p: Array, q: Array, n_top_pos: int, n_top_neg: int) -> float:
