@@ -9,7 +9,6 @@ import typer
 from structsvm_papk import diagnosis
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.options import PROBLEM
-from structsvm_papk.cli._shared.outputs import check_outputs, save_plot
 from structsvm_papk.cli._shared.reading import Reading, Weighting, say_columns
 from structsvm_papk.diagnosis.convex_test import Verdict
 from structsvm_papk.diagnosis.critical_depth import CriticalDepth
@@ -17,7 +16,6 @@ from structsvm_papk.diagnosis.zero_test import SURROGATES, Diagnosis
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles import EmpiricalRisk
 from structsvm_papk.oracles.list_risk import refuse_deeper_than_all
-from structsvm_papk.plots.figures import degeneracy_figure
 from structsvm_papk.rankers.settings import DEPTH, as_depth
 
 _WORDS = {
@@ -63,14 +61,12 @@ def diagnose(
     one_list: options.OneList = False,
     missing: options.Missing = None,
     label_gain: options.LabelGain = "linear",
-    plot: options.Plot = None,
     as_json: options.Json = False,
 ) -> None:
     """Is w = 0 optimal, so that a surrogate says nothing?
 
     For all users jointly, and for some alone; and from which training depth on it is not.
     """
-    check_outputs([data], plot=plot)
     reading = Reading(
         label=label,
         group=group,
@@ -91,8 +87,6 @@ def diagnose(
     for name in names:
         if name not in SURROGATES:
             raise InputError(f"no diagnosis of {name!r}: choose from {', '.join(SURROGATES)}")
-    if plot is not None and not users:
-        raise InputError("--plot shows the users' verdicts: --users has to be above 0")
     table = reading.table(data)
     lists = reading.lists(table)
     for shown in k:
@@ -108,7 +102,6 @@ def diagnose(
             depths.append(diagnosis.critical_depth(risk))
             update(advance=1)
     say_columns(table, lists)
-    save_plot(plot, lambda: degeneracy_figure(answers))
     parts = [
         answer.as_dict() | {"critical_depth": depth.as_dict()}
         for answer, depth in zip(answers, depths, strict=True)

@@ -11,7 +11,7 @@ import typer
 
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.options import OUTPUT, PROBLEM, SOLVER
-from structsvm_papk.cli._shared.outputs import check_outputs, save_plot
+from structsvm_papk.cli._shared.outputs import check_outputs
 from structsvm_papk.cli._shared.reading import Reading, say_columns
 from structsvm_papk.files.model import certificate_of, save_model
 from structsvm_papk.rankers import PAPKRanker, PAPKRankerCV
@@ -127,7 +127,6 @@ def tune(
             rich_help_panel=OUTPUT,
         ),
     ] = None,
-    plot: options.Plot = None,
     show_all: Annotated[
         bool,
         typer.Option(
@@ -141,10 +140,9 @@ def tune(
     """Choose surrogate, depth and alpha on held-out users, and train with them.
 
     Every setting is trained on all folds of users but one and scored on the users of that one; the
-    chosen one is then trained on all users. Prints the settings, best first; --plot draws the
-    metric against the depth, a line a surrogate.
+    chosen one is then trained on all users. Prints the settings, best first.
     """
-    check_outputs([data], [model_file], plot=plot, folder=checkpoint)
+    check_outputs([data], [model_file], folder=checkpoint)
     reading = Reading(
         label=label,
         group=group,
@@ -201,7 +199,6 @@ def tune(
         )
         save_model(model_file, model)
         console.note(f"model written to {model_file}")
-    save_plot(plot, ranker.plot)
     content = _content(k, ranker, reading)
     content["model"] = None if model_file is None else str(model_file)
     console.answer(as_json, content, _show, content, None if show_all else _SHOWN)

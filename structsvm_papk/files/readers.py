@@ -14,7 +14,6 @@ from scipy import sparse
 
 from structsvm_papk._types import PathLike
 from structsvm_papk.data.columns import listed
-from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.rows import check_missing
 from structsvm_papk.errors import InputError, as_names, as_path, check_choice, check_type
 from structsvm_papk.files import tables
@@ -38,13 +37,40 @@ def read_table(
     first_index: int | None = None,
     missing: str | None = None,
 ) -> Table:
-    """Read a file as a `Table`, with `InputError` for all that cannot be read; see
-    `read_ranking_data`.
+    """Read a file as a `Table`; what was taken for what is in `Table.columns_used`.
 
-    `require_labels`: whether a table without the label column is an error. `like`, a `Table` or a
-    `Model`: take the features as it has them, with its rule for `missing` values, named columns by
-    its `feature_names`, svmlight indices from its `first_index` on, `n_features` of them. What was
-    taken for what is in `Table.columns_used`.
+    Parameters
+    ----------
+    path : path-like
+        A name ending in ``.gz`` is decompressed.
+    format : {'svmlight', 'csv', 'tsv', 'parquet'}, optional
+        By default recognised by the name; anything unknown is taken as svmlight.
+    label : str
+        Column of the label (CSV, TSV, Parquet).
+    group : str, optional
+        Column of the user (CSV, TSV, Parquet); by default the first of group, user_id, user, qid
+        and query_id that the file has, in any case and with any underscores.
+    ignore : sequence of str
+        Columns that are not features (CSV, TSV, Parquet), beside the label and those named as
+        users, items (item, document, docno, movieid, ..) or other ids (names that end in ``_id`` or
+        ``Id``) are.
+    query : path-like, optional
+        Rows of each user, one count per line (svmlight); by default ``FILE.query`` where it exists.
+    require_labels : bool
+        Whether a table without the label column is an error.
+    like : Table or Model, optional
+        Take the features as it has them, with its rule for `missing` values, named columns by its
+        `feature_names`, svmlight indices from its `first_index` on, `n_features` of them.
+    first_index : {0, 1}, optional
+        From where the file counts features (svmlight); by default 0 if it uses index 0, else 1.
+    missing : {None, 'lowest'}
+        Whether cells may be empty or null, for an estimator with the same setting (CSV, TSV,
+        Parquet).
+
+    Raises
+    ------
+    InputError
+        Anything that cannot be read, with file, line, and reason.
     """
     path = as_path(path)
     format = (tables.format_of(path) or "svmlight") if format is None else format
@@ -82,59 +108,6 @@ def read_table(
         ignore=ignore,
         require_labels=require_labels,
     )
-
-
-def read_ranking_data(
-    path: PathLike,
-    *,
-    relevance_threshold: float | None = None,
-    one_list: bool = False,
-    label_gain: Any = None,
-    **how: Any,
-) -> RankingData:
-    """Read a file as `RankingData`.
-
-    Parameters
-    ----------
-    path : path-like
-        A name ending in ``.gz`` is decompressed.
-    relevance_threshold : float, optional
-        Labels of at least this are relevant; without it they are 0/1, -1/1 or booleans.
-    one_list : bool
-        Whether all rows are ranked against each other.
-    label_gain : {'linear', 'exponential'} or sequence of float, optional
-        Labels of more than two whole values are grades, which count so, where no threshold is
-        given; without it they are refused.
-
-    Other Parameters
-    ----------------
-    format : {'svmlight', 'csv', 'tsv', 'parquet'}, optional
-        By default recognised by the name; anything unknown is taken as svmlight.
-    label : str
-        Column of the label (CSV, TSV, Parquet).
-    group : str, optional
-        Column of the user (CSV, TSV, Parquet); by default the first of group, user_id, user, qid
-        and query_id that the file has, in any case and with any underscores.
-    ignore : sequence of str
-        Columns that are not features (CSV, TSV, Parquet), beside the label and those named as
-        users, items (item, document, docno, movieid, ..) or other ids (names that end in ``_id`` or
-        ``Id``) are.
-    query : path-like, optional
-        Rows of each user, one count per line (svmlight); by default ``FILE.query`` where it exists.
-    first_index : {0, 1}, optional
-        From where the file counts features (svmlight); by default 0 if it uses index 0, else 1.
-    missing : {None, 'lowest'}
-        Whether cells may be empty or null, for an estimator with the same setting (CSV, TSV,
-        Parquet).
-
-    Raises
-    ------
-    InputError
-        Anything that cannot be read, with file, line, and reason; no users; labels of one class, or
-        that are not binary.
-    """
-    check_type("one_list", one_list, bool, "True or False")
-    return read_table(path, **how).ranking_data(relevance_threshold, one_list, label_gain)
 
 
 # --- svmlight -------------------------------------------------------------------------------------

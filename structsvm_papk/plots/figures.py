@@ -1,11 +1,11 @@
-"""Plots of runs, depths and diagnoses; matplotlib (the extra `plot`) is imported to draw one."""
+"""Plots of runs; matplotlib (the extra `plot`) is imported to draw one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.util import find_spec
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,25 +15,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from structsvm_papk.diagnosis.zero_test import Diagnosis
 
 _LOWEST_GAP = 1e-16
 _AXES = {"data_passes": "passes over the data", "seconds": "seconds"}
 _CERTIFIED = "#1b5e9b"
 _DESCENT = ("#f2b134", "#dd6b1f", "#8f2d16", "#8a8a8a")
 COLORS = ("#1b5e9b", "#dd6b1f", "#2a8a57", "#8f2d16", "#7a4fa3", "#555555")
-
-
-class _Marker(NamedTuple):
-    shape: str
-    is_filled: bool
-
-
-_MARKERS = {  # by what is known of all users jointly
-    "degenerate": _Marker("o", is_filled=True),
-    "informative": _Marker("o", is_filled=False),
-    "undecided": _Marker("X", is_filled=True),
-}
 
 
 def has_matplotlib() -> bool:
@@ -117,89 +104,3 @@ def _draw_panel(axes: Axes, runs: Sequence[Any], effort: str) -> float:
     axes.set(xscale="log", yscale="log", xlabel=_AXES[effort])
     axes.grid(alpha=0.25)
     return highest
-
-
-def degeneracy_figure(diagnoses: Sequence[Diagnosis]) -> Figure:
-    """Share of the users for whom w = 0 is optimal on its own, against k, for each surrogate.
-
-    Filled markers say that w = 0 is optimal for all users jointly, open ones that it is not, a
-    cross that it is undecided.
-    """
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7.2, 4.4), layout="constrained")
-    axes = figure.subplots()
-    names = list(dict.fromkeys(diagnosis.surrogate for diagnosis in diagnoses))
-    ks = sorted({diagnosis.k for diagnosis in diagnoses})
-    for number, name in enumerate(names):
-        of_surrogate = [diagnosis for diagnosis in diagnoses if diagnosis.surrogate == name]
-        shift = 0.08 * (number - (len(names) - 1) / 2)  # lines that coincide stay visible
-        color = COLORS[number % len(COLORS)]
-        xs = [ks.index(diagnosis.k) + shift for diagnosis in of_surrogate]
-        shares = [diagnosis.share() for diagnosis in of_surrogate]
-        axes.plot(xs, shares, "-", color=color, label=literal(name))
-        for x, share, diagnosis in zip(xs, shares, of_surrogate, strict=True):
-            marker = _MARKERS[diagnosis.joint.verdict]
-            face = color if marker.is_filled else "white"
-            axes.plot(x, share, marker.shape, color=color, mfc=face, ms=7, zorder=3)
-    axes.set_xticks(range(len(ks)), [str(k) for k in ks])
-    axes.set(
-        xlabel="k",
-        ylabel="share of users for whom\nw = 0 is optimal",
-        ylim=(-0.04, 1.04),
-        title="filled: w = 0 is optimal for all users jointly; cross: undecided",
-    )
-    axes.grid(alpha=0.25)
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside right center")
-    return figure
-
-
-Place: TypeAlias = tuple[str, int | float | None]  # surrogate and depth
-
-
-def depth_figure(points: Mapping[Place, tuple[float, float]], chosen: Place, metric: str) -> Figure:
-    """Each surrogate's means, with bars of one standard error; `chosen` gets a ring.
-
-    `points` holds mean and standard error.
-
-    Settings that rank nothing (w = 0: a mean of 0 without spread) are named, not drawn: they would
-    squeeze the others together.
-    """
-    if not has_matplotlib():
-        raise InputError("cannot draw: matplotlib is missing; pip install 'structsvm-papk[plot]'")
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(7.2, 4.2), layout="constrained")
-    axes = figure.subplots()
-    empty = [place for place, point in points.items() if tuple(point) == (0, 0)]
-    if len(empty) == len(points):  # better drawn than no figure
-        empty = []
-    drawn = [place for place in points if place not in empty]
-    depths = list(dict.fromkeys(depth for _, depth in drawn))
-    names = sorted({name for name, _ in drawn})
-    for number, name in enumerate(names):
-        places = [place for place in drawn if place[0] == name]
-        x = np.array([float(depths.index(depth)) for _, depth in places])
-        x += 0.06 * (number - (len(names) - 1) / 2)  # bars that coincide stay visible
-        mean = np.array([points[place][0] for place in places])
-        error = np.array([points[place][1] for place in places])
-        color = COLORS[number % len(COLORS)]
-        axes.errorbar(x, mean, error, color=color, marker="o", ms=5, capsize=3, label=literal(name))
-        if chosen in places:
-            ring = places.index(chosen)
-            axes.plot(x[ring], mean[ring], "o", ms=12, mfc="none", mec=color)
-    axes.set_xticks(range(len(depths)), [_written(m) for m in depths])
-    axes.set(xlabel="training depth", ylabel=f"{literal(metric)} of held-out users")
-    title = "ring: chosen; bars: one standard error over users"
-    if empty:
-        named = ", ".join(f"{literal(name)} at {_written(depth)}" for name, depth in empty)
-        title += "\n" + fill(f"not drawn, since they rank nothing (w = 0): {named}", 72)
-    axes.set_title(title, fontsize="medium")
-    axes.grid(alpha=0.25)
-    figure.legend(loc="outside right center")
-    return figure
-
-
-def _written(depth: int | float | None) -> str:
-    return "k" if depth is None else f"{depth:g}"

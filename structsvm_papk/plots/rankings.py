@@ -1,8 +1,8 @@
 """Plots of a ranking, in the style of scikit-learn's displays.
 
-Every display has `from_predictions(y_true=.., y_score=.., groups=..)`, `from_estimator(estimator,
-X, y, groups=..)` and `plot(ax)`; the axes drawn on stay in `ax_`, their figure in `figure_`.
-matplotlib (the extra `plot`) is imported when something is drawn.
+Every display has `from_predictions(y_true=.., y_score=.., groups=..)` and `plot(ax)`; the axes
+drawn on stay in `ax_`, their figure in `figure_`. matplotlib (the extra `plot`) is imported when
+something is drawn.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from structsvm_papk import metrics
-from structsvm_papk._types import Array
 from structsvm_papk.data.validation import as_array, check_ids, same_kind
 from structsvm_papk.errors import InputError, check_number
 from structsvm_papk.metrics import ranked_lists as lists
@@ -43,43 +42,12 @@ def new_axes(ax: Axes | None = None, size: tuple[float, float] = (6.0, 4.2)) -> 
 
 
 class _Display:
-    """Shared: scores of an estimator, and where the plot is."""
-
-    from_predictions: Any
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: ArrayLike,
-        *,
-        groups: ArrayLike | None = None,
-        **options: Any,
-    ) -> Self:
-        """The same plot from an estimator's scores on X."""
-        return cls.from_predictions(
-            y_true=y, y_score=estimator_scores(estimator, X), groups=groups, **options
-        )
+    """Shared: where the plot is."""
 
     def _drawn(self, ax: Axes) -> Self:
         self.ax_ = ax
         self.figure_ = ax.figure
         return self
-
-
-def estimator_scores(estimator: Any, X: Any) -> Array:
-    """Scores by `decision_function`, the positive class of `predict_proba`, or `predict`."""
-    for name in ("decision_function", "predict_proba", "predict"):
-        if hasattr(estimator, name):
-            scores = getattr(estimator, name)(X)
-            if name == "predict_proba":
-                scores = scores[:, 1]
-            return scores
-    raise TypeError(
-        f"a fitted estimator with decision_function, predict_proba or predict is needed, not "
-        f"{type(estimator).__name__}"
-    )
 
 
 @dataclass

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
 from structsvm_papk._types import Array, Callback, PathLike
 from structsvm_papk.data.features import reported_scores
@@ -27,7 +26,6 @@ from structsvm_papk.errors import (
     check_number,
 )
 from structsvm_papk.oracles.list_risk import users_needed
-from structsvm_papk.plots.figures import depth_figure
 from structsvm_papk.rankers.choice import SELECTIONS, Choice, ScoreTable, choose, nearest
 from structsvm_papk.rankers.folds import (
     ByMetric,
@@ -59,15 +57,13 @@ from structsvm_papk.rankers.settings import (
     default_setting,
     is_auto,
     k_of,
-    name_of,
-    order_of_depth,
     weighted,
 )
 from structsvm_papk.solvers.solver import SolverResult, check_signs
 from structsvm_papk.surrogates import Surrogate
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    pass
 
 __all__ = ["PAPKRankerCV", "Trial"]
 
@@ -446,31 +442,3 @@ class PAPKRankerCV(LinearRanker):
         ranker.coef_ = coef
         ranker.n_features_in_ = coef.size
         return ranker
-
-    def plot(self) -> Figure:
-        """Draw the validated metric against the training depth, a line for each surrogate.
-
-        Of each surrogate and depth the best alpha and weighting count; bars are standard errors
-        over users.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-
-        Raises
-        ------
-        InputError
-            matplotlib (the extra `plot`) is missing.
-        """
-        check_is_fitted(self)
-        results = self.cv_results_
-        best = {}
-        for i in results["rank_test_score"].argsort(kind="stable")[::-1]:
-            params = results["params"][i]
-            best[name_of(params["surrogate"]), params["depth"]] = i
-        points = {
-            key: (results["mean_test_score"][i], results["se_test_score"][i])
-            for key, i in sorted(best.items(), key=lambda item: order_of_depth(item[0][1]))
-        }
-        chosen = name_of(self.best_params_["surrogate"]), self.best_params_["depth"]
-        return depth_figure(points, chosen, self.choice_.scoring)

@@ -7,6 +7,7 @@ from scipy import sparse
 from helpers import sources
 from helpers.commands import invoke
 from helpers.reference_theory import top_risk
+from helpers.sources import read_lists
 from structsvm_papk import (
     CuttingPlane,
     EmpiricalRisk,
@@ -18,7 +19,6 @@ from structsvm_papk import (
 from structsvm_papk import SubgradientDescent as Descent
 from structsvm_papk.datasets import engagement_lists, linear_lists
 from structsvm_papk.errors import InputError
-from structsvm_papk.files.readers import read_ranking_data
 from structsvm_papk.oracles.streamed import StreamedRisk
 
 SURROGATES = ("avg", "pauc", "max", "ts")
@@ -158,13 +158,13 @@ def test_the_command_gives_the_bound_of_python(trained):
     train, new = trained / "train.csv", trained / "new.csv"
     call = ["bound", "new-users", trained / "model", train, "--held-out", new, "--target", 0.5]
     answer = json.loads(invoke(*call, "--json").stdout)
-    data = read_ranking_data(train)
+    data = read_lists(train)
     ranker = PAPKRanker(k=3, alpha=1.0).fit_lists(data)
     risk = EmpiricalRisk(ranker.make_surrogate(), data.standardized())
     expected = bounds.stability(risk, ranker.result_)
     assert answer["bound"] == expected.bound
     assert answer["users_for_target"] == pytest.approx(expected.users_for(0.5))
-    people, own = read_ranking_data(new), answer["held_out"]
+    people, own = read_lists(new), answer["held_out"]
     scores = np.split(people.scores(ranker.coef_), people.indptr[1:-1])
     risks = [pap_risk(s, n) for s, n in zip(scores, people.n_pos, strict=True)]
     interval = bounds.many_users(risks)
@@ -180,7 +180,7 @@ def test_the_command_scales_inside_lists_as_the_model_does(trained):
     call = ["--k", 3, "--alpha", 1, "--user-scaling", "rank", "-o", trained / "ranks"]
     assert invoke("fit", train, *call).exit_code == 0
     answer = json.loads(invoke("bound", "new-users", trained / "ranks", train, "--json").stdout)
-    ranker = PAPKRanker(k=3, alpha=1.0, user_scaling="rank").fit_lists(read_ranking_data(train))
+    ranker = PAPKRanker(k=3, alpha=1.0, user_scaling="rank").fit_lists(read_lists(train))
     gap = ranker.result_.objective - ranker.result_.lower_bound
     assert answer["from_gap"] == pytest.approx(np.sqrt(2 * gap), rel=1e-3, abs=1e-9)
     assert answer["risk"] <= answer["bound"] <= 1

@@ -185,7 +185,6 @@ def test_wrong_input_is_one_line_before_anything_is_written(files, tmp_path, cap
         ([*compare, "--test", wide], "but 3 are expected"),
         (["diagnose", data], "Missing option '--k'"),
         ([*diagnose, "--surrogate", "ts_alg2"], "choose from"),
-        ([*diagnose, "--plot", "x.png"], "--users"),
         (["predict", tmp_path / "fitted", wide], "4 features"),
         (["predict", data, data], "is not a structsvm-papk model file"),
         (["tune", data, *PROBLEM, "--jobs", "-2"], "'--jobs'"),
@@ -428,10 +427,8 @@ def test_tune_chooses_what_the_estimator_chooses_and_says_how_to_repeat_it(noisy
     model = load_model(tmp_path / "m")
     np.testing.assert_allclose(model.coef, ranker.coef_, rtol=1e-6)
     assert model.feature_names == ("a", "b") and model.depth == ranker.best_params_["depth"]
-    plot = tmp_path / "depths.pdf"
-    assert run("tune", noisy, *TUNE, "--model", tmp_path / "m", "--plot", plot) == 0
+    assert run("tune", noisy, *TUNE, "--model", tmp_path / "m") == 0
     shown = capsys.readouterr()
-    assert plot.read_bytes()[1:4] == b"PDF" and f"plot written to {plot}" in shown.err
     assert "Mean pap@3 over held-out users, 3 folds" in shown.out
     (line,) = re.findall("^chosen: .*$", shown.out, re.MULTILINE)
     assert "on held-out users, " in line and "the default" in line and "; certified, gap" in line

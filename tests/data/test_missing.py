@@ -8,11 +8,11 @@ import pytest
 from scipy import sparse
 
 from helpers.marks import slow
+from helpers.sources import read_lists
 from structsvm_papk import PAPKRanker, PAPKRankerCV, RankingData
 from structsvm_papk.data.user_scaling import USER_SCALINGS, completed_rows, scaled_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.files import load_model
-from structsvm_papk.files.readers import read_ranking_data
 from structsvm_papk.rankers import UserScaler
 from structsvm_papk.surrogates import make_surrogate
 
@@ -314,8 +314,8 @@ def test_files_with_empty_cells_and_nulls(tmp_path, suffix):
     else:
         frame.to_csv(path, index=False, sep="\t" if suffix == "tsv" else ",")
     with pytest.raises(InputError, match=r"--missing lowest|missing=\"lowest\""):
-        read_ranking_data(path)
-    lists = read_ranking_data(path, missing="lowest")
+        read_lists(path)
+    lists = read_lists(path, missing="lowest")
     fitted = ranker().fit_lists(lists)
     plain = ranker().fit(X, Y, GROUPS)
     np.testing.assert_allclose(fitted.coef_, plain.coef_, rtol=1e-4, atol=1e-6)

@@ -3,10 +3,10 @@ import pytest
 from sklearn.datasets import load_digits
 
 from helpers.reference_theory import margins_by_subsets
+from helpers.sources import read_lists
 from structsvm_papk import __version__, cli, datasets, margins, metrics
 from structsvm_papk._version import show_versions
 from structsvm_papk.errors import InputError
-from structsvm_papk.files.readers import read_ranking_data
 from structsvm_papk.margins.conditions import CONDITIONS
 
 IMPLIED = {
@@ -177,7 +177,7 @@ def test_files_hold_the_lists_and_are_never_overwritten(tmp_path, capsys):
     command = ["example-data", str(folder), "--n-users", "15"]
     assert cli.main(command) in (0, None)
     train, _ = datasets.generators.recommender_lists(n_users=15)
-    read = read_ranking_data(folder / "train.csv", label="relevant")
+    read = read_lists(folder / "train.csv", label="relevant")
     names = ["ease", "neighbours", "content", "popularity"]  # ids are no features
     assert np.array_equal(read.X, train[names])
     before = (folder / "train.csv").read_bytes()

@@ -7,10 +7,11 @@ import pandas as pd
 import pytest
 
 from helpers.commands import refused, run
+from helpers.sources import read_lists
 from structsvm_papk import PAPKRanker, metrics
 from structsvm_papk.data.columns import ITEM_COLUMNS
 from structsvm_papk.errors import InputError
-from structsvm_papk.files.readers import read_ranking_data, read_table
+from structsvm_papk.files.readers import read_table
 
 NAMES = ["docid", "docno", "document", "document_id", "DocID", "movieid", "MovieID", "track",
          "track_id", "trackId", "itemid", "ITEM_ID", "product_id", "asin"]  # fmt: skip
@@ -70,13 +71,13 @@ def test_text_in_a_column_says_how_to_leave_it_out(tmp_path, capsys, suffix):
     path = tmp_path / f"a{suffix}"
     frame.to_csv(path, index=False) if suffix == ".csv" else frame.to_parquet(path, index=False)
     with pytest.raises(InputError, match=r"the title.*left out with --ignore 'the title'"):
-        read_ranking_data(path)
+        read_lists(path)
     assert "--ignore" in refused(capsys, "fit", path, "--k", 3, "--model", tmp_path / "m")
-    assert read_ranking_data(path, ignore=["the title"]).n_features == 2
+    assert read_lists(path, ignore=["the title"]).n_features == 2
     frame = lists().assign(label="good")
     frame.to_csv(tmp_path / "b.csv", index=False)
     with pytest.raises(InputError) as error:
-        read_ranking_data(tmp_path / "b.csv")
+        read_lists(tmp_path / "b.csv")
     assert "--ignore" not in str(error.value)
 
 

@@ -10,10 +10,11 @@ import polars as pl
 import pytest
 from scipy import sparse
 
+from helpers.sources import read_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.files import tables
 from structsvm_papk.files import text as text_files
-from structsvm_papk.files.readers import read_ranking_data, read_table
+from structsvm_papk.files.readers import read_table
 from structsvm_papk.files.sources import ParquetFiles
 
 pytestmark = pytest.mark.portable
@@ -173,11 +174,11 @@ def test_a_file_has_users_and_labels_of_two_classes(tmp_path, labels, threshold,
     path = tmp_path / "f.csv"
     pd.DataFrame({"label": labels, "x": 1.0}).to_csv(path, index=False)
     with pytest.raises(InputError, match=f"f.csv.*{words}"):
-        read_ranking_data(path, relevance_threshold=threshold)
+        read_lists(path, relevance_threshold=threshold)
     rows = written(tmp_path, "rows.txt", "1 1:1\n2 1:2\n3 1:2\n")
-    assert read_ranking_data(rows, relevance_threshold=2, one_list=True).n_pos == [2]
+    assert read_lists(rows, relevance_threshold=2, one_list=True).n_pos == [2]
     with pytest.raises(InputError, match=r"does not say which rows belong to which user.*qid"):
-        read_ranking_data(rows, relevance_threshold=2)
+        read_lists(rows, relevance_threshold=2)
 
 
 FRAME = pd.DataFrame({

@@ -10,6 +10,7 @@ from pyarrow import parquet
 
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.files.partitions import open_source
+from structsvm_papk.files.readers import read_table
 from structsvm_papk.files.sources import Source
 
 N_FEATURES = 5
@@ -102,3 +103,8 @@ def damage(path, how):
             file.truncate()
         else:
             file.write(b"\0" * 100)
+
+
+def read_lists(path, relevance_threshold=None, one_list=False, **how):
+    """The lists of a file of features."""
+    return read_table(path, **how).ranking_data(relevance_threshold, one_list)

@@ -2,8 +2,7 @@ import sys
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.naive_bayes import GaussianNB
+from sklearn.linear_model import LogisticRegression
 
 from structsvm_papk import RankingData, metrics
 from structsvm_papk.errors import InputError
@@ -53,20 +52,6 @@ def test_pap_against_k():
         y_true=Y, y_score=-SCORES, groups=GROUPS, ks=[1, 3, 20], ax=shown.ax_, n_resamples=50
     )
     assert again.figure_ is shown.figure_
-
-
-def test_from_estimator_draws_the_same():
-    options = {"groups": GROUPS, "ks": [1, 2], "n_resamples": 20}
-    one = displays.PAPDisplay.from_estimator(MODEL, X, Y, **options)
-    two = displays.PAPDisplay.from_predictions(y_true=Y, y_score=SCORES, **options)
-    np.testing.assert_allclose([one.mean, one.lower], [two.mean, two.lower])
-
-
-def test_scores_of_estimators_that_have_no_decision_function():
-    bayes, line = GaussianNB().fit(X, Y), LinearRegression().fit(X, Y)
-    share = bayes.predict_proba(X)[:, 1]
-    np.testing.assert_array_equal(displays.estimator_scores(bayes, X), share)
-    np.testing.assert_array_equal(displays.estimator_scores(line, X), line.predict(X))
 
 
 def test_strip_of_chosen_users():

@@ -404,27 +404,6 @@ def test_what_is_tried_by_default():
     } == {0.9}
 
 
-def test_plot_draws_the_means(monkeypatch):
-    pytest.importorskip("matplotlib")
-    ranker = PAPKRankerCV(
-        k=2, surrogates=("ts", "avg"), depths=(None, 6, 0.9), user_weights=("equal",),
-        alphas=(0.1, 0.01), cv=2,
-    ).fit(X, Y, GROUPS)  # fmt: skip
-    axes, results = ranker.plot().axes[0], ranker.cv_results_
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["k", "6", "0.9"]
-    means = {}
-    for p, mean in zip(results["params"], results["mean_test_score"], strict=True):
-        place = p["surrogate"], p["depth"]
-        means[place] = max(mean, means.get(place, 0))
-    for container in axes.containers:
-        expected = [means[container.get_label(), depth] for depth in (None, 6, 0.9)]
-        assert container.lines[0].get_ydata().tolist() == expected
-    assert len(axes.containers) == 2
-    monkeypatch.setattr("structsvm_papk.plots.figures.has_matplotlib", lambda: False)
-    with pytest.raises(InputError, match="pip install"):
-        ranker.plot()
-
-
 @pytest.mark.parametrize("k", [3.0, np.int32(3)])
 def test_a_whole_number_of_any_type_is_that_number(k):
     ranker = PAPKRanker(k=k).fit(X, Y, GROUPS)
