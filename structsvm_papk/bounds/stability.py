@@ -156,6 +156,8 @@ def _check(risk: Any, result: SolverResult) -> None:
         )
     if risk.surrogate.weight_shares(np.ones(1), np.ones(1)) is None:
         raise InputError(f"the slopes of surrogate {risk.surrogate.name!r} are not known")
+    if risk.label_gain is not None:
+        raise InputError("stability is for binary labels: give the risk at one relevance_threshold")
     if risk.n_users < 2:
         raise InputError("stability needs several users: this risk has one")
     if not np.isfinite(result.lower_bound):

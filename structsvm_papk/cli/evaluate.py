@@ -62,14 +62,15 @@ def evaluate(
         ),
     ] = None,
     gains: Annotated[
-        str,
+        str | None,
         typer.Option(
             parser=options.one_of("linear", "exponential"),
-            help="What a graded label is worth in NDCG: linear, or exponential (2^label - 1).",
+            help="What a graded label is worth in NDCG: linear, or exponential (2^label - 1). By "
+            "default as in training the model, else linear.",
             metavar="NAME",
             rich_help_panel=_RULES,
         ),
-    ] = "linear",
+    ] = None,
     population: Annotated[
         str | None,
         typer.Option(
@@ -343,6 +344,9 @@ def _relevant(table: MetricTable, rows: Rows) -> str:
     """What counts as relevant, in words: from which grade on, and of which documents or items."""
     members = "documents" if rows.is_run else "items"
     text = f"relevant {members}: {table.relevant_items}"
+    if table.label_gain is not None:
+        how = table.label_gain if isinstance(table.label_gain, str) else "given"
+        return f"{text}; grades count with {how} gains"
     if rows.labels.max(initial=0) > 1 or table.relevance_threshold is not None:
         least = table.relevance_threshold
         counts = "every grade above 0" if least is None else f"grades from {least:g} on"

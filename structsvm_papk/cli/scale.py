@@ -165,6 +165,7 @@ class Loading:
             source,
             memory_budget=budget,
             relevance_threshold=ranker.relevance_threshold,
+            label_gain=reading.label_gain,
             policy=ranker.policy,
             n_threads=ranker.n_threads,
             scratch=self.scratch,
@@ -185,7 +186,9 @@ class Loading:
         if is_source(data):
             table = _source(data.resolve(), reading)  # workers have other folders
             partition_bytes = -(-table.n_rows * table.row_bytes // n_partitions)  # rounded up
-            partitions = file_partitions(table, partition_bytes, ranker.relevance_threshold)
+            partitions = file_partitions(
+                table, partition_bytes, ranker.relevance_threshold, label_gain=reading.label_gain
+            )
         else:
             table = reading.table(data)
             partitions = array_partitions(reading.lists(table), n_partitions)

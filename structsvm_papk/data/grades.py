@@ -53,7 +53,7 @@ def gains_of(grades: Any, label_gain: str | Sequence[float] = "linear") -> Array
         raise InputError(f"grades are whole numbers, but y holds {values[values % 1 != 0][0]:g}")
     if max(values[-1], values.size) >= MOST_GRADES:
         raise InputError(
-            f"y holds {values.size} values up to {values[-1]:g}: grades go from 0 to "
+            f"y holds values from {values[0]:g} to {values[-1]:g}: grades go from 0 to "
             f"{MOST_GRADES - 1}; give relevance_threshold, from which value on a row is relevant, "
             "or cut y into grades"
         )

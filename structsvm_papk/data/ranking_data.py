@@ -16,7 +16,12 @@ from structsvm_papk.data import features, validation
 from structsvm_papk.data.column_scale import ScaleRule, Variation, check_standardize
 from structsvm_papk.data.features import ListRows, Spread
 from structsvm_papk.data.fingerprint import fingerprint_of
-from structsvm_papk.data.grades import SharedRows, gains_of, remark_of_grades
+from structsvm_papk.data.grades import (
+    SharedRows,
+    check_label_gain,
+    gains_of,
+    remark_of_grades,
+)
 from structsvm_papk.data.rows import (
     check_matrix,
     checked_weight,
@@ -232,6 +237,7 @@ class RankingData:
             labels = validation.as_vector(y, "labels y", X.shape[0])
             layout = laid_out_by_gain(gains_of(labels, label_gain), user_of_row, users.size)
             grades = labels[layout.rows]
+            label_gain = check_label_gain(label_gain)
         self._set_attributes(
             X=X,
             rows=layout.rows,

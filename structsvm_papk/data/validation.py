@@ -217,8 +217,7 @@ def relevant_from(values: Array, threshold: float | None, source: Any) -> float:
         shown += ", ..."
     raise InputError(
         f"{source}: labels are not 0/1 or -1/1 (found {shown}); say from which "
-        "label on a row is relevant with --relevance-threshold (relevance_threshold= in Python); "
-        "grades are for fit, tune, compare and diagnose in memory"
+        "label on a row is relevant with --relevance-threshold (relevance_threshold= in Python)"
     )
 
 

@@ -7,6 +7,7 @@ rows of files. Files must hold each user's rows together; which users come first
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -16,6 +17,7 @@ import numpy as np
 
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data import validation
+from structsvm_papk.data.grades import MOST_GRADES, are_grades, check_label_gain, gains_of
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError, as_path, check_number, check_type, whole_number
 from structsvm_papk.files.sources import NpyFiles, ParquetFiles, Source
@@ -38,40 +40,77 @@ def open_source(path: PathLike, **columns: Any) -> Source:
 
 @dataclass(frozen=True)
 class UserRows:
-    """User u owns the rows ``indptr[u]:indptr[u + 1]`` of a source."""
+    """User u owns the rows ``indptr[u]:indptr[u + 1]`` of a source.
+
+    Labels are kept as int8: relevance, above 0, or grades, which count as `label_gain` says.
+    `relevant_from` is the least label in the file that is relevant; None with grades.
+    """
 
     users: np.ndarray
     indptr: np.ndarray
-    positive: np.ndarray  # whether a row is relevant: its label is at least the one below
-    relevant_from: float
+    labels: np.ndarray
+    relevant_from: float | None
+    label_gain: str | Sequence[float] | None = None
+
+    @property
+    def gains(self) -> Array:
+        """What the labels 0, 1, .. count; those below 0 count as 0."""
+        if self.label_gain is None:
+            return np.array([0.0, 1.0])
+        highest = max(int(self.labels.max()), 0)
+        return gains_of(np.arange(highest + 1), self.label_gain)
+
+    @property
+    def lists_a_row(self) -> int:
+        """Lists in which a row stands, at most, see `RankingData.by_grade`; 1 of binary labels."""
+        occurring = np.maximum(np.unique(self.labels), 0)
+        return max(1, np.unique(self.gains[occurring]).size - 1)
 
     @property
     def nbytes(self) -> int:
         """Bytes in memory."""
         objects = sum(map(sys.getsizeof, self.users)) if self.users.dtype == object else 0
-        return self.users.nbytes + objects + self.indptr.nbytes + self.positive.nbytes
+        return self.users.nbytes + objects + self.indptr.nbytes + self.labels.nbytes
 
 
-def scan_users(source: Source, threshold: float | None = None) -> UserRows:
-    """Read labels and users of a source in batches; each user's rows must stand together."""
+def scan_users(
+    source: Source,
+    threshold: float | None = None,
+    label_gain: str | Sequence[float] | None = None,
+) -> UserRows:
+    """Read labels and users of a source in batches; each user's rows must stand together.
+
+    Labels of more than two whole values are grades, where `label_gain` says what they count and no
+    threshold is given.
+    """
     check_type("source", source, Source, "what open_source returns")
     check_number("relevance_threshold", threshold, optional=True)
-    positive = np.empty(source.n_rows, dtype=bool)
-    positive_from = 0.5 if threshold is None else threshold  # 0.5: labels are 0/1 or -1/1
+    kept = np.empty(source.n_rows, dtype=np.int8)
     user_of_run: list[Array] = []  # a run: rows of one user that stand together
     starts: list[Array] = []  # the first row of each run
     distinct: list[Array] = []
     last_user = None
     for first, labels, groups in source.lists():
         _check_batch(source, first, labels, groups)
-        positive[first : first + labels.size] = labels >= positive_from
+        as_kept = np.clip(labels, -128, 127) if threshold is None else labels >= threshold
+        kept[first : first + labels.size] = as_kept
         distinct.append(_distinct_labels(labels))
         is_start = np.append(True, groups[1:] != groups[:-1])
         is_start[0] = last_user is None or groups[0] != last_user  # a run may span two batches
         last_user = groups[-1]
         user_of_run.append(groups[is_start])
         starts.append(first + np.flatnonzero(is_start))
-    limit = validation.relevant_from(np.concatenate(distinct), threshold, source.name)
+    values = np.concatenate(distinct)
+    relevant_from = None
+    if threshold is None and label_gain is not None and are_grades(values):
+        label_gain = check_label_gain(label_gain)
+        try:
+            gains_of(values, label_gain)
+        except InputError as error:
+            raise InputError(f"{source.name}: {error}") from None
+    else:
+        label_gain = None
+        relevant_from = validation.relevant_from(values, threshold, source.name)
     # users may be as many as a third of the rows: no copy lives longer than it must
     indptr = np.full(1 + sum(map(len, starts)), source.n_rows)
     np.concatenate(starts, out=indptr[:-1])
@@ -79,13 +118,19 @@ def scan_users(source: Source, threshold: float | None = None) -> UserRows:
     users = np.concatenate(user_of_run)
     del user_of_run
     _refuse_scattered(source, users, indptr)
-    return UserRows(users=users, indptr=indptr, positive=positive, relevant_from=limit)
+    return UserRows(
+        users=users,
+        indptr=indptr,
+        labels=kept,
+        relevant_from=relevant_from,
+        label_gain=label_gain,
+    )
 
 
 def _distinct_labels(labels):
     """The smallest distinct labels and the largest one: enough to tell their classes."""
     distinct = np.unique(labels).astype(np.float64)
-    return np.append(distinct[:8], distinct[-1])
+    return np.append(distinct[:MOST_GRADES], distinct[-1])
 
 
 def _check_batch(source, first, labels, groups):
@@ -136,7 +181,8 @@ class FilePartition:
     source: Source
     start: int
     stop: int
-    relevant_from: float
+    relevant_from: float | None  # as in `UserRows`
+    label_gain: str | Sequence[float] | None = None
 
     def load(self) -> RankingData:
         """Read and check the rows, as `RankingData`."""
@@ -145,10 +191,11 @@ class FilePartition:
         try:
             return RankingData(
                 X=X,
-                y=labels >= self.relevant_from,
+                y=labels if self.relevant_from is None else labels >= self.relevant_from,
                 indptr=np.append(first_rows, groups.size),
                 users=groups[first_rows],
                 feature_names=self.source.feature_names,
+                label_gain=self.label_gain,
             )
         except InputError as error:
             raise InputError(f"{self}: {error}") from None
@@ -177,6 +224,8 @@ class ArrayPartition:
             users=some.users,
             user_weight=some.user_weight,
             feature_names=some.feature_names,
+            grades=some.grades,
+            label_gain=some.label_gain,
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -188,7 +237,11 @@ class ArrayPartition:
 
 
 def file_partitions(
-    source: Source, partition_bytes: int = 1 << 27, relevance_threshold: float | None = None
+    source: Source,
+    partition_bytes: int = 1 << 27,
+    relevance_threshold: float | None = None,
+    *,
+    label_gain: str | Sequence[float] | None = None,
 ) -> list[FilePartition]:
     """Cut files into partitions with about `partition_bytes` of features each.
 
@@ -197,7 +250,9 @@ def file_partitions(
     source : NpyFiles or ParquetFiles
     partition_bytes : int
     relevance_threshold : float, optional
-        As for `scan_users`.
+        Labels of at least this are relevant.
+    label_gain : {'linear', 'exponential'} or sequence of float, optional
+        As for `scan_users`; by default grades are refused.
 
     Returns
     -------
@@ -209,7 +264,7 @@ def file_partitions(
         As for `scan_users`.
     """
     partition_bytes = whole_number("partition_bytes", partition_bytes)
-    rows = scan_users(source, relevance_threshold)
+    rows = scan_users(source, relevance_threshold, label_gain)
     bounds = cut_users(rows.indptr, max(1, partition_bytes // source.row_bytes))
     return [
         FilePartition(
@@ -217,6 +272,7 @@ def file_partitions(
             start=int(start),
             stop=int(stop),
             relevant_from=rows.relevant_from,
+            label_gain=rows.label_gain,
         )
         for start, stop in pairwise(rows.indptr[bounds])
     ]
@@ -224,11 +280,6 @@ def file_partitions(
 
 def array_partitions(data: RankingData, n_partitions: int) -> list[ArrayPartition]:
     """Cut data in memory into at most `n_partitions` partitions with about as many rows each."""
-    if data.grades is not None:
-        raise InputError(
-            "grades train in memory only: give relevance_threshold (--relevance-threshold), from "
-            "which grade on a row is relevant, or a sample of the users"
-        )
     rows_each = -(-data.rows.size // n_partitions)  # rounded up
     bounds = cut_users(data.indptr, rows_each)
     return [ArrayPartition(data, int(first), int(last)) for first, last in pairwise(bounds)]

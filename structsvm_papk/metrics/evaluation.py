@@ -60,6 +60,7 @@ class Evaluation:
         return {
             "metrics": self.overall,
             "relevant_items": self.table.relevant_items,
+            "label_gain": self.table.label_gain,
             "comparison": [asdict(comparison) for comparison in self.compared],
         }
 

@@ -79,6 +79,8 @@ class MetricTable:
         the candidates.
     relevance_threshold : float, optional
         From which label on a row was relevant.
+    label_gain : str, sequence of float, or None
+        What grades count, where values of metrics of two labels are means over grades.
     """
 
     users: np.ndarray
@@ -93,6 +95,7 @@ class MetricTable:
     pooled: dict[str, float] = field(default_factory=dict)
     relevance: Relevance | None = None
     relevance_threshold: float | None = None
+    label_gain: str | Sequence[float] | None = None
 
     def _column(self, metric: str) -> int:
         if not isinstance(metric, str) or metric not in self.metrics:

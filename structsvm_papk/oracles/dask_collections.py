@@ -57,11 +57,13 @@ class _UsersPartition(NamedTuple):
 
     rows: _BlockRows
     relevant_from: float
+    label_gain: Any
     user_scaling: str | None
 
     def load(self):
         rows = self.rows
-        lists = RankingData.from_groups(rows.X, rows.y >= self.relevant_from, rows.groups)
+        y = rows.y if self.label_gain is not None else rows.y >= self.relevant_from
+        lists = RankingData.from_groups(rows.X, y, rows.groups, label_gain=self.label_gain)
         return scaled_lists(lists, self.user_scaling)
 
 
@@ -92,8 +94,12 @@ class DaskLists:
         if not _validation.same_kind(*(each.users for each in self._overviews)):
             raise _other_types("some blocks hold text, others numbers")
 
-    def partitions(self, relevant_from: float, user_scaling: str | None = None) -> list[Any]:
+    def partitions(
+        self, relevant_from: float, label_gain: Any = None, user_scaling: str | None = None
+    ) -> list[Any]:
         """Futures of partitions of whole users, whose lists may be scaled.
+
+        With `label_gain` the labels are grades; else those from `relevant_from` on are relevant.
 
         Only the rows of users in several blocks move: `DataFrame.shuffle` moves all rows, in four
         times the time, and none of CSR blocks.
@@ -106,7 +112,7 @@ class DaskLists:
             arrivals[target].append(self._submit(take_users, self._blocks[source], moved))
         bounds = np.flatnonzero(np.diff(block)) + 1
         gone = map(np.ndarray.__getitem__, np.split(users, bounds), np.split(away, bounds))
-        how = relevant_from, user_scaling
+        how = relevant_from, label_gain, user_scaling
         return [
             self._submit(join_users, how, left, self._blocks[b], *arrivals[b])
             for b, left in enumerate(gone)

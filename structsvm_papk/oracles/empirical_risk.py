@@ -152,6 +152,11 @@ class EmpiricalRisk(DualListRisk, BoxedOracle, FiniteSumOracle):
         self.thresholds = thresholds
 
     @property
+    def label_gain(self) -> Any:
+        """What grades count; None where labels are binary."""
+        return self.of_users.label_gain
+
+    @property
     def shares(self) -> Array:  # type: ignore[override]
         """What each user weighs: the terms of the sum."""
         return self._weigh(np.ones(self.n_users)) / self._total

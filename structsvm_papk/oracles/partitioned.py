@@ -2,7 +2,7 @@
 
     R(w) = sum_p v_p R_p(w) / sum_p v_p
 
-over partitions p whose users weigh v_p together (by default their number). Whoever holds them
+over partitions p whose lists weigh v_p together (by default their number). Whoever holds them
 evaluates them (`Partitions`); the sums run in their order, so that the result does not depend on
 who was faster.
 """
@@ -20,9 +20,10 @@ from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.column_scale import ScaleRule, Variation, check_standardize
 from structsvm_papk.data.features import rounding_bound
 from structsvm_papk.data.fingerprint import fingerprint_of
+from structsvm_papk.data.grades import remark_of_grades
 from structsvm_papk.data.ranking_data import checked_weights
 from structsvm_papk.errors import OracleFailure, interrupted
-from structsvm_papk.metrics import evaluate
+from structsvm_papk.metrics.by_grade import evaluate_by_grade
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk, warm_starts
 from structsvm_papk.oracles.list_risk import CHUNK_ROWS, ListRisk, Partition, runs_of_users
 from structsvm_papk.oracles.partitions import Partitions, divided
@@ -109,7 +110,13 @@ class PartitionedCuts(BlockOracle):
         errors = np.zeros(self.n_blocks)
         slopes = np.zeros((self.n_blocks, self.n_features))
         point = self.in_own_units(w)
-        task = partial(_cuts, surrogate=self.surrogate, w=point, frozen=self.frozen)
+        task = partial(
+            _cuts,
+            surrogate=self.surrogate,
+            needed=self.partitions.exclusions.needed,
+            w=point,
+            frozen=self.frozen,
+        )
         n_done = 0
         lipschitz_factor = 1.0
         results = self.on_each_partition(task)
@@ -156,6 +163,7 @@ class PartitionedCuts(BlockOracle):
         for each in used:
             l1_bound = self.surrogate.l1_bound(each.n_pos) @ each.weights / self.partitions.weight
             chain = min(each.n_rows, 2 * CHUNK_ROWS) + each.n_rows // CHUNK_ROWS + len(used)
+            chain += each.lists_a_row - 1
             shifted = self.surrogate.shift_invariant and each.spread.has_offsets
             bound = rounding_bound(each.spread, shifted, l1_bound, chain)
             scores += bound.scores
@@ -204,7 +212,21 @@ class PartitionedRisk(PartitionedCuts, MajorisedOracle):
     @property
     def remarks(self) -> tuple[str, ...]:
         """What was made of the labels, where they are grades."""
-        return ()
+        if self.label_gain is None:
+            return ()
+        return (remark_of_grades(self.classes, self.label_gain),)
+
+    @property
+    def label_gain(self) -> Any:
+        """What grades count; None where labels are binary."""
+        return self.partitions.label_gain
+
+    @property
+    def classes(self) -> Array:
+        """The grades that occur; of binary labels not relevant and relevant."""
+        if self.label_gain is None:
+            return np.array([False, True])
+        return np.unique(np.concatenate([each.grades for each in self.partitions.summaries]))
 
     @property
     def is_sparse(self) -> bool:
@@ -214,8 +236,9 @@ class PartitionedRisk(PartitionedCuts, MajorisedOracle):
     @property
     def effective_users(self) -> float:
         """``(sum v)^2 / sum v^2`` of the weights of the users that are used."""
+        weight = sum(each.user_weight for each in self.partitions.used)
         squares = sum(each.squared_weight for each in self.partitions.used)
-        return float(self.partitions.weight**2 / squares)
+        return float(weight**2 / squares)
 
     @property
     def total_positives(self) -> float:
@@ -275,7 +298,9 @@ class PartitionedMajorant(PartitionedCuts, Majorant):
         self.exact = surrogate.is_convex_on(n_pos)
 
 
-def _cuts(partition: Partition, *, surrogate: Surrogate, w: Array, frozen: Array | None) -> Cuts:
+def _cuts(
+    partition: Partition, *, surrogate: Surrogate, needed: int, w: Array, frozen: Array | None
+) -> Cuts:
     """The cuts of the blocks of one partition's risk, or of its majorant.
 
     The oracle stays with the partition, with what an evaluation leaves for the next one.
@@ -285,14 +310,16 @@ def _cuts(partition: Partition, *, surrogate: Surrogate, w: Array, frozen: Array
     cache = {} if partition.cache is None else partition.cache
     if key not in cache:
         cache.clear()  # before the next one takes its memory
-        cache[key] = _oracle(partition, surrogate, frozen)
+        cache[key] = _oracle(partition, surrogate, needed, frozen)
     cuts: Cuts = cache[key].cuts(w)
     return cuts
 
 
-def _oracle(partition: Partition, surrogate: Surrogate, frozen: Array | None) -> ListRisk:
+def _oracle(
+    partition: Partition, surrogate: Surrogate, needed: int, frozen: Array | None
+) -> ListRisk:
     """What gives a partition's cuts, or those of its majorant."""
-    data = partition.data
+    data = partition.data.by_grade(needed)
     n_threads = partition.n_threads
     bounds = runs_of_users(data, partition.share)
     risk = ListRisk(surrogate, data, bounds, n_threads)
@@ -305,7 +332,5 @@ def _oracle(partition: Partition, surrogate: Surrogate, frozen: Array | None) ->
 def _gains(partition: Partition, *, k: int, w: Array) -> Array:
     """Gains of the users of one partition for whom pAp@k is defined: those with k negatives."""
     data = partition.data
-    name = f"pap@{k}"
-    table = evaluate(name, data.scores(w), data.labels, indptr=data.indptr)
-    gains = table.values[:, 0]
+    gains = evaluate_by_grade(f"pap@{k}", data.scores(w), data)[f"pap@{k}"]
     return gains[~np.isnan(gains)]

@@ -33,14 +33,19 @@ class PartitionSummary:
     exclusions: Exclusions
     first_excluded: str  # what is wrong with that user
     variation: Variation  # of the rows of all users
-    n_rows: int = 0  # from here on of those that can be used
-    n_pos: Any = ()  # numbers of positives that occur, and what the users with as many weigh
-    weights: Any = ()
+    grades: Any = ()  # the different ones of all users
+    label_gain: Any = None
+    n_rows: int = 0  # from here on of the users that can be used
     fingerprint: str = ""
     spread: Any = None  # `Spread`
     total_positives: float = 0.0
+    user_weight: float = 0.0
+    squared_weight: float = 0.0  # sum of the squares of the users' weights
+    # of the lists that train: those of the users, or with grades of `by_grade`
     weight: float = 0.0
-    squared_weight: float = 0.0  # sum of the squares
+    n_pos: Any = ()  # numbers of positives that occur, and what the lists with as many weigh
+    weights: Any = ()
+    lists_a_row: int = 1  # in which a row stands, at most
 
 
 def summarise(
@@ -55,23 +60,34 @@ def summarise(
         exclusions=exclusions,
         first_excluded=data.name_first(exclusions),
         variation=data.variation(),
+        grades=() if data.grades is None else np.unique(data.grades),
+        label_gain=data.label_gain,
     )
     if not exclusions.n_used:
         return None, of_all
     used = data.usable(needed)
-    weight = np.ones(used.n_users) if used.user_weight is None else used.user_weight
-    n_pos, index = np.unique(used.n_pos, return_inverse=True)
+    lists = used.by_grade(needed)
+    of_users = _weights(used)
+    weight = _weights(lists)
+    n_pos, index = np.unique(lists.n_pos, return_inverse=True)
     return used, replace(
         of_all,
         n_rows=used.rows.size,
-        n_pos=n_pos,
-        weights=np.bincount(index, weight),
         fingerprint=used.fingerprint(),
         spread=used.spread(),
         total_positives=used.total_positives,
+        user_weight=float(of_users.sum()),
+        squared_weight=float(np.square(of_users).sum()),
         weight=float(weight.sum()),
-        squared_weight=float(np.square(weight).sum()),
+        n_pos=n_pos,
+        weights=np.bincount(index, weight),
+        lists_a_row=1 if lists.shared is None else lists.shared.most,
     )
+
+
+def _weights(lists: RankingData) -> Array:
+    """What each list weighs."""
+    return np.ones(lists.n_users) if lists.user_weight is None else lists.user_weight
 
 
 class Partitions(ABC):
@@ -94,7 +110,9 @@ class Partitions(ABC):
     exclusions : Exclusions
         Of all partitions together; users are numbered through them.
     weight : float
-        What the users that are used weigh together.
+        What the lists that train weigh together: users, or with grades the lists of `by_grade`.
+    label_gain : str, tuple of float, or None
+        What grades count; None where labels are binary.
     n_rows, n_features : int
         Rows that are used; columns.
     most_negatives : int
@@ -136,6 +154,12 @@ class Partitions(ABC):
         if len(widths) > 1:
             raise InputError(f"partitions differ in their number of features: {sorted(widths)}")
         self.n_features = widths.pop()
+        gains = {each.label_gain for each in summaries}
+        if len(gains) > 1:
+            raise InputError(
+                f"partitions differ in label_gain: {', '.join(sorted(map(repr, gains)))}"
+            )
+        self.label_gain = gains.pop()
         self.used = [each for each in summaries if each.exclusions.n_used]
         self.weight = sum(each.weight for each in self.used)
         self.n_rows = sum(each.n_rows for each in self.used)
@@ -190,25 +214,40 @@ def divided(used: Sequence[PartitionSummary], n_blocks: int) -> Division:
     return Division(shares.tolist(), np.arange(shares.sum()))
 
 
-def _every_nth(partition: Partition, *, n: int) -> tuple[Any, Array, Array, Array | None]:
+def _every_nth(partition: Partition, *, n: int) -> RankingData:
     """Every n-th user, with rows of its own; the share is the number of the first user."""
     some = partition.data.every_nth(n, partition.share)
-    return some.X[some.rows], some.indptr, some.n_pos, some.user_weight
-
-
-def _stacked(lists):
-    """The lists of all partitions together; users are numbered."""
-    X, indptr, n_pos, weight = zip(*lists, strict=True)
-    sizes = np.concatenate([np.diff(each) for each in indptr])
-    stack = sparse.vstack if sparse.issparse(X[0]) else np.concatenate
     return RankingData.from_parts(
-        X=stack(X),
+        X=some.X[some.rows],
+        rows=np.arange(some.rows.size),
+        indptr=some.indptr,
+        n_pos=some.n_pos,
+        users=some.users,
+        user_weight=some.user_weight,
+        grades=some.grades,
+        label_gain=some.label_gain,
+    )
+
+
+def _stacked(parts: Sequence[RankingData]) -> RankingData:
+    """The lists of all partitions together; users are numbered."""
+    sizes = np.concatenate([part.sizes for part in parts])
+    stack = sparse.vstack if parts[0].is_sparse else np.concatenate
+    return RankingData.from_parts(
+        X=stack([part.X for part in parts]),
         rows=np.arange(sizes.sum()),
         indptr=np.concatenate([[0], np.cumsum(sizes)]),
-        n_pos=np.concatenate(n_pos),
+        n_pos=np.concatenate([part.n_pos for part in parts]),
         users=np.arange(sizes.size),
-        user_weight=None if weight[0] is None else np.concatenate(weight),
+        user_weight=_joined_or_none([part.user_weight for part in parts]),
+        grades=_joined_or_none([part.grades for part in parts]),
+        label_gain=parts[0].label_gain,
     )
+
+
+def _joined_or_none(arrays):
+    """All of the arrays together; None where there are none."""
+    return None if arrays[0] is None else np.concatenate(arrays)
 
 
 def _joined(exclusions):

@@ -6,6 +6,7 @@ fit stay in memory. So do labels and users in any case.
 
 import os
 import weakref
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from mmap import mmap
@@ -27,6 +28,7 @@ from structsvm_papk.surrogates import Surrogate
 
 _PARTITIONS_IN_BUDGET = 12
 _ROW_BYTES = 48  # without its features, of a row in work: its index, its score, its coefficient
+# with grades so much for each of its lists, and once more
 _USER_BYTES = 24  # of a user without its label and first row: while they are sorted, and kept
 _CUT_SHARE = 0.15  # of the budget for the solver's cuts
 _CUTS_A_BLOCK = 40  # how many it may hold at a time, with copies
@@ -46,7 +48,8 @@ class StreamedRisk(PartitionedRisk):
         computed for each row, labels, users, and the solver's cuts. The interpreter and the
         libraries come on top (about 330 MB).
     relevance_threshold : float, optional
-        Labels of at least this are relevant; needed unless they are 0/1, -1/1 or booleans.
+        Labels of at least this are relevant; needed unless they are 0/1, -1/1 or booleans, or
+        grades with `label_gain`.
     policy : {'exclude', 'raise', 'cap'}
         As for `EmpiricalRisk`.
     n_threads : int
@@ -55,6 +58,8 @@ class StreamedRisk(PartitionedRisk):
         Directory for the scratch file; by default the system's.
     user_weight : {'equal', 'positives'} or ndarray of shape (n_users,)
         As for `RankingData`; numbers in the order of the users in the file.
+    label_gain : {'linear', 'exponential'} or sequence of float, optional
+        Labels of more than two whole values are grades, which count so; see `RankingData`.
     thresholds : Thresholds
         As for `EmpiricalRisk`.
 
@@ -80,6 +85,7 @@ class StreamedRisk(PartitionedRisk):
         scratch: PathLike | None = None,
         user_weight: str | ArrayLike = "equal",
         *,
+        label_gain: str | Sequence[float] | None = None,
         thresholds: Thresholds = DEFAULTS,
     ) -> None:
         check_type("source", source, Source, "what open_source returns")
@@ -91,6 +97,7 @@ class StreamedRisk(PartitionedRisk):
             budget=int(memory_budget),
             policy=policy,
             relevance_threshold=relevance_threshold,
+            label_gain=label_gain,
             n_threads=whole_number("n_threads", n_threads),
             scratch=scratch,
             user_weight=user_weight,
@@ -115,6 +122,7 @@ class _StreamedPartitions(Partitions):
         budget,
         policy,
         relevance_threshold,
+        label_gain,
         n_threads,
         scratch,
         user_weight,
@@ -125,11 +133,11 @@ class _StreamedPartitions(Partitions):
         room = _CUT_SHARE * budget
         self.most_blocks = max(1, int(room / (8 * source.n_features * _CUTS_A_BLOCK)))
         self.most_start_rows = max(1, int(room / source.row_bytes))
-        self._lists = scan_users(source, relevance_threshold)
+        self._lists = scan_users(source, relevance_threshold, label_gain)
+        self._gains = self._lists.gains
         self._n_rows_on_file = source.n_rows
         self._names = source.feature_names
-        starts = self._lists.indptr[:-1]
-        n_pos = np.add.reduceat(self._lists.positive, starts, dtype=np.int64)
+        n_pos = self._positives_of(np.arange(self._lists.users.size))
         self._user_weight = checked_weight(user_weight, self._lists.users, n_pos)
         self._bounds, free = self._plan(source, budget)
         self._sample_rows = self._room_for_sample(source, free, thresholds)
@@ -197,7 +205,10 @@ class _StreamedPartitions(Partitions):
         free = int((1 - _CUT_SHARE) * budget) - always
         bounds = cut_users(lists.indptr, max(1, free // (_PARTITIONS_IN_BUDGET * row_bytes)))
         largest = int(np.diff(lists.indptr[bounds]).max())
-        needed = largest * (2 * row_bytes + _ROW_BYTES)
+        in_work = _ROW_BYTES
+        if lists.label_gain is not None:
+            in_work *= 1 + lists.lists_a_row
+        needed = largest * (2 * row_bytes + in_work)
         least = (always + needed) / (1 - _CUT_SHARE) / 1e6
         if needed > free:
             raise InputError(
@@ -219,7 +230,7 @@ class _StreamedPartitions(Partitions):
         """Read and check a partition, keep it if there is room; summary, bytes still free."""
         first, last = self._bounds[p : p + 2]
         start, stop = self._lists.indptr[[first, last]]
-        cost = (stop - start) * (self._file.npy.row_bytes + 8)
+        cost = (stop - start) * (self._file.npy.row_bytes + 9)  # its index and label
         buffer = self._file.buffer(stop - start) if cost <= free else self._buffers[0]
         try:
             data = self._read(np.arange(first, last), buffer)
@@ -264,19 +275,31 @@ class _StreamedPartitions(Partitions):
         sizes = lists.indptr[users + 1] - starts
         indptr = np.concatenate([[0], np.cumsum(sizes)])
         rows = np.empty(indptr[-1], dtype=np.int64)
-        n_pos = np.empty_like(sizes)
-        _positives_first(lists.positive, starts, first_rows, indptr, rows, n_pos)
+        _best_first(lists.labels, starts, first_rows, indptr, rows)
         weight = None if self._user_weight is None else self._user_weight[users]
+        grades = None
+        if lists.label_gain is not None:
+            grades = lists.labels[rows + np.repeat(first_rows, sizes)]
         return RankingData.from_parts(
             X=X,
             rows=rows,
             indptr=indptr,
-            n_pos=n_pos,
+            n_pos=self._positives_of(users),
             users=lists.users[users],
             user_weight=weight,
             feature_names=self._names,
             spread=spread,
+            grades=grades,
+            label_gain=lists.label_gain,
         )
+
+    def _positives_of(self, users):
+        """The number of positives of each of the users."""
+        lists = self._lists
+        graded = lists.label_gain is not None
+        n_pos = np.empty(users.size, dtype=np.int64)
+        _count_positives(lists.labels, self._gains, graded, lists.indptr, users, n_pos)
+        return n_pos
 
 
 class _FeatureFile:
@@ -308,15 +331,33 @@ class _FeatureFile:
 
 
 @kernel
-def _positives_first(positive, starts, first_rows, indptr, rows, n_pos):
-    """List each user's rows as they are in memory, positives first; count the positives."""
+def _best_first(labels, starts, first_rows, indptr, rows):
+    """List each user's rows as they are in memory, by decreasing label."""
     for u in range(starts.size):
         end = starts[u] + indptr[u + 1] - indptr[u]
+        lowest = labels[starts[u]]
+        highest = labels[starts[u]]
+        for row in range(starts[u], end):
+            lowest = min(lowest, labels[row])
+            highest = max(highest, labels[row])
         i = indptr[u]
-        for relevant in (True, False):
+        for label in range(highest, lowest - 1, -1):
             for row in range(starts[u], end):
-                if positive[row] == relevant:
+                if labels[row] == label:
                     rows[i] = row - first_rows[u]
                     i += 1
-            if relevant:
-                n_pos[u] = i - indptr[u]
+
+
+@kernel
+def _count_positives(labels, gains, graded, indptr, users, n_pos):
+    """Count each user's rows above gain 0, or with grades above the lowest gain of the list."""
+    for i in range(users.size):
+        start = indptr[users[i]]
+        end = indptr[users[i] + 1]
+        lowest = gains[max(labels[start], 0)] if graded else 0.0
+        for row in range(start, end):
+            if graded:
+                lowest = min(lowest, gains[max(labels[row], 0)])
+        n_pos[i] = 0
+        for row in range(start, end):
+            n_pos[i] += gains[max(labels[row], 0)] > lowest

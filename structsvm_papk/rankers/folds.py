@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from structsvm_papk import metrics
 from structsvm_papk._types import Array
 from structsvm_papk.data.ranking_data import Exclusions, RankingData
 from structsvm_papk.errors import InputError
-from structsvm_papk.metrics.definitions import parse
+from structsvm_papk.metrics.by_grade import evaluate_by_grade
 
 Scores = Callable[[Array], Array]  # of weights: a value for each user, or one of the fold
 
@@ -181,7 +180,8 @@ class ByMetric:
         """The function that scores weights on these lists."""
 
         def scores(w: Array) -> Array:
-            return values_by_user(self.name, test.scores(w), test, few_negatives=self.few_negatives)
+            rules = {"few_negatives": self.few_negatives}
+            return evaluate_by_grade(self.name, test.scores(w), test, **rules).values[:, 0]
 
         return scores
 
@@ -217,36 +217,6 @@ class ByScorer:
             return np.array([value_of(self.scorer, self.ranker(w), X, y, users)])
 
         return scores
-
-
-def values_by_user(name: str, scores: Array, lists: RankingData, **rules: Any) -> Array:
-    """A metric of scores at the list positions, for each user; NaN where it is not defined.
-
-    With grades it is the mean over the user's lists (u, t), see `data.grades`, by what they count;
-    NDCG takes the gains as they are.
-    """
-    takes_gains = parse(name).metric.graded
-    if lists.grades is None or takes_gains:
-        labels = lists.gains if takes_gains else lists.labels
-        how: dict[str, Any] = {"gains": "linear"} if takes_gains else {}
-        table = metrics.evaluate(name, scores, labels, indptr=lists.indptr, **how, **rules)
-        return np.asarray(table.values[:, 0])
-    by_grade = lists.weighted("equal").by_grade()
-    shared: Any = by_grade.shared
-    weight: Any = by_grade.user_weight
-    table = metrics.evaluate(
-        name,
-        shared.handed_out(scores[shared.order]),
-        by_grade.labels,
-        indptr=by_grade.indptr,
-        **rules,
-    )
-    values = table.values[:, 0]
-    known = ~np.isnan(values)
-    users = shared.source[known]
-    total = np.bincount(users, weight[known] * values[known], minlength=lists.n_users)
-    counted = np.bincount(users, weight[known], minlength=lists.n_users)
-    return np.divide(total, counted, out=np.full(lists.n_users, np.nan), where=counted > 0.0)
 
 
 def value_of(scorer: Any, ranker: Any, X: Any, y: Any, groups: Any) -> float:

@@ -29,7 +29,7 @@ from structsvm_papk.data.rows import (
 from structsvm_papk.data.user_scaling import OneListColumns, completed_rows
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError, warn
 from structsvm_papk.files.model import Model, certificate_of, save_model, weights_of, write_onnx
-from structsvm_papk.rankers.folds import values_by_user
+from structsvm_papk.metrics.by_grade import evaluate_by_grade
 from structsvm_papk.rankers.settings import AUTO_DEPTH, Setting, solver_name
 from structsvm_papk.solvers.solver import SolverResult, Status
 from structsvm_papk.surrogates import Surrogate
@@ -321,9 +321,8 @@ class LinearRanker(BaseEstimator):
         lists = RankingData.from_matrix(
             scores[:, None], labels, groups, label_gain=self.label_gain_
         )
-        values = values_by_user(metric, scores[lists.rows], lists, **rules)
-        known = values[~np.isnan(values)]
-        return float(known.mean()) if known.size else np.nan
+        table = evaluate_by_grade(metric, scores[lists.rows], lists, **rules)
+        return float(table.summary()[0].value)
 
     def to_model(self) -> Model:
         """What is needed to score new rows, as a `Model`."""

@@ -407,7 +407,7 @@ class PAPKRanker(LinearRanker):
     def fit_risk(self, risk: Any) -> Self:
         """Train on a `StreamedRisk` or `DaskRisk` of `make_surrogate`.
 
-        Policy, users' weights and threads are the risk's own.
+        Policy, users' weights, gains of grades and threads are the risk's own.
 
         Raises
         ------
@@ -423,8 +423,8 @@ class PAPKRanker(LinearRanker):
             raise InputError(f"the risk has {risk.surrogate}, the settings {self.make_surrogate()}")
         refuse_deeper_than_all(risk.surrogate, risk.most_negatives)
         self.n_features_in_ = risk.n_features
-        self.classes_ = np.array([False, True])
-        self.label_gain_ = None
+        self.classes_ = risk.classes
+        self.label_gain_ = risk.label_gain
         return self._minimise_parts(risk)
 
     def _fit_dask(self, X: Any, y: Any, groups: Any) -> Self:
@@ -439,14 +439,11 @@ class PAPKRanker(LinearRanker):
             lists = dask_collections.DaskLists(client, X, y, groups)
             take_columns(self, lists.sample)
             self._take_classes(lists.classes)
-            if self.label_gain_ is not None:
-                raise InputError(
-                    f"y of a Dask collection holds {self.classes_.size} grades, which need the "
-                    "lists in memory: give relevance_threshold, or a sample of the users"
-                )
             threshold = self.relevance_threshold
             partitions = lists.partitions(
-                self.classes_[1] if threshold is None else threshold, self._given_scaling()
+                self.classes_[1] if threshold is None else threshold,
+                self.label_gain_,
+                self._given_scaling(),
             )
             risk = cluster.DaskRisk(
                 surrogate, partitions, client, self.policy, user_weight=self.user_weight

@@ -19,8 +19,8 @@ from structsvm_papk.errors import (
     check_type,
 )
 from structsvm_papk.files.model import certificate_of
+from structsvm_papk.metrics.by_grade import evaluate_by_grade
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
-from structsvm_papk.rankers.folds import values_by_user
 from structsvm_papk.rankers.one_list import best_on_folds, can_be_cut
 from structsvm_papk.rankers.settings import (
     ALPHA,
@@ -106,9 +106,7 @@ class SolverRun:
 
 def mean_pap_at_k(w: Array, data: RankingData, k: int) -> float:
     """Mean pAp@k gain of a linear scorer over the users that have k negatives and a positive."""
-    values = values_by_user(f"pap@{k}", data.scores(w), data)
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if known.size else math.nan
+    return evaluate_by_grade(f"pap@{k}", data.scores(w), data).mean(f"pap@{k}")
 
 
 def train_gain(risk: Any, w: Array) -> float:

@@ -137,6 +137,11 @@ def test_what_the_bound_is_not_for():
         lists = linear_lists(4, 20, 6, seed=0)
         data = RankingData.from_groups(lists.X, lists.y, lists.groups)
         bounds.stability(EmpiricalRisk(risk.surrogate, data), result)
+    grades = RankingData.from_groups(
+        np.eye(6), [0, 1, 2] * 2, [0] * 3 + [1] * 3, label_gain="linear"
+    )
+    with pytest.raises(InputError, match="for binary labels"):
+        bounds.stability(EmpiricalRisk(risk.surrogate, grades), result)
     with pytest.raises(InputError, match="needs several users"):
         bounds.stability(small_risk("avg", 0.9, 0, n_users=1), result)
 

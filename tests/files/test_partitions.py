@@ -94,7 +94,7 @@ def test_the_scan_does_not_depend_on_the_pieces(tmp_path, piece, labels, thresho
     rows = scan_users(source, threshold)
     assert rows.users.tolist() == [4, 2, 9, 0, 7, 1, 3]
     assert np.diff(rows.indptr).tolist() == SIZES
-    np.testing.assert_array_equal(rows.positive, y == 1)
+    np.testing.assert_array_equal(rows.labels > 0, y == 1)
     first = file_partitions(source, 100, relevance_threshold=threshold)[0]
     assert first.load().n_pos[0] == y[:5].sum()
 
@@ -171,7 +171,7 @@ def test_users_that_are_text_count_with_their_characters():
     rows = UserRows(
         users=labels,
         indptr=np.arange(51),
-        positive=np.ones(50, dtype=bool),
+        labels=np.ones(50, dtype=np.int8),
         relevant_from=0.5,
     )
     assert rows.nbytes > 50 * (107 + 8 + 8 + 1)

@@ -95,8 +95,8 @@ def full_optimum(oracle, alpha):
 class InProcess(Partitions):
     """Partitions in this process."""
 
-    def __init__(self, surrogate, data, n, thresholds=DEFAULTS):
-        need = users_needed(surrogate, "exclude")
+    def __init__(self, surrogate, data, n, thresholds=DEFAULTS, policy="exclude"):
+        need = users_needed(surrogate, policy)
         loaded = [
             summarise(each.load(), need.negatives, need.setting)
             for each in array_partitions(data, n)
@@ -109,9 +109,9 @@ class InProcess(Partitions):
             yield task(Partition(data, share, n_threads=1, cache=None))
 
 
-def partitioned(surrogate, data, n, thresholds=DEFAULTS):
+def partitioned(surrogate, data, n, thresholds=DEFAULTS, policy="exclude"):
     """The risk of data cut into at most n partitions."""
-    return PartitionedRisk(surrogate, InProcess(surrogate, data, n, thresholds))
+    return PartitionedRisk(surrogate, InProcess(surrogate, data, n, thresholds, policy))
 
 
 def walk(d, steps=40, seed=1):

@@ -162,6 +162,25 @@ def test_blocks_leave_the_workers_and_are_made_again_where_one_is_killed(client)
     assert found.objective == expected
 
 
+@pytest.mark.scale
+@pytest.mark.parametrize("kind", ["shuffled", "sparse"])
+def test_grades_are_the_problem_in_memory(client, kind):
+    X, y, groups = arrays(kind)
+    grades = 2 * y + np.asarray(groups) % 2
+    how = ranker(label_gain="exponential", alpha="auto", tol=1e-10)
+    if kind == "shuffled":
+        how.set_params(user_scaling="rank")
+    found = clone(how).fit(X, grades, groups=groups)
+    rows = X.compute() if hasattr(X, "compute") else X
+    expected = clone(how).fit(rows, grades, groups=groups)
+    assert found.label_gain_ == "exponential" and found.classes_.tolist() == [0, 1, 2, 3]
+    assert found.alpha_ == pytest.approx(expected.alpha_, rel=1e-12)
+    assert found.result_.objective == pytest.approx(expected.result_.objective, rel=1e-9)
+    assert found.result_.notes == expected.result_.notes
+    model = found.to_model()
+    assert model.label_gain == "exponential" and model.relevance_threshold is None
+
+
 def test_what_collections_are_not_for():
     X, y, groups = arrays("arrays")
     with pytest.raises(InputError, match="choose on a sample of the users and fit PAPKRanker"):
@@ -207,7 +226,7 @@ BROKEN = {
     "number of columns of X is not known": ("X", lambda X: X[:, da.ones(N_FEATURES) > 0]),
     "groups mix types that have no order: int, str": ("groups", lambda groups: np.array(
         [0, "a"] * 2000, dtype=object)),
-    "4 grades, which need the lists in memory": ("y", lambda y: 2 * y + ODD),
+    "grades go from 0 to 30": ("y", lambda y: 20 * y + 15 * ODD),
     "groups: labels of different types": ("groups", of_two_types),
 }  # fmt: skip
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from helpers import problems, reference
+from helpers import problems, reference, sources
 from structsvm_papk import (
     CCCP,
     CuttingPlane,
@@ -15,7 +15,13 @@ from structsvm_papk import (
     make_surrogate,
 )
 from structsvm_papk.errors import InputError
+from structsvm_papk.files.partitions import array_partitions, file_partitions, open_source
+from structsvm_papk.oracles.dask_risk import DaskRisk
 from structsvm_papk.oracles.list_risk import Thresholds
+from structsvm_papk.oracles.partitions import Partitions, summarise
+from structsvm_papk.oracles.streamed import StreamedRisk
+from structsvm_papk.rankers.penalty import Evidence, automatic_alpha
+from structsvm_papk.rankers.solver_race import mean_pap_at_k
 from structsvm_papk.surrogates.losses import SURROGATES
 
 GAINS = {"linear": [0, 1, 2, 3, 4], "exponential": [0, 1, 3, 7, 15], (0, 0, 2, 2, 9): None}
@@ -198,3 +204,159 @@ def test_labels_that_are_no_grades_are_refused(y, label_gain, said):
 def test_grades_below_zero_count_as_zero():
     lists = RankingData.from_groups(np.eye(3), [-2, 0, 1], [0, 0, 0], label_gain="linear")
     assert lists.gains.tolist() == [1.0, 0.0, 0.0]
+
+
+# --- in partitions --------------------------------------------------------------------------------
+
+PLACES = ["in parts", "npy", "parquet", "blocks on dask", "files on dask"]
+
+
+def in_place(place, surrogate, directory, client, weight=None, label_gain="linear", policy="cap"):
+    """The risk of the graded rows in partitions, somewhere."""
+    X, y, groups = sorted_rows()
+    if place == "in parts":
+        lists = RankingData.from_groups(X, y, groups, weight, label_gain=label_gain)
+        return problems.partitioned(surrogate, lists, 5, policy=policy)
+    if place == "blocks on dask":
+        lists = RankingData.from_groups(X, y, groups, weight, label_gain=label_gain)
+        return DaskRisk(surrogate, array_partitions(lists, 5), client, policy)
+    write = sources.parquet_source if place == "parquet" else sources.npy_source
+    source = write(directory, X, y, groups)
+    if place == "files on dask":
+        parts = file_partitions(source, X.nbytes // 5, label_gain=label_gain)
+        return DaskRisk(surrogate, parts, client, policy, user_weight=weight)
+    how = {"user_weight": "equal" if weight is None else weight, "policy": policy}
+    return StreamedRisk(surrogate, source, 30 * y.size + X.nbytes, label_gain=label_gain, **how)
+
+
+def sorted_rows():
+    X, y, groups = rows(n_users=60)
+    order = np.argsort(groups, kind="stable")
+    return X[order], y[order], groups[order]
+
+
+@pytest.mark.scale
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("weight", [None, "positives"])
+def test_the_risk_in_partitions_is_that_of_copies(place, weight, tmp_path, client):
+    X, y, groups = sorted_rows()
+    for name, depth in (("avg", 0.9), ("ts", None), ("clipped_ramp", 0.5)):
+        surrogate = make_surrogate(name, 3, depth)
+        for label_gain, gains in (("exponential", GAINS["exponential"]), ((0, 0, 2, 2, 9),) * 2):
+            lists = RankingData.from_groups(X, y, groups, weight, label_gain=label_gain)
+            of_users = lists.user_weight
+            expected = EmpiricalRisk(surrogate, copies(X, y, groups, gains, of_users))
+            in_memory = EmpiricalRisk(surrogate, lists)
+            found = in_place(place, surrogate, tmp_path, client, weight, label_gain)
+            assert len(found.partitions.summaries) > 2
+            assert str(found.exclusions) == str(in_memory.exclusions)
+            assert found.remarks == lists.remarks
+            assert found.classes.tolist() == [0, 1, 2, 3, 4]
+            for n_blocks in (1, 7):
+                blocks = found.with_blocks(n_blocks)
+                for w in np.random.default_rng(1).normal(size=(3, 4)):
+                    value, slope = blocks(w)
+                    wanted, wanted_slope = expected(w)
+                    assert value == pytest.approx(wanted, rel=1e-12)
+                    np.testing.assert_allclose(slope, wanted_slope, rtol=0, atol=1e-12)
+            assert found.gain(w) == pytest.approx(
+                mean_pap_at_k(w, in_memory.of_users, 3), rel=1e-12
+            )
+            evidence = Evidence.of(found, found), Evidence.of(lists, in_memory.of_users)
+            assert automatic_alpha(evidence[0]) == pytest.approx(
+                automatic_alpha(evidence[1]), rel=1e-12
+            )
+
+
+@pytest.mark.scale
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("name", ["avg", "ts", "clipped_ramp"])
+def test_the_optimum_in_partitions_is_that_in_memory(place, name, tmp_path, client):
+    X, y, groups = sorted_rows()
+    surrogate = make_surrogate(name, 3, 0.9)
+    lists = RankingData.from_groups(X, y, groups, label_gain="linear")
+    found = in_place(place, surrogate, tmp_path, client)
+    if name == "clipped_ramp":
+        expected = EmpiricalRisk(surrogate, lists)
+        if found.partitions.most_start_rows > y.size:  # else they are of some of the users
+            starts = found.starts(ALPHA)
+            for start, w in expected.starts(ALPHA).items():
+                np.testing.assert_allclose(starts[start], w, rtol=0, atol=1e-9)
+        w = np.array([0.4, -0.1, 0.2, 0.3])
+        majorants = found.majorant(w), expected.majorant(w)
+        assert majorants[0](-w)[0] == pytest.approx(majorants[1](-w)[0], rel=1e-12)
+        assert majorants[0].exact == majorants[1].exact
+        return
+    solver = CuttingPlane(ALPHA, tol=1e-9)
+    wanted = solver.solve(EmpiricalRisk(surrogate, lists.standardized()))
+    result = solver.solve(found.standardized())
+    assert result.converged and wanted.converged
+    assert result.objective == pytest.approx(wanted.objective, rel=1e-9)
+    assert result.lower_bound <= wanted.objective
+
+
+@pytest.mark.scale
+@pytest.mark.parametrize("place", ["in parts", "npy", "files on dask"])
+def test_a_policy_leaves_out_the_lists_of_grades_that_it_leaves_out_in_memory(
+    place, tmp_path, client
+):
+    X, y, groups = sorted_rows()
+    surrogate = make_surrogate("avg", 6)
+    lists = RankingData.from_groups(X, y, groups, label_gain="linear")
+    expected = EmpiricalRisk(surrogate, lists, "exclude")
+    assert expected.exclusions.n_excluded > 0
+    assert expected.data.n_neg.min() >= 6
+    found = in_place(place, surrogate, tmp_path, client, policy="exclude")
+    w = np.array([0.4, -0.1, 0.2, 0.3])
+    assert str(found.exclusions) == str(expected.exclusions)
+    assert found(w)[0] == pytest.approx(expected(w)[0], rel=1e-12)
+
+
+def test_rows_of_files_keep_to_the_budget_however_many_grades(tmp_path):
+    """A partition is smaller where a row stands in several lists."""
+    X, y, groups = sorted_rows()
+    surrogate = make_surrogate("avg", 2)
+    sources.npy_source(tmp_path, X, y, groups)
+    budget = 9_000
+    with pytest.raises(InputError, match="memory budget"):
+        StreamedRisk(surrogate, open_source(tmp_path), budget, label_gain="linear")
+    StreamedRisk(surrogate, open_source(tmp_path), budget, relevance_threshold=2)
+
+
+def test_partitions_of_other_gains_are_no_risk():
+    X, y, groups = sorted_rows()
+    parts = [
+        array_partitions(RankingData.from_groups(X, y, groups, label_gain=gain), 2)[0].load()
+        for gain in ("linear", "exponential")
+    ]
+    summaries = [summarise(part, 1)[1] for part in parts]
+    with pytest.raises(InputError, match="partitions differ in label_gain: 'exponential'"):
+        Partitions.__init__(object.__new__(problems.InProcess), summaries, make_surrogate("avg", 2))
+
+
+@pytest.mark.parametrize(
+    ("change", "label_gain", "said"),
+    [
+        (lambda y: y + 0.5 * (y == 2), "linear", "not 0/1 or -1/1"),
+        (lambda y: 20 * y, "linear", "grades go from 0 to 30"),
+        (lambda y: y, (0, 1), "label_gain has 2 gains"),
+        (lambda y: y, None, "relevance-threshold"),
+        (lambda y: np.zeros_like(y) - (y > 2) - (y > 1), "linear", "no user can be used"),
+    ],
+)
+def test_files_whose_labels_are_no_grades_are_refused(change, label_gain, said, tmp_path):
+    X, y, groups = sorted_rows()
+    source = sources.npy_source(tmp_path, X, change(y), groups)
+    with pytest.raises(InputError, match=said):
+        StreamedRisk(make_surrogate("avg", 2), source, 1 << 20, label_gain=label_gain)
+
+
+def test_grades_below_zero_in_files_count_as_zero(tmp_path):
+    X, y, groups = sorted_rows()
+    y = np.where(y == 0, -2, y)
+    source = sources.npy_source(tmp_path, X, y, groups)
+    surrogate = make_surrogate("avg", 2)
+    found = StreamedRisk(surrogate, source, 1 << 20, label_gain="linear")
+    expected = EmpiricalRisk(surrogate, RankingData.from_groups(X, y, groups, label_gain="linear"))
+    assert found(np.ones(4))[0] == pytest.approx(expected(np.ones(4))[0], rel=1e-12)
+    assert found.classes.tolist() == [-2, 1, 2, 3, 4]

@@ -9,7 +9,7 @@ from structsvm_papk import PAPKRanker, PAPKRankerCV
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import load_model
-from structsvm_papk.files.partitions import array_partitions
+from structsvm_papk.metrics.by_grade import evaluate_by_grade
 from structsvm_papk.metrics.table import per_user
 
 
@@ -158,14 +158,86 @@ def test_lists_of_grades_bring_their_gains_along():
     np.testing.assert_allclose(ranker.coef_, expected.coef_, rtol=1e-9)
 
 
-def test_grades_are_refused_in_partitions(table, tmp_path, capsys):
-    X, y, groups = rows()
-    lists = RankingData.from_groups(X, y, groups, label_gain="linear")
-    with pytest.raises(InputError, match="grades train in memory only"):
-        array_partitions(lists, 2)
+def test_fit_within_a_budget_is_that_in_memory(table, tmp_path, capsys):
     written = tmp_path / "rows.parquet"
     pd.read_csv(table).to_parquet(written)
-    said = refused(
-        capsys, "fit", written, "--k", 3, "--model", tmp_path / "m", "--memory-budget", "100MB"
+    told = {}
+    for name, more in (("memory", []), ("budget", ["--memory-budget", "100kB"])):
+        how = ("--label-gain", "exponential", "--tol", 1e-10, *more)
+        fit = ("fit", written, "--k", 3, "--model", tmp_path / name, *how)
+        status, told[name] = run_json(capsys, *fit)
+        assert status == 0
+        assert run(*fit) == 0
+        assert "grades (exponential gains)" in capsys.readouterr().err
+        assert load_model(tmp_path / name).label_gain == "exponential"
+    assert told["budget"]["objective"] == pytest.approx(told["memory"]["objective"], rel=1e-9)
+    assert told["budget"]["alpha"] == pytest.approx(told["memory"]["alpha"], rel=1e-12)
+    gains = [told[name]["pap_at_k"]["train"] for name in ("budget", "memory")]
+    assert gains[0] == pytest.approx(gains[1], abs=2e-3)
+    by_threshold = ("--relevance-threshold", 2, "--memory-budget", "100kB")
+    status, answer = run_json(
+        capsys, "fit", written, "--k", 3, "--model", tmp_path / "two", *by_threshold
     )
-    assert "--relevance-threshold" in said and "in memory" in said
+    assert status == 0 and load_model(tmp_path / "two").label_gain is None
+    assert answer["objective"] != told["memory"]["objective"]
+
+
+def test_a_model_of_grades_is_evaluated_by_grades(table, tmp_path, capsys):
+    X, y, groups = rows()
+    model = tmp_path / "graded.model"
+    ranker = PAPKRanker(k=3, label_gain="exponential").fit(X, y, groups=groups)
+    ranker.save(model)
+    frame = pd.read_csv(table)
+    X = frame[["a", "b", "c", "d"]].to_numpy()
+    scores = ranker.decision_function(X)
+    names = "pap@3,auc,ndcg@5,precision@3"
+    status, answer = run_json(capsys, "evaluate", table, "--model", model, "-m", names)
+    assert status == 0 and answer["label_gain"] == "exponential"
+    found = {row["metric"]: row for row in answer["metrics"]}
+    assert list(found) == names.split(",")
+    assert found["pap@3"]["value"] == pytest.approx(ranker.score(X, y, groups=groups), rel=1e-12)
+    ndcg = per_user("ndcg@5", scores, y, groups, gains="exponential")
+    assert found["ndcg@5"]["value"] == pytest.approx(ndcg.mean(), rel=1e-12)
+    weight = np.array([1, 2, 4])[:, None]
+    for name in ("auc", "precision@3"):
+        by_grade = np.array([per_user(name, scores, y >= t, groups) for t in (1, 2, 3)])
+        weighs = np.where(np.isnan(by_grade), 0, weight)
+        expected = np.nansum(weight * by_grade, axis=0) / weighs.sum(axis=0)
+        assert found[name]["value"] == pytest.approx(expected.mean(), rel=1e-12)
+
+    def value_of(*more):
+        status, answer = run_json(capsys, "evaluate", table, "--model", model, *more)
+        assert status == 0
+        return answer["metrics"][0]["value"]
+
+    linear = per_user("ndcg@5", scores, y, groups, gains="linear").mean()
+    assert value_of("-m", "ndcg@5", "--gains", "linear") == pytest.approx(linear, rel=1e-12)
+    two = per_user("auc", scores, y >= 2, groups)
+    by_threshold = value_of("-m", "auc", "--relevance-threshold", 2)
+    assert by_threshold == pytest.approx(np.nanmean(two), rel=1e-12)
+    assert run("evaluate", table, "--model", model, "--compare", model) == 0
+    shown = capsys.readouterr()
+    assert "grades count with exponential gains" in " ".join(shown.out.split())
+
+
+def test_users_of_one_grade_are_what_users_without_a_positive_are(tmp_path, capsys):
+    X, y, groups = rows()
+    y[groups == 4] = 2
+    lists = RankingData.from_groups(X, y, groups, label_gain="linear")
+    table = evaluate_by_grade(["auc", "ndcg@5", "pap@3"], X[lists.rows, 0], lists)
+    assert table.users[~table.used("auc")].tolist() == [4]
+    assert table.by_rule["auc"]["no_positives"].sum() == 1
+    assert table.used("ndcg@5").all()
+    zero = evaluate_by_grade("auc", X[lists.rows, 0], lists, preset="catalogue")
+    assert zero.values[4, 0] == 0.0 and zero.used("auc").all()
+    with pytest.raises(InputError, match="without positives"):
+        evaluate_by_grade("auc", X[lists.rows, 0], lists, no_positives="raise")
+    with pytest.raises(InputError, match="a mean over grades"):
+        evaluate_by_grade("auc", X[lists.rows, 0], lists, mean="pooled")
+
+
+def test_err_takes_grades_and_no_gains():
+    X, y, groups = rows()
+    lists = RankingData.from_groups(X, y, groups, label_gain="exponential")
+    found = evaluate_by_grade("err@5", X[lists.rows, 0], lists).values[:, 0]
+    np.testing.assert_allclose(found, per_user("err@5", X[:, 0], y, groups), rtol=1e-12)

@@ -12,12 +12,15 @@ from structsvm_papk._types import Array
 from structsvm_papk.cli._shared import console
 from structsvm_papk.cli._shared.reading import Reading
 from structsvm_papk.data.columns import Kind, column_of, label_column, listed, needed_column
+from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.rows import ONE_LIST
+from structsvm_papk.data.validation import is_binary
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files import tables, trec
 from structsvm_papk.files.lists import GRADE, read_pairs
 from structsvm_papk.files.model import Model, load_model
 from structsvm_papk.files.tables import Table
+from structsvm_papk.metrics.by_grade import evaluate_by_grade
 from structsvm_papk.metrics.frames import evaluate_frame
 from structsvm_papk.metrics.relevant import Pairs, match, pairs_of
 from structsvm_papk.metrics.table import MetricTable
@@ -121,6 +124,7 @@ class Rows:
     source: str
     notes: tuple[str, ...]
     threshold: float | None = None
+    label_gain: Any = None
     relevant: Pairs | None = None
     is_run: bool = False
 
@@ -130,10 +134,37 @@ class Rows:
         return "queries" if self.is_run else "users"
 
     def evaluated(self, metrics: list[str], rules: dict[str, Any]) -> MetricTable:
-        """The `MetricTable`; errors name the file."""
+        """The `MetricTable`; errors name the file.
+
+        Graded labels that a model was trained for count as `label_gain` says, where no relevance
+        threshold is given.
+        """
+        if self.by_grade and rules["relevance_threshold"] is None:
+            return self._evaluated_by_grade(metrics, dict(rules))
+        rules = rules | {"gains": rules["gains"] or "linear"}
         columns: Any = self.names | {"label": self.names["label"] or "no label"}
         try:
             return evaluate_frame(self.frame, metrics, **columns, relevant=self.relevant, **rules)
+        except InputError as error:
+            raise InputError(f"{self.source}: {error}") from None
+
+    @property
+    def by_grade(self) -> bool:
+        """Whether labels are grades for a model of such."""
+        return (
+            self.label_gain is not None
+            and self.relevant is None
+            and self.names["label"] is not None
+            and not is_binary(self.labels)
+        )
+
+    def _evaluated_by_grade(self, metrics: list[str], rules: dict[str, Any]) -> MetricTable:
+        del rules["relevance_threshold"]
+        try:
+            lists = RankingData.from_matrix(
+                self.scores[:, None], self.labels, self.users, label_gain=self.label_gain
+            )
+            return evaluate_by_grade(metrics, self.scores[lists.rows], lists, **rules)
         except InputError as error:
             raise InputError(f"{self.source}: {error}") from None
 
@@ -243,12 +274,12 @@ def _of_rows_with_features(
     """Rows that a model scores."""
     table = columns.features(file, model)
     scores = scores_of(model, table, columns.one_list)
-    rows = _of_features(file, table, columns, scores, model.relevance_threshold)
+    rows = _of_features(file, table, columns, scores, model)
     if second is None:
         return rows, None
     if column is not None:
         read = tables.read_columns(file, str(tables.format_of(file)), {column: Kind.NUMBER})
-        return rows, _of_features(file, table, columns, read[column], None)
+        return rows, _of_features(file, table, columns, read[column], model)
     second_model = load_model(second)
     is_read_alike = (
         model.feature_names == second_model.feature_names
@@ -257,7 +288,7 @@ def _of_rows_with_features(
     )
     features = table if is_read_alike else columns.features(file, second_model)
     scores = scores_of(second_model, features, columns.one_list)
-    return rows, _of_features(file, table, columns, scores, None)
+    return rows, _of_features(file, table, columns, scores, model)
 
 
 def _of_table(path: Path, columns: Scoring) -> Rows:
@@ -310,8 +341,9 @@ def _of_run(path: Path, columns: Scoring) -> Rows:
 
 
 def _of_features(
-    path: Path, table: Table, columns: Scoring, scores: Any, threshold: float | None
+    path: Path, table: Table, columns: Scoring, scores: Any, model: Model | None = None
 ) -> Rows:
+    """Rows of features with scores; the model says what labels mean where nothing else does."""
     if not columns.one_list:
         refuse_unknown_users(table)
     names: dict[str, str | None] = {"user": None, "label": "the label", "score": "the score"}
@@ -337,5 +369,6 @@ def _of_features(
         names=names,
         source=str(path),
         notes=(table.columns_used,),
-        threshold=threshold,
+        threshold=None if model is None else model.relevance_threshold,
+        label_gain=None if model is None else model.label_gain,
     )
