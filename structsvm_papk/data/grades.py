@@ -122,17 +122,29 @@ class SharedRows:
 @kernel
 def _hand_out(values, place, bounds, source, out):
     at = 0
+    last = -1
     for u in source:
-        for p in range(bounds[u], bounds[u + 1]):
-            out[at] = values[place[p]]
-            at += 1
+        size = bounds[u + 1] - bounds[u]
+        if u == last:  # the rows of the list before
+            out[at : at + size] = out[at - size : at]
+        else:
+            for i in range(size):
+                out[at + i] = values[place[bounds[u] + i]]
+        at += size
+        last = u
 
 
 @kernel
 def _add_up(values, weight, place, bounds, source, out):
     at = 0
-    for each in range(source.size):
+    each = 0
+    while each < source.size:
         u = source[each]
-        for p in range(bounds[u], bounds[u + 1]):
-            out[place[p]] += weight[each] * values[at]
-            at += 1
+        total = np.zeros(bounds[u + 1] - bounds[u])
+        while each < source.size and source[each] == u:
+            for i in range(total.size):
+                total[i] += weight[each] * values[at + i]
+            at += total.size
+            each += 1
+        for i in range(total.size):
+            out[place[bounds[u] + i]] = total[i]

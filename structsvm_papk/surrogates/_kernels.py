@@ -323,21 +323,22 @@ def average(k, depth, scores, indptr, n_pos, values, coef):
             total += positives[i]
         threshold = total / n_pos[u] - 1.0
         m = counted_negatives(depth, k, indptr[u + 1] - middle)
-        values[u] = 0.0
-        coef[indptr[u] : indptr[u + 1]] = 0.0
+        total = 0.0
         active = 0
-        for j in range(middle, indptr[u + 1]):
-            active += scores[j] > threshold
-        if active <= m:  # as a rule: all that cost anything count
-            for j in range(middle, indptr[u + 1]):
-                if scores[j] > threshold:
-                    values[u] += (scores[j] - threshold) / m
-                    coef[j] = 1.0 / m
-        else:
+        for j in range(middle, indptr[u + 1]):  # as a rule all that cost anything count
+            excess = scores[j] - threshold
+            costs = excess > 0.0
+            active += costs
+            total += excess if costs else 0.0
+            coef[j] = 1.0 / m if costs else 0.0
+        if active > m:
+            total = 0.0
             active = m
+            coef[middle : indptr[u + 1]] = 0.0
             for j in top_k(scores[middle : indptr[u + 1]], m):
-                values[u] += (scores[middle + j] - threshold) / m
+                total += scores[middle + j] - threshold
                 coef[middle + j] = 1.0 / m
+        values[u] = total / m
         coef[indptr[u] : middle] = -active / (m * n_pos[u])
 
 
@@ -383,10 +384,9 @@ def tangent_intercepts(scores, coef, bounds, values):
         size = 0.0
         slope = 0.0
         for p in range(bounds[u], bounds[u + 1]):
-            if coef[p] != 0.0:
-                product += coef[p] * scores[p]
-                size += abs(coef[p] * scores[p])
-                slope += abs(coef[p])
+            product += coef[p] * scores[p]
+            size += abs(coef[p] * scores[p])
+            slope += abs(coef[p])
         intercepts[u] = values[u] - product
         sizes[u] = abs(values[u]) + size + slope
         steep[u] = slope

@@ -228,7 +228,7 @@ def test_users_of_one_grade_are_what_users_without_a_positive_are(tmp_path, caps
     assert table.users[~table.used("auc")].tolist() == [4]
     assert table.by_rule["auc"]["no_positives"].sum() == 1
     assert table.used("ndcg@5").all()
-    zero = evaluate_by_grade("auc", X[lists.rows, 0], lists, preset="catalogue")
+    zero = evaluate_by_grade("auc", X[lists.rows, 0], lists, no_positives="zero")
     assert zero.values[4, 0] == 0.0 and zero.used("auc").all()
     with pytest.raises(InputError, match="without positives"):
         evaluate_by_grade("auc", X[lists.rows, 0], lists, no_positives="raise")
