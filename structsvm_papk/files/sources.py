@@ -98,7 +98,7 @@ class Source(ABC):
     columns_used: str
     feature_names: tuple[str, ...] | None
     first_index: ClassVar[None] = None
-    batch_bytes: ClassVar[int] = 1 << 23  # of features that are copied at a time
+    batch_bytes: ClassVar[int] = 1 << 21  # of features that are copied at a time
 
     @property
     def row_bytes(self) -> int:
@@ -350,6 +350,7 @@ class ParquetFiles(Source):
         import pyarrow as pa
 
         row = 0
+        batch = None
         try:
             for batch in file.iter_batches(self.batch_rows, row_groups, columns, use_threads=False):
                 yield row, pa.Table.from_batches([batch])
@@ -357,6 +358,9 @@ class ParquetFiles(Source):
                 pa.default_memory_pool().release_unused()  # it keeps some ten times what is in use
         except (pa.ArrowException, OSError) as error:
             raise InputError(f"{path} is damaged or has changed: {error}") from None
+        finally:
+            del batch  # the last one
+            pa.default_memory_pool().release_unused()
 
     def _features(self, first, frame, names):
         columns = {
