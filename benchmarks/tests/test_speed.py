@@ -44,6 +44,12 @@ def test_oracle(tmp_path):
     ]
 
 
+def test_graded_speed(tmp_path):
+    rows = small("graded_speed", tmp_path, "--rounds", "1")
+    assert [row["columns"] for row in rows] == [20] * 4 + [136] * 4
+    assert min(row["ratio"] for row in rows) > 0
+
+
 def test_dual_ascent_and_what_is_known_stays(tmp_path):
     small("dual_ascent", tmp_path, "--only", "bundle")
     (ways,) = small("dual_ascent", tmp_path, "--only", "ascent").values()

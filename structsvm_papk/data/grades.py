@@ -101,15 +101,25 @@ class SharedRows:
 
     def handed_out(self, values: Array) -> Array:
         """Values of the rows in their order, at the positions of all lists."""
-        out = np.empty(self.lists.sizes[self.source].sum(), dtype=values.dtype)
-        _hand_out(values, self._place, self.lists.indptr, self.source, out)
+        return self.handed_to(0, self.source.size, values)
+
+    def handed_to(self, first: int, last: int, values: Array) -> Array:
+        """`handed_out`, to the lists ``first <= i < last`` only."""
+        source = self.source[first:last]
+        out = np.empty(self.lists.sizes[source].sum(), dtype=values.dtype)
+        _hand_out(values, self._place, self.lists.indptr, source, out)
         return out
 
     def added_up(self, values: Array, weight: Any) -> Array:
         """Sums of the lists' values, times their weights, for the rows in their order."""
         out = np.zeros(self.order.size)
-        _add_up(values, weight, self._place, self.lists.indptr, self.source, out)
+        self.add_up(values, weight, 0, self.source.size, out)
         return out
+
+    def add_up(self, values: Array, weight: Any, first: int, last: int, out: Array) -> None:
+        """Write the sums of the lists ``first <= i < last``, which are all of some of `lists`."""
+        source = self.source[first:last]
+        _add_up(values, weight[first:last], self._place, self.lists.indptr, source, out)
 
     @cached_property
     def _place(self) -> Array:

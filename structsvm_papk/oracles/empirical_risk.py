@@ -152,7 +152,7 @@ class EmpiricalRisk(DualListRisk, BoxedOracle, FiniteSumOracle):
         self.thresholds = thresholds
 
     @property
-    def label_gain(self) -> Any:
+    def label_gain(self) -> str | Sequence[float] | None:
         """What grades count; None where labels are binary."""
         return self.of_users.label_gain
 

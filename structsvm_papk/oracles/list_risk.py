@@ -11,7 +11,7 @@ import copy
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -33,9 +33,10 @@ from structsvm_papk.solvers.oracle import (
     error_of_sum,
 )
 from structsvm_papk.surrogates._kernels import tangent_intercepts
-from structsvm_papk.surrogates.base import Surrogate, check_scores
+from structsvm_papk.surrogates.base import MajorantSurrogate, Surrogate, check_scores
 
 CHUNK_ROWS = 1 << 16
+_PIECE_ROWS = 1 << 14  # of lists that have rows in common
 
 
 @dataclass(frozen=True)
@@ -186,6 +187,11 @@ class ListRisk(LineOracle):
         return risk
 
     @cached_property
+    def _multiplied(self) -> ListRows:
+        """The rows that are multiplied, each once; see `RankingData.multiplied_rows`."""
+        return self.data.multiplied_rows(self.surrogate.shift_invariant)
+
+    @cached_property
     def score_terms(self) -> Array:
         """How many scores of each user a sum of the surrogate may have."""
         data = self.data
@@ -204,7 +210,21 @@ class ListRisk(LineOracle):
 
     def cuts(self, w: Array) -> Cuts:
         """The cuts of an evaluation at w, one for each block; see `Cuts`."""
+        if self._in_pieces:
+            of_rows = self._scores_of_rows(w)
+            check_scores(of_rows)
+            shared: Any = self.data.shared
+            tangents = self._tangents_in_pieces(partial(shared.handed_to, values=of_rows))
+            return self._cuts(w, tangents, tangents.coef)
         return self.cuts_from_scores(w, self.scores(w))
+
+    @property
+    def _in_pieces(self):
+        """Whether lists have rows in common, and may be evaluated a few at a time.
+
+        What a majorant has frozen stands by position of all lists.
+        """
+        return self.data.shared is not None and not isinstance(self.surrogate, MajorantSurrogate)
 
     def cuts_from_scores(self, w: Array, scores: Array) -> Cuts:
         """`cuts`, for scores that are known already: without the product ``X @ w``.
@@ -213,13 +233,17 @@ class ListRisk(LineOracle):
         did to the scores.
         """
         tangents = self.tangents(scores)
+        return self._cuts(w, tangents, self._of_rows(tangents.coef))
+
+    def _cuts(self, w: Array, tangents: Tangents, coef: Array) -> Cuts:
+        """The cuts of the users' tangents, with weighted coefficients of the rows."""
         values = self._block_sums(tangents.values)
         # what the sum over a block's users may lose comes on top of what its terms have lost
         n_users = np.diff(self.user_bounds)
         sizes = self._block_sums(np.abs(tangents.values) + np.abs(tangents.intercepts))
         return Cuts(
             value=float(values.sum()),
-            slopes=self.slopes(tangents.coef),
+            slopes=self._pulled(coef),
             intercepts=self._block_sums(tangents.intercepts),
             point=w,
             errors=self._block_sums(tangents.errors) + n_users * EPS * sizes,
@@ -238,7 +262,12 @@ class ListRisk(LineOracle):
 
     def scores(self, w: Array) -> Array:
         """``X @ w`` at the list positions: linear in w, the costlier half of an evaluation."""
-        X, rows = self.data.multiplied_rows(self.surrogate.shift_invariant)
+        out = self._scores_of_rows(w)
+        return out if self.data.shared is None else self.data.shared.handed_out(out)
+
+    def _scores_of_rows(self, w: Array) -> Array:
+        """``X @ w`` of the rows that are multiplied, in their order."""
+        X, rows = self._multiplied
         w = self.data.divided(checked_weights(w, self.n_features))
         out = np.empty(rows.size)
         self.rows_scored += out.size
@@ -247,7 +276,7 @@ class ListRisk(LineOracle):
             features.scores(X, rows, w, lo, hi, out)
 
         self.map_ranges(part, self.edges)
-        return out if self.data.shared is None else self.data.shared.handed_out(out)
+        return out
 
     def column_text(self, f: int) -> str:
         """A column with its mean and spread, for messages."""
@@ -273,10 +302,38 @@ class ListRisk(LineOracle):
 
     def tangents(self, scores: Array) -> Tangents:
         """The users' `Tangents` at some scores."""
-        data = self.data
         values, coef = self.user_values(scores)
-        intercepts, sizes, steep = tangent_intercepts(scores, coef, data.indptr, values)
-        steepest = float((steep / self.surrogate.l1_bound(data.n_pos)).max())
+        parts = tangent_intercepts(scores, coef, self.data.indptr, values)
+        return self._tangents(values, coef, *parts)
+
+    def _tangents_in_pieces(self, scores: Callback) -> Tangents:
+        """`tangents` of lists that have rows in common; `coef` are weighted sums for the rows.
+
+        A few lists at a time, whose scores (of lists ``first <= i < last``) and coefficients stay
+        in the processor's cache.
+        """
+        data = self.data
+        shared: Any = data.shared
+        values, intercepts, sizes, steep = np.empty((4, data.n_users))
+        of_rows = np.zeros(shared.order.size)
+
+        def piece(first, last):
+            some = scores(first, last)
+            indptr = data.indptr[first : last + 1] - data.indptr[first]
+            n_pos = data.n_pos[first:last]
+            coef = np.empty(some.size)
+            own = values[first:last]
+            self.surrogate.evaluate(some, indptr, n_pos, 0, n_pos.size, own, coef)
+            parts = tangent_intercepts(some, coef, indptr, own)
+            intercepts[first:last], sizes[first:last], steep[first:last] = parts
+            shared.add_up(coef, data.user_weight, first, last, of_rows)
+
+        bounds = runs_of_users(data, -(-data.rows.size // _PIECE_ROWS))
+        self.map(piece, list(pairwise(bounds.tolist())))
+        return self._tangents(values, of_rows, intercepts, sizes, steep)
+
+    def _tangents(self, values, coef, intercepts, sizes, steep):
+        steepest = float((steep / self.surrogate.l1_bound(self.data.n_pos)).max())
         return Tangents(
             values=values,
             coef=coef,
@@ -315,21 +372,27 @@ class ListRisk(LineOracle):
 
     def slopes(self, coef: Array) -> Array:
         """Weighted mean over the users of ``X_u' coef_u``, block by block."""
+        return self._pulled(self._of_rows(coef))
+
+    def _of_rows(self, coef: Array) -> Array:
+        """Weighted coefficients of the rows that are multiplied."""
+        if self.data.shared is None:
+            return self._weigh_rows(coef)
+        return self.data.shared.added_up(coef, self.data.user_weight)
+
+    def _pulled(self, coef: Array) -> Array:
+        """``X_u' coef_u`` of each block, over the sum of the weights."""
         data = self.data
-        X, rows = self.data.multiplied_rows(self.surrogate.shift_invariant)
-        if data.shared is None:
-            coef = self._weigh_rows(coef)
-        else:
-            coef = data.shared.added_up(coef, data.user_weight)
+        X, rows = self._multiplied
         edges = self.edges
-        partial = np.zeros((edges.size - 1, data.n_features))
+        sums = np.zeros((edges.size - 1, data.n_features))
 
         def part(lo, hi):
             bounds = edges[lo : hi + 1]
-            features.add_weighted_rows(X, rows, coef, bounds, partial[lo:hi])
+            features.add_weighted_rows(X, rows, coef, bounds, sums[lo:hi])
 
         self.map_ranges(part, np.arange(edges.size))
-        return data.divided(np.add.reduceat(partial, self._block_starts, axis=0)) / self._total
+        return data.divided(np.add.reduceat(sums, self._block_starts, axis=0)) / self._total
 
     def _weigh(self, values):
         """Values of the users times the users' weights."""

@@ -217,7 +217,7 @@ class PartitionedRisk(PartitionedCuts, MajorisedOracle):
         return (remark_of_grades(self.classes, self.label_gain),)
 
     @property
-    def label_gain(self) -> Any:
+    def label_gain(self) -> str | Sequence[float] | None:
         """What grades count; None where labels are binary."""
         return self.partitions.label_gain
 

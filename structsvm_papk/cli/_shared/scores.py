@@ -340,9 +340,7 @@ def _of_run(path: Path, columns: Scoring) -> Rows:
     )
 
 
-def _of_features(
-    path: Path, table: Table, columns: Scoring, scores: Any, model: Model | None = None
-) -> Rows:
+def _of_features(path: Path, table: Table, columns: Scoring, scores: Any, model: Model) -> Rows:
     """Rows of features with scores; the model says what labels mean where nothing else does."""
     if not columns.one_list:
         refuse_unknown_users(table)
@@ -369,6 +367,6 @@ def _of_features(
         names=names,
         source=str(path),
         notes=(table.columns_used,),
-        threshold=None if model is None else model.relevance_threshold,
-        label_gain=None if model is None else model.label_gain,
+        threshold=model.relevance_threshold,
+        label_gain=model.label_gain,
     )
