@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from scipy import sparse
-from structsvm_papk.rankers.penalty import Evidence, automatic_alpha
 
 from helpers import problems, reference, sources
 from structsvm_papk import (
@@ -21,6 +20,7 @@ from structsvm_papk.oracles.dask_risk import DaskRisk
 from structsvm_papk.oracles.list_risk import Thresholds
 from structsvm_papk.oracles.partitions import Partitions, summarise
 from structsvm_papk.oracles.streamed import StreamedRisk
+from structsvm_papk.rankers.settings import Evidence, automatic_alpha
 from structsvm_papk.rankers.solver_race import mean_pap_at_k
 from structsvm_papk.surrogates.losses import SURROGATES
 
