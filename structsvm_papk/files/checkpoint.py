@@ -94,9 +94,9 @@ class Checkpoint:
         write_atomically(self.path, _FILE.encoded(description, arrays))
 
 
-def as_checkpoint(given: Checkpoint | PathLike | None) -> Checkpoint | None:
-    """A `Checkpoint` from one, from a path, or None."""
-    if given is None or isinstance(given, Checkpoint):
+def as_checkpoint(given: Checkpoint | PathLike) -> Checkpoint:
+    """A `Checkpoint` from one, or from a path."""
+    if isinstance(given, Checkpoint):
         return given
     return Checkpoint(as_path(given, "checkpoint"))
 

@@ -380,9 +380,8 @@ class PAPKRanker(LinearRanker):
         """A `KeptFits` beside the checkpoint, or with `warm_start` in memory; else None."""
         from structsvm_papk.rankers.search import KeptFits
 
-        checkpoint = as_checkpoint(self.checkpoint)
-        if checkpoint is not None:
-            return KeptFits(checkpoint.path_of_folds)
+        if self.checkpoint is not None:
+            return KeptFits(as_checkpoint(self.checkpoint).path_of_folds)
         if not self.warm_start:
             return None
         return getattr(self, "_fits_on_folds", None) or KeptFits()
@@ -493,7 +492,7 @@ class PAPKRanker(LinearRanker):
             solver = solver.suited_to(risk)
         start = self._last_weights(risk.n_features) if self.warm_start else None
         checkpoint = None
-        if chosen.in_time:  # else the problem is yet to be known
+        if self.checkpoint is not None and chosen.in_time:  # else the problem is yet to be known
             checkpoint = as_checkpoint(self.checkpoint)
         log = Log(self.verbose)
         for remark in given.remarks:
