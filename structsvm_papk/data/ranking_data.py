@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,22 +14,19 @@ from scipy import sparse
 from structsvm_papk._types import Array
 from structsvm_papk.data import features, validation
 from structsvm_papk.data.column_scale import ScaleRule, Variation, check_standardize
-from structsvm_papk.data.features import ListRows, Spread
+from structsvm_papk.data.features import (
+    ListRows,
+    Spread,
+    check_matrix,
+    columns_with_holes,
+    refuse_non_finite,
+)
 from structsvm_papk.data.fingerprint import fingerprint_of
 from structsvm_papk.data.grades import (
     SharedRows,
     check_label_gain,
     gains_of,
     remark_of_grades,
-)
-from structsvm_papk.data.rows import (
-    check_matrix,
-    checked_weight,
-    columns_with_holes,
-    encode_groups,
-    laid_out,
-    laid_out_by_gain,
-    refuse_non_finite,
 )
 from structsvm_papk.errors import InputError, as_floats, check_choice, whole_number
 
@@ -66,6 +63,14 @@ class Exclusions:
             f"{self.n_used} of {self.n_users} users used; left out: {self.no_positive.size} "
             f"without a positive, {self.few_negatives.size} {few}"
         )
+
+
+class _Layout(NamedTuple):
+    """What stands at which list position: `rows`, `indptr` and `n_pos` of `RankingData`."""
+
+    rows: Array
+    indptr: Array
+    n_pos: Array
 
 
 class RankingData:
@@ -222,7 +227,7 @@ class RankingData:
         label_gain: str | Sequence[float] | None = None,
     ) -> RankingData:
         """`from_groups`, of a matrix that `check_matrix` or `finite_matrix` has returned."""
-        users, user_of_row = encode_groups(groups, X.shape[0])
+        users, user_of_row = validation.encode_groups(groups, X.shape[0])
         data = cls.__new__(cls)
         data._lay_out(X, y, users, user_of_row, user_weight, feature_names, label_gain)
         data.one_list = groups is None
@@ -232,10 +237,10 @@ class RankingData:
         grades = None
         if label_gain is None:
             positive = validation.check_labels(y, X.shape[0], name="labels y")
-            layout = laid_out(positive, user_of_row, users.size)
+            layout = _laid_out(positive, user_of_row, users.size)
         else:
             labels = validation.as_vector(y, "labels y", X.shape[0])
-            layout = laid_out_by_gain(gains_of(labels, label_gain), user_of_row, users.size)
+            layout = _laid_out_by_gain(gains_of(labels, label_gain), user_of_row, users.size)
             grades = labels[layout.rows]
             label_gain = check_label_gain(label_gain)
         self._set_attributes(
@@ -244,7 +249,7 @@ class RankingData:
             indptr=layout.indptr,
             n_pos=layout.n_pos,
             users=users,
-            user_weight=checked_weight(user_weight, users, layout.n_pos),
+            user_weight=validation.checked_weight(user_weight, users, layout.n_pos),
             feature_names=feature_names,
         )
         self.with_holes = columns_with_holes(X)
@@ -559,7 +564,7 @@ class RankingData:
     def weighted(self, user_weight: str | ArrayLike | None) -> RankingData:
         """The same lists with other weights of users; everything else is shared."""
         lists = self._shallow_copy()
-        lists.user_weight = checked_weight(user_weight, self.users, self.n_pos)
+        lists.user_weight = validation.checked_weight(user_weight, self.users, self.n_pos)
         return lists
 
     def _shallow_copy(self) -> RankingData:
@@ -699,6 +704,32 @@ class RankingData:
                 f"fewer than {excluded.setting}={excluded.needed}"
             )
         return ""
+
+
+def _laid_out(positive: Array, user_of_row: Array, n_users: int) -> _Layout:
+    """Rows sorted by user, positives first, else in the order they are given."""
+    sizes = np.bincount(user_of_row, minlength=n_users)
+    # one stable sort of whole numbers: 2u for the positives of user u, 2u + 1 for the negatives
+    order = 2 * user_of_row + ~positive
+    return _Layout(
+        rows=np.argsort(order, kind="stable"),
+        indptr=np.concatenate([[0], np.cumsum(sizes)]),
+        n_pos=np.bincount(user_of_row[positive], minlength=n_users),
+    )
+
+
+def _laid_out_by_gain(gains: Array, user_of_row: Array, n_users: int) -> _Layout:
+    """Rows sorted by user and decreasing gain; positives are all above a user's lowest gain."""
+    rows = np.lexsort((-gains, user_of_row))
+    sizes = np.bincount(user_of_row, minlength=n_users)
+    lowest = np.full(n_users, np.inf)
+    np.minimum.at(lowest, user_of_row, gains)
+    positive = gains > lowest[user_of_row]
+    return _Layout(
+        rows=rows,
+        indptr=np.concatenate([[0], np.cumsum(sizes)]),
+        n_pos=np.bincount(user_of_row[positive], minlength=n_users),
+    )
 
 
 def checked_weights(w: ArrayLike, n_features: int) -> Array:

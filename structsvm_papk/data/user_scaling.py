@@ -21,8 +21,9 @@ from scipy import sparse
 
 from structsvm_papk._types import Array
 from structsvm_papk.data import validation
+from structsvm_papk.data.features import check_missing
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.data.rows import check_missing, groups_or_none
+from structsvm_papk.data.validation import groups_or_none
 from structsvm_papk.errors import InputError, check_choice
 
 USER_SCALINGS = ("standardize", "rank", "minmax")

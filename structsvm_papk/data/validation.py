@@ -1,4 +1,4 @@
-"""Scores, labels and ids: one rule each, for training, evaluation, files and hooks.
+"""Scores, labels, ids, groups and weights: one rule each, for training, files and hooks.
 
 ====== =========================================================================================
 scores numbers without NaN. Refused where rounding to double precision would make two differ no more
@@ -7,7 +7,8 @@ ids    of users and items: sortable, none missing. Two are the same when they ar
        exactly and whatever their types, text to the letter. Text and numbers are never mixed
 ====== =========================================================================================
 
-Masked arrays are taken where nothing is masked.
+Masked arrays are taken where nothing is masked. Groups are asked for, and one list only where it is
+said.
 """
 
 from numbers import Number
@@ -17,11 +18,21 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.errors import InputError, check_number
+from structsvm_papk.errors import InputError, as_floats, check_number
 
 _SHOWN = 5
 FEWEST_RESAMPLED = 10
 EXACT = 2**53  # up to here every whole number is a double
+ONE_LIST = "one_list"
+_ROUTING = "sklearn.set_config(enable_metadata_routing=True)"
+_BY_ESTIMATOR = (
+    "cross_val_score(ranker, X, y, params={'groups': users}, cv=GroupKFold(5))"
+    "  # or search.fit(X, y, groups=users)"
+)
+_BY_SCORER = "scorer.set_score_request(groups=True)  # and hand groups=users to the tool"
+# of a user: only ratios matter, and sums of weights are to keep their digits
+_LEAST_WEIGHT = 1e-100
+_MOST_WEIGHT = 1e100
 
 
 def as_array(values: Any, name: str) -> Array:
@@ -371,3 +382,70 @@ def too_few_to_resample(n_users: int) -> str | None:
         "too few to see how much users differ (one alone gives an interval of width 0); the "
         "methods kl, hoeffding and bernstein hold for any number of users"
     )
+
+
+# --- groups and weights -------------------------------------------------------------------------
+
+
+def required_groups(groups: Any, scorer: bool = False) -> Any:
+    """The groups of the rows, or None for one list, which has to be asked for by 'one_list'.
+
+    `scorer`: whether a scorer asks, which does not request groups by itself.
+    """
+    if groups is None:
+        request = _BY_SCORER if scorer else _BY_ESTIMATOR
+        raise InputError(
+            "groups= is missing: give the user of each row, or groups='one_list' if all rows are "
+            "one list. scikit-learn's cross-validation hands groups to the splitter only, unless "
+            f"you enable metadata routing:\n    {_ROUTING}\n"
+            f"    {request}"
+        )
+    return groups_or_none(groups)
+
+
+def groups_or_none(groups: Any) -> Any:
+    """The groups of the rows, None for 'one_list'."""
+    if not isinstance(groups, str):
+        return groups
+    if groups != ONE_LIST:
+        raise InputError(
+            f"groups={groups!r}: give an array with the user of each row, or 'one_list'"
+        )
+    return None
+
+
+def checked_weight(user_weight: Any, users: Array, n_pos: Array) -> Array | None:
+    """Weights as an array, or None where all users weigh the same."""
+    if user_weight is None:
+        return None
+    if isinstance(user_weight, str):
+        if user_weight == "equal":
+            return None
+        if user_weight == "positives":
+            return n_pos.astype(np.float64)
+        raise InputError(
+            f"unknown user_weight {user_weight!r}; choose 'equal', 'positives' or numbers"
+        )
+    weight = as_floats("user_weight, where it is not 'equal' or 'positives',", user_weight)
+    if weight.shape != (users.size,):
+        raise InputError(f"user_weight has shape {weight.shape}, but there are {users.size} users")
+    refuse_weights(weight, users)
+    return weight
+
+
+def refuse_weights(weight: Array, users: Array, name: str = "the weight") -> None:
+    """Refuse weights of users that are not above zero, or whose shares would lose their digits."""
+    bad = np.flatnonzero(~((weight >= _LEAST_WEIGHT) & (weight <= _MOST_WEIGHT)))
+    if bad.size:
+        user = users[bad[:1]].tolist()[0]
+        raise InputError(
+            f"{name} of user {user!r} is {weight[bad[0]]:g}; weights must be above zero, between "
+            f"{_LEAST_WEIGHT:g} and {_MOST_WEIGHT:g} (leave users out by leaving out their rows)"
+        )
+
+
+def encode_groups(groups: Any, n_rows: int) -> tuple[Array, Array]:
+    """Users, and the user of each row as their index; without groups a single one."""
+    if groups is None:
+        return np.zeros(1, dtype=np.int64), np.zeros(n_rows, dtype=np.int64)
+    return encode(check_ids(groups, n_rows))

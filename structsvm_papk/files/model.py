@@ -17,9 +17,8 @@ from structsvm_papk._types import PathLike
 from structsvm_papk._version import __version__
 from structsvm_papk.data.column_scale import ScaleRule
 from structsvm_papk.data.columns import listed
-from structsvm_papk.data.features import reported_scores
+from structsvm_papk.data.features import check_matrix, reported_scores
 from structsvm_papk.data.grades import check_label_gain
-from structsvm_papk.data.rows import check_matrix
 from structsvm_papk.data.top import ids_of, top_rows
 from structsvm_papk.data.user_scaling import (
     RESOLVED,

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from structsvm_papk._types import Array, PathLike
-from structsvm_papk.data import rows, validation
+from structsvm_papk.data import validation
 from structsvm_papk.data.columns import Kind
+from structsvm_papk.data.features import what_to_do
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.text import how_to_leave_out, texts_of
 
@@ -85,7 +86,7 @@ def values_of(
     is_number = kind in (Kind.NUMBER, Kind.NUMBER_OR_HOLE)
     if column.null_count and kind is not Kind.NUMBER_OR_HOLE:
         row = first + np.flatnonzero(column.is_null().to_numpy())[0]
-        advice = f"; {rows.what_to_do(np.nan)}" if is_number else ""
+        advice = f"; {what_to_do(np.nan)}" if is_number else ""
         raise InputError(
             f"{path}: column {name!r} is missing at row {row} of the data (counted from 0){advice}"
         )

@@ -16,8 +16,9 @@ import numpy as np
 from scipy import sparse
 
 from structsvm_papk._types import Array, PathLike
-from structsvm_papk.data import rows, validation
+from structsvm_papk.data import validation
 from structsvm_papk.data.columns import Kind, column_of, is_named_as_id, label_column, listed
+from structsvm_papk.data.features import ROUNDED, first_non_finite, first_rounded, what_to_do
 from structsvm_papk.data.grades import are_grades
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError
@@ -54,12 +55,12 @@ class Table:
         bad = np.flatnonzero(~np.isfinite(labels))
         if bad.size:
             raise InputError(f"{self.place(bad[0])}: the label is {labels[bad[0]]}")
-        feature = rows.first_non_finite(self.X, self.missing)
+        feature = first_non_finite(self.X, self.missing)
         if feature is not None:
             name = f"feature {feature.column + (self.first_index or 0)}"
             if self.feature_names is not None:
                 name = f"column {self.feature_names[feature.column]!r}"
-            advice = rows.what_to_do(feature.value, sparse.issparse(self.X))
+            advice = what_to_do(feature.value, sparse.issparse(self.X))
             raise InputError(f"{self.place(feature.row)}: {name} is {feature.value}; {advice}")
 
     @property
@@ -277,9 +278,9 @@ def feature_matrix(columns: Mapping[str, Array], place: Callable[[int], str]) ->
     X = np.empty((arrays[0].size, len(arrays)), dtype)
     for c, (name, values) in enumerate(columns.items()):
         X[:, c] = values
-        row = rows.first_rounded(values)
+        row = first_rounded(values)
         if row is not None:
-            raise InputError(f"{place(row)}: column {name!r} holds {values[row]}: {rows.ROUNDED}")
+            raise InputError(f"{place(row)}: column {name!r} holds {values[row]}: {ROUNDED}")
     return X
 
 

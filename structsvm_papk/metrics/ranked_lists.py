@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array
 from structsvm_papk.data import validation as _validation
-from structsvm_papk.data.rows import groups_or_none
+from structsvm_papk.data.validation import groups_or_none
 from structsvm_papk.errors import InputError, as_floats, check_choice, check_number
 from structsvm_papk.metrics import _kernels
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array
-from structsvm_papk.data.rows import required_groups
+from structsvm_papk.data.validation import required_groups
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics import _kernels, conventions, definitions
 from structsvm_papk.metrics import ranked_lists as lists

@@ -14,8 +14,8 @@ import numpy as np
 from scipy import sparse
 
 from structsvm_papk.data import validation as _validation
+from structsvm_papk.data.features import refuse_non_finite
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.data.rows import refuse_non_finite
 from structsvm_papk.data.user_scaling import scaled_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.dask_risk import connect

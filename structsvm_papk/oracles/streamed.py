@@ -16,8 +16,9 @@ from numpy.typing import ArrayLike
 
 from structsvm_papk._jit import kernel
 from structsvm_papk._types import PathLike
+from structsvm_papk.data.features import refuse_non_finite
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.data.rows import checked_weight, refuse_non_finite
+from structsvm_papk.data.validation import checked_weight
 from structsvm_papk.errors import InputError, OracleFailure, check_number, check_type, whole_number
 from structsvm_papk.files.partitions import cut_users, scan_users
 from structsvm_papk.files.sources import Source

@@ -15,18 +15,11 @@ from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data import validation
 from structsvm_papk.data.column_scale import ScaleRule
 from structsvm_papk.data.columns import remark_of_ids
-from structsvm_papk.data.features import reported_scores
+from structsvm_papk.data.features import check_missing, finite_matrix, readable, reported_scores
 from structsvm_papk.data.grades import are_grades, check_label_gain, gains_of
 from structsvm_papk.data.ranking_data import Exclusions, RankingData
-from structsvm_papk.data.rows import (
-    ONE_LIST,
-    check_missing,
-    finite_matrix,
-    readable,
-    refuse_weights,
-    required_groups,
-)
 from structsvm_papk.data.user_scaling import OneListColumns, completed_rows
+from structsvm_papk.data.validation import ONE_LIST, refuse_weights, required_groups
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError, warn
 from structsvm_papk.files.model import Model, certificate_of, save_model, weights_of, write_onnx
 from structsvm_papk.metrics.by_grade import evaluate_by_grade

@@ -16,8 +16,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.column_scale import check_standardize
+from structsvm_papk.data.features import check_missing
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.data.rows import check_missing
 from structsvm_papk.data.user_scaling import OneListColumns, check_user_scaling, scaled_lists
 from structsvm_papk.errors import InputError, check_number, check_type, warn
 from structsvm_papk.files.checkpoint import as_checkpoint

@@ -13,10 +13,10 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array, Callback, PathLike
-from structsvm_papk.data.features import reported_scores
+from structsvm_papk.data.features import check_matrix, reported_scores
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.data.rows import ONE_LIST, check_matrix
 from structsvm_papk.data.user_scaling import OneListColumns, scaled_lists
+from structsvm_papk.data.validation import ONE_LIST
 from structsvm_papk.errors import (
     InputError,
     as_names,

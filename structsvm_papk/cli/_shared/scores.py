@@ -13,8 +13,7 @@ from structsvm_papk.cli._shared import console
 from structsvm_papk.cli._shared.reading import Reading
 from structsvm_papk.data.columns import Kind, column_of, label_column, listed, needed_column
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.data.rows import ONE_LIST
-from structsvm_papk.data.validation import is_binary
+from structsvm_papk.data.validation import ONE_LIST, is_binary
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files import tables, trec
 from structsvm_papk.files.lists import GRADE, read_pairs
