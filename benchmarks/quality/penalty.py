@@ -4,9 +4,10 @@
         [--results RUN] [--json FILE]
 
 Lists of images of digits (generated here, with scikit-learn's images: is it the digit of the
-query?), LightGBM's sample of learning to rank (examples/lambdarank), the features of the ClueWeb09
-corpus of Webis (Fold1/test.txt .. Fold5/test.txt), at growing numbers of labelled lists; and single
-lists, by average precision on a test half. Finished parts are kept in RUN.
+query?), LightGBM's sample of learning to rank (examples/lambdarank; grade 2 and more is relevant),
+the features of the ClueWeb09 corpus of Webis (Fold1/test.txt .. Fold5/test.txt; grade 1 and more),
+at growing numbers of labelled lists; and single lists, by average precision on a test half.
+Finished parts are kept in RUN.
 """
 
 import argparse
@@ -114,7 +115,7 @@ class Drawn:
 
 
 def fitted(ranker, lists):
-    return ranker.fit(lists.X, lists.grades, groups=lists.groups)
+    return ranker.fit(lists.X, lists.relevant, groups=lists.groups)
 
 
 def scores_of_alphas(train, alphas):
@@ -136,7 +137,8 @@ class OneList:
         X, y, X_test, y_test = self.make(size, draw)
 
         def measured(alpha):
-            ranker = PAPKRanker(k=10, alpha=alpha, tol=1e-4, one_list=True).fit(X, y)
+            avg = {"surrogate": "avg", "user_scaling": None}  # as of lists: alpha alone differs
+            ranker = PAPKRanker(k=10, alpha=alpha, tol=1e-4, one_list=True, **avg).fit(X, y)
             return average_precision_score(y_test, ranker.predict(X_test)), float(ranker.alpha_)
 
         logistic = LogisticRegressionCV(
