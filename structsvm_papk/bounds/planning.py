@@ -160,7 +160,7 @@ def plot_uniform(
     half_width = partial(uniform, n_features=n_features, vc_dim=vc_dim, rho=rho)
     for form in FORMS:
         by_k = [half_width(n_pos, n_neg, int(j), form=form).raw for j in ks]
-        by_n = [half_width(*g, form=form).raw for g in grown]
+        by_n = [half_width(p, n, top, form=form).raw for p, n, top in grown]
         axes[0].plot(ks, np.where(np.array(by_k) < 1, by_k, np.nan), label=form)
         axes[1].plot([g[1] for g in grown], np.where(np.array(by_n) < 1, by_n, np.nan), label=form)
     axes[0].set(xscale="log", xlabel="k", ylabel="half-width", xlim=(1, n_neg))

@@ -109,7 +109,8 @@ class _Lists:
         values = np.full(self.n_lists, np.nan)
         coef = np.full(scores.size, np.nan)
         given = scores.copy()
-        last = self.n_lists if last is None else last
+        if last is None:
+            last = self.n_lists
         evaluate = (surrogate or self.surrogate).evaluate
         evaluate(given, self.indptr, self.n_pos, first, last, values, coef)
         if not np.array_equal(given, scores):

@@ -219,7 +219,9 @@ def make_surrogate(name: str, k: int, depth: int | float | None = None) -> Surro
     """
     if not isinstance(name, str) or name not in SURROGATES:
         close = get_close_matches(str(name).lower(), SURROGATES, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
+        hint = ""
+        if close:
+            hint = f"; did you mean {close[0]!r}?"
         if isinstance(name, type) and issubclass(name, Surrogate):
             hint = f", or give an object: {name.__name__}(k=..)"
         raise InputError(f"unknown surrogate {name!r}: choose from {', '.join(SURROGATES)}{hint}")
