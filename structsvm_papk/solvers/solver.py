@@ -241,6 +241,8 @@ Result = TypeVar("Result", bound=SolverResult)
 class Solver(ABC, Generic[Result]):
     """Minimiser of ``alpha/2 ||w||^2 + R(w)``: settings alone; each `solve` has its own `Run`.
 
+    Runs read the fields `tol`, `max_iter` and `time_limit` (seconds or None) of a class, too.
+
     Attributes
     ----------
     alpha : float
