@@ -147,9 +147,17 @@ class _Lists:
             p, q = (part.tolist() for part in np.split(user, self.n_pos[u : u + 1]))
             where = f"k={self.surrogate.k}, depth={self.surrogate.depth}, positives {p}, "
             raise InputError(
-                f"{type(self.surrogate).__name__} declares what it is not: {claim}. At {where}"
-                f"negatives {q} these are {left[u]:.8g} and {right[u]:.8g}"
+                f"{type(self.surrogate).__name__} declares what it is not: {claim}"
+                f"{self._inherited(claim)}. At {where}negatives {q} these are {left[u]:.8g} and "
+                f"{right[u]:.8g}"
             )
+
+    def _inherited(self, claim: str) -> str:
+        """Where the author of the class did not write what is wrong: which parent did."""
+        kind = type(self.surrogate)
+        name = claim.split(":")[0].split(",")[0]
+        owner = next((each for each in kind.__mro__ if name in vars(each)), kind)
+        return "" if owner in (kind, Surrogate) else f" (inherited from {owner.__name__})"
 
     def at_least(self, claim: str, scores: Array, left: Array, right: Array, size: Any = 0) -> None:
         """Expect ``left >= right``, to the rounding of numbers of a size."""

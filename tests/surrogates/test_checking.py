@@ -121,6 +121,26 @@ def test_what_is_false_is_named(claim):
     assert "positives [" in told and "negatives [" in told and "these are" in told
 
 
+class Halved(Avg):
+    """Half of Avg, which is not 1 at zero."""
+
+    name = "halved"
+
+    def run_kernel(self, *lists):
+        super().run_kernel(*lists)
+        for out in lists[-2:]:
+            out *= 0.5
+
+
+def test_what_a_parent_declares_is_said_to_be_inherited():
+    inherited = r"above_slope_at_zero: 1 at 0.* \(inherited from PairMean\)\. At k="
+    with pytest.raises(InputError, match=inherited):
+        check_surrogate(Halved(5))
+    own = type("Own", (Halved,), {"above_slope_at_zero": True})
+    with pytest.raises(InputError, match=r"both ends\)\. At k="):
+        check_surrogate(own(5))
+
+
 def per_user(wrong_where, times_value=1.0, times_slope=1.0):
     """`evaluate` that is wrong for some users only: where ``wrong_where(self, u, p, q)``."""
 
