@@ -329,16 +329,16 @@ def average(k, depth, scores, indptr, n_pos, values, coef):
             excess = scores[j] - threshold
             costs = excess > 0.0
             active += costs
-            total += excess if costs else 0.0
+            total += excess / m if costs else 0.0
             coef[j] = 1.0 / m if costs else 0.0
         if active > m:
             total = 0.0
             active = m
             coef[middle : indptr[u + 1]] = 0.0
             for j in top_k(scores[middle : indptr[u + 1]], m):
-                total += scores[middle + j] - threshold
+                total += (scores[middle + j] - threshold) / m
                 coef[middle + j] = 1.0 / m
-        values[u] = total / m
+        values[u] = total
         coef[indptr[u] : middle] = -active / (m * n_pos[u])
 
 
