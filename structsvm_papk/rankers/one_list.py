@@ -2,8 +2,9 @@
 
 How many columns and positives there are says what several lists need (`settings`). For one list how
 clean its labels are decides, which nothing but trying shows: of Avg and TS on the columns as they
-are, and Avg on their ranks in training, every alpha of a path is fitted on five folds, and what
-has the largest mean average precision on the rows left out is taken (`docs/howto/one-list.md`).
+are, and Avg on their ranks in training, every alpha of a path is fitted on two folds, the best
+ten on three more, and what has the largest mean average precision on the rows left out is taken
+(`docs/howto/one-list.md`).
 """
 
 from __future__ import annotations
@@ -15,19 +16,22 @@ from typing import NamedTuple
 
 import numpy as np
 
+from structsvm_papk._types import Array
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.user_scaling import scaled_lists
-from structsvm_papk.rankers.choice import ScoreTable
-from structsvm_papk.rankers.folds import ByMetric, digests_of_rows, folds_by_content
+from structsvm_papk.rankers.folds import ByMetric, Fold, digests_of_rows, folds_by_content
 from structsvm_papk.rankers.log import Log
 from structsvm_papk.rankers.search import KeptFits, Plan, Training, search
 from structsvm_papk.rankers.settings import SURROGATES_OF_ONE_LIST, Evidence, Setting, is_auto
 
 MULTIPLES = 10.0 ** np.arange(3.0, -3.5, -1.0)  # times the mean variance of the columns
-TOL = 1e-3
+TOL = 1e-2
 MAX_ITER = 250
 MOST_VALUES = 5_000_000  # with more alpha hardly matters, and the fits take a while
 _FOLDS = 5
+_BLOCKS = 32  # with more columns than half of them the usual number takes up to twice the time
+_OF_ALL = 2  # folds that try everything,
+_KEPT = 10  # the others so many of what is best there
 _FEWEST = 5  # positives or negatives, one for each fold
 
 
@@ -77,8 +81,9 @@ def best_on_folds(
     data : RankingData
         One list, its columns as they came.
     settings : sequence of Setting
-        With alpha 'auto' every alpha of a path is tried. In place of a surrogate that is not
-        convex Avg is. Of equal ones the first is taken, with the largest alpha.
+        With alpha 'auto' every alpha of a path is tried; of other surrogates than the first the
+        smallest is not: its fits take as long as all others together. In place of a surrogate that
+        is not convex Avg is. Of equal ones the first is taken, with the largest alpha.
     k : int
     positive, missing, n_threads
         As for `PAPKRanker`.
@@ -101,19 +106,35 @@ def best_on_folds(
         if is_auto(setting.alpha):
             lists = scaled[setting.user_scaling].standardized(setting.standardize)
             unit = Evidence.of(lists, lists).mean_variance
-            alphas = [float(alpha) for alpha in unit * MULTIPLES]
+            is_first = setting.surrogate == settings[0].surrogate
+            multiples = MULTIPLES if is_first else MULTIPLES[:-1]
+            alphas = [float(alpha) for alpha in unit * multiples]
         for alpha in alphas:
             own = replace(setting, alpha=alpha)
             tried = own if own.kind.convex else replace(own, surrogate="avg")
             given.setdefault(tried, own)
-    training = Training(k, "cap", positive, TOL, MAX_ITER)
-    plan = Plan(folds_by_content(_FOLDS, data), ByMetric("ap"), training, kept, deadline)
-    table: ScoreTable = search(plan, list(given), scaled, n_threads, Log(0))
-    if table.n_done < table.seconds.size:
+    n_blocks = None if data.is_sparse else _BLOCKS
+    training = Training(k, "cap", positive, TOL, MAX_ITER, n_blocks)
+
+    def scores(some: Sequence[Fold], settings: Sequence[Setting]) -> Array | None:
+        """A row for each setting, a column for each fold; None where time was not enough."""
+        plan = Plan(some, ByMetric("ap"), training, kept, deadline)
+        table = search(plan, settings, scaled, n_threads, Log(0))
+        return table.fold_means() if table.n_done == table.seconds.size else None
+
+    left = list(given)
+    folds = folds_by_content(_FOLDS, data)
+    values = scores(folds[:_OF_ALL], left)
+    if values is not None and len(folds) > _OF_ALL:
+        ahead = np.sort(np.argsort(-values.mean(axis=1), kind="stable")[:_KEPT])
+        left = [left[i] for i in ahead]
+        more = scores(folds[_OF_ALL:], left)
+        values = None if more is None else np.hstack([values[ahead], more])
+    if values is None:
         return None
-    means = table.means()
+    means = values.mean(axis=1)
     best = int(np.argmax(means))
-    return Best(given[table.settings[best]], float(means[best]))
+    return Best(given[left[best]], float(means[best]))
 
 
 def _in_order_of_content(data: RankingData) -> RankingData:

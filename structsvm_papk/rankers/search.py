@@ -56,6 +56,7 @@ class Training:
     positive: bool
     tol: float
     max_iter: int | None = None
+    n_blocks: int | None = None
     n_threads: int = 1
 
     def risk(self, setting: Setting, lists: RankingData) -> EmpiricalRisk:
@@ -65,7 +66,7 @@ class Training:
 
     def identity(self) -> str:
         """What of it determines a fit."""
-        return repr((self.k, self.policy, self.positive, self.tol, self.max_iter))
+        return repr((self.k, self.policy, self.positive, self.tol, self.max_iter, self.n_blocks))
 
     def solve(
         self,
@@ -78,8 +79,13 @@ class Training:
         time_limit: float | None = None,
     ) -> SolverResult:
         """Solve with a penalty, from a start, or from the last result on the same risk."""
-        limits = {"tol": self.tol, "max_iter": self.max_iter, "time_limit": time_limit}
-        limits["positive"] = self.positive
+        limits = {
+            "tol": self.tol,
+            "max_iter": self.max_iter,
+            "n_blocks": self.n_blocks,
+            "time_limit": time_limit,
+            "positive": self.positive,
+        }
         solver = make_solver("auto", risk.surrogate, alpha, **limits).suited_to(risk)
         if last is not None and risk.surrogate.convex:
             result: SolverResult = solver.solve(risk, callback=stop, warm_start=last)
