@@ -15,6 +15,7 @@ import json
 import time
 import warnings
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.datasets import load_digits
@@ -64,8 +65,17 @@ def scores_of(model, X):
     return model.predict_proba(X)[:, 1]
 
 
-def one_draw(X, classes, n_rows, draw):
-    """Average precision and seconds of each method; None where positives are too few for folds."""
+class Split(NamedTuple):
+    """Rows of one list to train on, and others."""
+
+    X: Any
+    y: Any
+    X_test: Any
+    y_test: Any
+
+
+def drawn(X, classes, n_rows, draw):
+    """A class against the rest; None where positives are too few for folds."""
     order = np.random.default_rng(draw).permutation(classes.size)
     n_train = min(n_rows, classes.size // 2)
     train = order[:n_train]
@@ -74,13 +84,21 @@ def one_draw(X, classes, n_rows, draw):
     y = classes == names[draw % names.size]
     if y[train].sum() < 5 or not y[test].any():
         return None
+    return Split(X[train], y[train], X[test], y[test])
+
+
+def one_draw(X, classes, n_rows, draw):
+    """Average precision and seconds of each method; None where there is no such draw."""
+    split = drawn(X, classes, n_rows, draw)
+    if split is None:
+        return None
     result = {}
     for name, make in METHODS.items():
         started = time.process_time()
         with warnings.catch_warnings(action="ignore"):
-            model = make().fit(X[train], y[train])
+            model = make().fit(split.X, split.y)
         seconds = time.process_time() - started
-        value = average_precision_score(y[test], scores_of(model, X[test]))
+        value = average_precision_score(split.y_test, scores_of(model, split.X_test))
         result[name] = {"ap": float(value), "seconds": seconds}
         if name == "PAPKRanker":
             result[name]["chosen"] = f"{model.surrogate_}, {model.user_scaling_ or 'as they are'}"
