@@ -1,15 +1,15 @@
 """What the search chose, and what that cost or gained on lists that nobody had seen.
 
-    python -m benchmarks searched [--ltr-sample FOLDER] [--clueweb FOLDER]
+    python -m benchmarks searched [--ltr-sample FOLDER] [--clueweb FOLDER] [--ratings FILE]
         [--recommend movielens-1m.zip ..] [--one-list vowel.dat ..] [--draws 5]
         [--results RUN] [--json FILE]
 
 Of each draw some lists train `PAPKRanker` and `PAPKRankerCV` as they come; on the others NDCG@k is
 taken, of grades by their gains; of one list average precision on the other half of its rows. Sets:
 digits as queries, the TREC tracks of the package, and those that are given, as for the benchmarks
-`graded` (LightGBM's sample, ClueWeb09), `rerank` (zips of IR-Benchmark, the top lists of nine
-recommenders) and `one_list` (files of KEEL, a class against the rest). Finished parts are kept in
-RUN.
+`graded` (LightGBM's sample, ClueWeb09, ratings), `rerank` (zips of IR-Benchmark, the top lists of
+nine recommenders) and `one_list` (files of KEEL, a class against the rest). Finished parts are kept
+in RUN.
 """
 
 import argparse
@@ -129,6 +129,7 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ltr-sample", type=Path, help="with rank.train and rank.test")
     parser.add_argument("--clueweb", type=Path, help="folder with Fold1 .. Fold5")
+    parser.add_argument("--ratings", type=Path, help="user, item and rating in a line")
     parser.add_argument("--recommend", nargs="*", type=Path, default=[], help="zips or folders")
     parser.add_argument("--one-list", nargs="*", type=Path, default=[], help="files of KEEL")
     parser.add_argument("--rows", type=int, default=500, help="of one list, to train on")

@@ -17,3 +17,10 @@ def test_one_draw_makes_a_line():
         assert part["lead"] <= part["by_chance"]
     (line,) = list(searched.page([{"set": "TREC", "lists": 8, "parts": [part]}]))[2:]
     assert line.startswith("| TREC | 8 | 1 | 0.")
+
+
+def test_sets_that_are_not_given_are_left_out(monkeypatch):
+    monkeypatch.setattr("sys.argv", ["searched"])
+    names = {name for name, _, _ in searched.tasks(searched.arguments())}
+    assert names == {"digits, NDCG@10", *(name for name in names if name.startswith("TREC DL"))}
+    assert len(names) == 3
