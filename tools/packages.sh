@@ -34,14 +34,10 @@ rows = np.column_stack([lists.y, lists.groups, lists.X])
 names = ["label", "group", *"abcde"]
 np.savetxt("rows.csv", rows, "%.17g", ",", header=",".join(names), comments="")
 END
-for file in dist/*; do
-  name=${file##*.}
-  "$python" -m venv "$name"
-  "$name/bin/pip" install --quiet --disable-pip-version-check "$file" 'mypy==2.4.1'
-  bin=$work/$name/bin
-  mkdir "from-$name"
+use() { # use NAME: what is installed, from the command line, from a script, and its annotations
+  mkdir "from-$1"
   (
-    cd "from-$name"
+    cd "from-$1"
     "$bin/structsvm-papk" demo --json >demo.json
     "$bin/python" ../rows.py
     "$bin/structsvm-papk" fit rows.csv --model m.model --k 3 --checkpoint kept --json >fit.json
@@ -51,5 +47,13 @@ for file in dist/*; do
     "$bin/python" ../script.py
     "$bin/mypy" --strict ../script.py
   )
-  printf '%s: installed and used\n' "$(basename "$file")"
-done
+  printf '%s: installed and used\n' "$1"
+}
+
+"$python" -m venv env
+bin=$work/env/bin
+"$bin/pip" install --quiet --disable-pip-version-check dist/*.whl 'mypy==2.4.1'
+use wheel
+# what both depend on is there already, and the same
+"$bin/pip" install --quiet --disable-pip-version-check --no-deps --force-reinstall dist/*.tar.gz
+use sdist
