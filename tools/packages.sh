@@ -8,9 +8,10 @@ trap 'rm -rf "$work"' EXIT
 python=${PYTHON:-python3}
 
 "$python" -m venv "$work/build"
-"$work/build/bin/pip" install --quiet --disable-pip-version-check build twine
-"$work/build/bin/python" -m build --outdir "$work/dist" . >"$work/log" || { cat "$work/log"; exit 1; }
-"$work/build/bin/twine" check --strict "$work"/dist/*
+export PATH=$work/build/bin:$PATH
+pip install --quiet --disable-pip-version-check build twine uv
+python -m build --installer uv --outdir "$work/dist" . >"$work/log" || { cat "$work/log"; exit 1; }
+twine check --strict "$work"/dist/*
 cd "$work"
 
 cat >script.py <<'END'
@@ -45,15 +46,15 @@ use() { # use NAME: what is installed, from the command line, from a script, and
     "$bin/python" -c 'import importlib.resources as r; p = r.files("structsvm_papk") / "py.typed"; assert p.is_file(), p'
     "$bin/python" -c 'import structsvm_papk as s; assert "site-packages" in s.__file__, s.__file__'
     "$bin/python" ../script.py
-    "$bin/mypy" --strict ../script.py
+    "$bin/mypy" --cache-dir ../mypy --strict ../script.py
   )
   printf '%s: installed and used\n' "$1"
 }
 
 "$python" -m venv env
 bin=$work/env/bin
-"$bin/pip" install --quiet --disable-pip-version-check dist/*.whl 'mypy==2.4.1'
+uv pip install --quiet --python "$bin/python" dist/*.whl 'mypy==2.4.1'
 use wheel
 # what both depend on is there already, and the same
-"$bin/pip" install --quiet --disable-pip-version-check --no-deps --force-reinstall dist/*.tar.gz
+uv pip install --quiet --python "$bin/python" --no-deps --reinstall dist/*.tar.gz
 use sdist

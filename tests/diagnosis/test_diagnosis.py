@@ -102,7 +102,7 @@ def test_balanced_lists_are_degenerate_for_every_convex_surrogate_and_user():
 def test_ramp_of_one_user_against_the_global_optimum():
     rng = np.random.default_rng(4)
     seen = set()
-    for trial in range(12):
+    for trial in range(8):
         X, y = draw_user(rng, n_pos=4, n_neg=14, d=2, shift=0)
         X[y] *= 0.2 if trial % 2 else 1.0
         risk = EmpiricalRisk(make_surrogate("ramp", 2), RankingData.from_groups(X, y))

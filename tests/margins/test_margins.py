@@ -53,7 +53,7 @@ def test_users_and_jointly():
         check_users(scores, [1, 0, 0, 0, 0, 0], groups, 1)
 
 
-@pytest.mark.parametrize("n", [20, slow(200)])
+@pytest.mark.parametrize("n", [20, slow(60)])
 def test_existence_against_subset_enumeration(n):
     answers, rng = {c: {"yes": 0, "no": 0} for c in CONDITIONS}, np.random.default_rng(1)
     for _ in range(n):  # data with and without the conditions, ties and copies among them
@@ -105,7 +105,7 @@ def largest_moderate_margin(X, y, k):
     return best
 
 
-@pytest.mark.parametrize("n", [25, slow(200)])
+@pytest.mark.parametrize("n", [25, slow(60)])
 def test_largest_moderate_margin_against_every_choice_of_positives(n):
     """The optimum often lies on ``min p = max q``, which the solver breaks by rounding."""
     rng = np.random.default_rng(4)

@@ -90,7 +90,7 @@ def test_a_cluster_that_forgets_its_partitions_ends_a_fit_with_the_best_point(th
 def test_many_fits_on_one_client_leave_nothing(threads, tmp_path):
     cut = partitions("npy", tmp_path)
     objectives = set()
-    for _ in range(30):
+    for _ in range(15):
         oracle = DaskRisk(make_surrogate("avg", 4), cut, threads)
         objectives.add(CuttingPlane(1e-2, tol=1e-4).solve(oracle).objective)
     del oracle

@@ -18,7 +18,7 @@ from structsvm_papk import EmpiricalRisk, PAPKRanker, PAPKRankerCV, RankingData
 from structsvm_papk.data.user_scaling import scaled_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.dask_collections import DaskLists, current_client
-from structsvm_papk.surrogates.losses import SURROGATES
+from structsvm_papk.surrogates.losses import CONVEX, SURROGATES
 
 pytestmark = pytest.mark.portable
 
@@ -121,7 +121,8 @@ def test_every_user_is_in_one_partition_and_little_moves(client):
 def test_every_surrogate_and_option_is_the_problem_in_memory(client, name):
     weighted = {"user_weight": "positives", "user_scaling": "rank", "policy": "cap"}
     (X, y, groups), blocks = lists(), arrays("arrays")[0]
-    for options in ({"depth": 6, "standardize": False}, {"depth": 0.5, **weighted}):
+    every = ({"depth": 6, "standardize": False}, {"depth": 0.5, **weighted})
+    for options in every if name in CONVEX else every[1:]:  # many solves, one inside the other
         how = ranker(surrogate=name, tol=1e-6, **options)
         expected, found = (clone(how).fit(each, y, groups=groups).result_ for each in (X, blocks))
         assert found.status == expected.status

@@ -175,11 +175,11 @@ def test_boxes_see_the_divided_columns():
 
 @pytest.mark.parametrize("surrogate", ["avg", slow("clipped_ramp")])
 def test_files(tmp_path, surrogate):
-    X, y, users = lists(15, 20, 9)
+    X, y, users = lists(8, 20, 9)
     X *= 10.0 ** np.arange(-4, 5)
     npy_source(tmp_path, X, y.astype(int), users)
     ranker = PAPKRanker(1, surrogate, None, alpha=0.3)
-    risk = StreamedRisk(ranker.make_surrogate(), open_source(tmp_path), 15_000)
+    risk = StreamedRisk(ranker.make_surrogate(), open_source(tmp_path), 8_000)
     on_file = clone(ranker).fit_risk(risk)
     ranker.fit(X, y, groups=users)
     np.testing.assert_allclose(on_file.scale_, ranker.scale_, rtol=1e-12)

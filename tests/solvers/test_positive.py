@@ -67,7 +67,7 @@ def random_problem(seed):
 
 @pytest.mark.parametrize(
     "seeds",
-    [range(3), pytest.param(range(3, 80), marks=pytest.mark.stress)],
+    [range(3), pytest.param(range(3, 60), marks=pytest.mark.stress)],
     ids=["a few", "many"],
 )
 def test_every_bound_is_below_the_optimum_and_the_last_one_there(seeds):
