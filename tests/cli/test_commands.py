@@ -151,6 +151,7 @@ def test_demo_draws_where_matplotlib_is_and_says_where_not(files, tmp_path, monk
     picture = tmp_path / "structsvm-papk-demo.png"
     assert run("demo", "--tol", "1e-3") == 0
     assert plots.has_matplotlib() == picture.exists()
+    capsys.readouterr()
     monkeypatch.setattr("structsvm_papk.plots.figures.find_spec", lambda name: None)
     said = refused(capsys, "compare", files / "qid.txt", *PROBLEM, "--plot", tmp_path / "c.png")
     assert "pip install matplotlib" in said
