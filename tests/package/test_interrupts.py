@@ -36,7 +36,7 @@ SOLVERS = {
     "line_search": (CuttingPlane(1e-3, method="line_search"), risk("ts")),
     "one_slack": (CuttingPlane(1e-2, method="one_slack"), risk("ts")),
     "ascent, avg": (DualAscent(1e-3), risk("avg")),
-    "ascent, max": (DualAscent(1e-3), risk("max")),
+    "ascent, max": (DualAscent(1e-2), risk("max")),
     "cccp": (CCCP(1e-2, tol=1e-3), risk("clipped_ramp")),
     "global": (GlobalRamp(1.0, tol=1e-2), risk("ramp", n_features=1)),
     "subgradient": (SubgradientDescent(1e-2, max_iter=20), risk("ts")),
@@ -78,7 +78,7 @@ def test_by_the_clock_a_solve_ends_at_its_best_point(name):
     seconds = time.perf_counter() - began
     rng = np.random.default_rng(0)
     n_ended = 0
-    for share in rng.uniform(0.1, 0.9, 7):
+    for share in rng.uniform(0.1, 0.9, 10):
         try:
             with ctrl_c_after(share * seconds):
                 n_ended += check(solver.solve(oracle), solver, oracle, whole)
