@@ -620,6 +620,20 @@ class RankingData:
             raise InputError(refusal(self.name_first(excluded), excluded))
         return excluded
 
+    def with_own_rows(self) -> RankingData:
+        """The same lists with a copy of their own rows of X, in the order of the lists."""
+        return RankingData.from_parts(
+            X=self.X[self.rows],
+            rows=np.arange(self.rows.size),
+            indptr=self.indptr,
+            n_pos=self.n_pos,
+            users=self.users,
+            user_weight=self.user_weight,
+            feature_names=self.feature_names,
+            grades=self.grades,
+            label_gain=self.label_gain,
+        )
+
     def subset(self, keep: Array) -> RankingData:
         """Restrict to the users where the boolean mask `keep` is true; `X` is shared."""
         keep = validation.as_array(keep, "keep")

@@ -215,18 +215,7 @@ class ArrayPartition:
     def load(self) -> RankingData:
         """A copy of the rows of these users only."""
         users = np.arange(self.data.n_users)
-        some = self.data.subset((users >= self.first) & (users < self.last))
-        return RankingData.from_parts(
-            X=some.X[some.rows],
-            rows=np.arange(some.rows.size),
-            indptr=some.indptr,
-            n_pos=some.n_pos,
-            users=some.users,
-            user_weight=some.user_weight,
-            feature_names=some.feature_names,
-            grades=some.grades,
-            label_gain=some.label_gain,
-        )
+        return self.data.subset((users >= self.first) & (users < self.last)).with_own_rows()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Only the rows of its users go to another process."""

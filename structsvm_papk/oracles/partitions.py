@@ -216,17 +216,7 @@ def divided(used: Sequence[PartitionSummary], n_blocks: int) -> Division:
 
 def _every_nth(partition: Partition, *, n: int) -> RankingData:
     """Every n-th user, with rows of its own; the share is the number of the first user."""
-    some = partition.data.every_nth(n, partition.share)
-    return RankingData.from_parts(
-        X=some.X[some.rows],
-        rows=np.arange(some.rows.size),
-        indptr=some.indptr,
-        n_pos=some.n_pos,
-        users=some.users,
-        user_weight=some.user_weight,
-        grades=some.grades,
-        label_gain=some.label_gain,
-    )
+    return partition.data.every_nth(n, partition.share).with_own_rows()
 
 
 def _stacked(parts: Sequence[RankingData]) -> RankingData:
