@@ -22,6 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if "--json" in words:
             print('{"error": "interrupted"}')
         status = 128 + signal.SIGINT
-    if arguments is None:  # the process ends now: Ctrl-C changes nothing of what is done
+    if arguments is None:  # the process ends now: a signal changes nothing of what is done
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
     return status
