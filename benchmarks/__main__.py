@@ -50,7 +50,6 @@ def print_index():
         width = max(map(len, rows))
         for name, description in rows.items():
             print(f"  {name:{width}}  {description}")
-    print("\nSolvers side by side: benchmarks/solvers_benchopt, a benchopt benchmark.")
 
 
 def described(group):

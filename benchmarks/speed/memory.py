@@ -111,9 +111,9 @@ def lists_of(task):
     Made in place, so that the peak is the fit's.
     """
     if ":" not in task:
-        from benchmarks.solvers_benchopt.benchmark_utils.tasks import TASKS
+        from benchmarks.speed.tasks import TASKS
 
-        lists = TASKS[task].generate(0)
+        lists = TASKS[task].generate()
         return lists.X, lists.y, lists.groups, TASKS[task].k
     name, n_rows = task.split(":")
     X = np.random.default_rng(0).standard_normal((int(n_rows), FEATURES))

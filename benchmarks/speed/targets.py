@@ -15,7 +15,6 @@ from time import process_time as clock
 
 import numpy as np
 
-from benchmarks.solvers_benchopt.benchmark_utils.tasks import TASKS, trivial
 from benchmarks.speed.harness import (
     in_fresh_process,
     in_turns,
@@ -27,6 +26,7 @@ from benchmarks.speed.harness import (
     verdict,
 )
 from benchmarks.speed.measuring import measure, warm_path
+from benchmarks.speed.tasks import TASKS, trivial
 from structsvm_papk import CuttingPlane, EmpiricalRisk, make_surrogate
 
 CONVEX = ("avg", "max", "ts", "pauc")
@@ -42,6 +42,7 @@ def main():
         "--repeats", type=int, default=3, help="the fastest of so many runs counts"
     )
     options.add_argument("--limit", type=float, default=120.0, help="seconds for one solve")
+    options.add_argument("--qp-solver", default="interior_point", help="of M: or piqp, clarabel")
     options = parsed(options, repeats=1, limit=0.5)
     report = {"machine": machine(LIBRARIES), "load_before": os.getloadavg()[0]}
     warm_up()
@@ -121,7 +122,8 @@ def many_users(options):
 
 
 def many_users_row(task, risk, alpha, options):
-    ours = measure(CuttingPlane(alpha, tol=1e-9), risk, options.repeats)
+    solver = CuttingPlane(alpha, tol=1e-9, qp_solver=options.qp_solver)
+    ours = measure(solver, risk, options.repeats)
     slack = one_slack(risk, alpha, 1e-3, ours, options.limit)
     met = ours.result.gap <= 1e-9 and ours.result.data_passes <= 60 and ours.evaluations <= 300
     target = "gap 1e-9, 60 passes, 300 evaluations"
@@ -179,18 +181,22 @@ def against_dlib_row(task, risk, alpha, pair, factor, options):
 
 
 def dlib_data(risk):
+    """One user's rows as dlib's vectors (slow, done once)."""
     if find_spec("dlib") is None:
         print("dlib is not installed: left out")
         return None
-    from benchmarks.solvers_benchopt.benchmark_utils.peers import dlib_pairs
+    import dlib
 
-    return dlib_pairs(risk.data)
+    rows = risk.data.X[risk.data.rows]
+    pair = dlib.ranking_pair()
+    n_pos = risk.data.n_pos[0]
+    pair.relevant = dlib.vectors([dlib.vector(row) for row in rows[:n_pos].tolist()])
+    pair.nonrelevant = dlib.vectors([dlib.vector(row) for row in rows[n_pos:].tolist()])
+    return pair
 
 
 def dlib_to(pair, risk, alpha, best):
     """dlib's seconds at the loosest epsilon, of a grid, whose result has F - F* <= 4e-7."""
-    from benchmarks.solvers_benchopt.benchmark_utils.peers import dlib_weights
-
     for epsilon in EXCESS * 2.0 ** np.arange(4, -4, -1):
         w, seconds = timed(lambda epsilon=epsilon: dlib_weights(pair, alpha, epsilon))
         excess = float(alpha / 2 * (w @ w) + risk(w)[0] - best)
@@ -198,6 +204,21 @@ def dlib_to(pair, risk, alpha, best):
         if excess <= EXCESS:
             break
     return {"dlib_epsilon": float(epsilon), "dlib_seconds": seconds, "dlib_excess": excess}
+
+
+def dlib_weights(pair, alpha, epsilon):
+    """What `svm_rank_trainer` finds: the minimiser of ``1/2 ||w||^2 + C (mean hinge over pairs)``.
+
+    With C = 1/alpha that is F of the surrogate pauc with k = n_neg, divided by alpha; `epsilon` is
+    the wanted ``F - F*``.
+    """
+    import dlib
+
+    trainer = dlib.svm_rank_trainer()
+    trainer.c = 1.0 / alpha
+    trainer.epsilon = epsilon
+    trainer.max_iterations = 100_000
+    return np.array(trainer.train(pair).weights)
 
 
 def large(options):

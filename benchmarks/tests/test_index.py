@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 NAMED = re.compile(r"python -m\s+benchmarks\s([a-z_0-9]+)")
 LISTED = re.compile(r"^  ([a-z_0-9]+(?: [a-z_0-9-]+)?)  +(.*)$", re.MULTILINE)
 SHARED = {  # by scripts, and not run
-    "speed": {"data", "harness", "measuring"},
+    "speed": {"data", "harness", "measuring", "tasks"},
     "quality": set(),
     "certificate": set(),
 }

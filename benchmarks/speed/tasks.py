@@ -1,4 +1,4 @@
-"""The benchmark's tasks: data, k, and the test that a task is not trivial.
+"""The tasks of `targets`: data, k, and the test that a task is not trivial.
 
     minimise over w    F(w) = alpha/2 ||w||^2 + R(w),    F(0) = 1
 
@@ -8,6 +8,7 @@ A task whose optimum lies within 5% of F(0) says little about a solver: w = 0 is
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.datasets import linear_lists
@@ -18,36 +19,26 @@ NEAR_ZERO = 0.95  # of F(0): an optimum above makes a task trivial
 
 @dataclass(frozen=True)
 class Task:
-    """The number k of recommended items, and ``generate(seed)``, which returns `Lists`."""
+    """The number k of recommended items, and what generates the lists."""
 
     k: int
     generate: Callable
 
-    def risk(self, surrogate, seed=0):
+    def risk(self, surrogate):
         """Return the empirical risk of a surrogate, by name."""
-        lists = self.generate(seed)
+        lists = self.generate()
         data = RankingData.from_groups(lists.X, lists.y, lists.groups)
         return EmpiricalRisk(make_surrogate(surrogate, self.k), data)
 
 
-def _users(n_users=600, n_items=70, n_features=90, **options):
-    return lambda seed: linear_lists(n_users, n_items, n_features, seed=seed, **options)
-
-
-def _one_user(separation, n_pos=1000, n_neg=100_000, n_features=50):
-    return lambda seed: two_gaussians(n_pos, n_neg, n_features, separation, seed=seed)
-
-
-TASKS = {  # the README says what they are
-    "M": Task(8, _users()),
-    "M-heavy": Task(8, _users(noise_law="t", df=1.5)),
-    "M-mislabelled": Task(8, _users(mislabelled_users=0.1)),
-    "S": Task(3, _users(8, 12, 5)),
-    "P": Task(400, _one_user(1.5, 30, 400, 10)),
-    "T": Task(500, _one_user(5.0)),
-    "L": Task(100_000, _one_user(1.5)),
-    "H": Task(10, _users(2500, 270, 150, relevant_share=0.05)),
-    "H-20%": Task(10, _users(2500, 270, 150)),
+TASKS = {  # benchmarks/results/solvers.md says what they are; S and P are small
+    "M": Task(8, partial(linear_lists, 600, 70, 90, seed=0)),
+    "S": Task(3, partial(linear_lists, 8, 12, 5, seed=0)),
+    "P": Task(400, partial(two_gaussians, 30, 400, 10, 1.5, seed=0)),
+    "T": Task(500, partial(two_gaussians, 1000, 100_000, 50, 5.0, seed=0)),
+    "L": Task(100_000, partial(two_gaussians, 1000, 100_000, 50, 1.5, seed=0)),
+    "H": Task(10, partial(linear_lists, 2500, 270, 150, relevant_share=0.05, seed=0)),
+    "H-20%": Task(10, partial(linear_lists, 2500, 270, 150, seed=0)),
 }
 
 
