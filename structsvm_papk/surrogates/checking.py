@@ -1,6 +1,7 @@
 """Whether a surrogate is what its class declares, tried on random lists."""
 
 from dataclasses import fields, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,8 @@ def check_surrogate(surrogate: Surrogate) -> None:
 
     The lists have ties, scores of all sizes, and equal scores as at w = 0; most are short, of three
     small k, and some longer, of the surrogate's own k and depth.
-    `PAPKRanker` and `PAPKRankerCV` try every surrogate that they are given as an object.
+    `PAPKRanker` and `PAPKRankerCV` try every surrogate that they are given as an object, once in a
+    process.
 
     Parameters
     ----------
@@ -44,6 +46,7 @@ def check_surrogate(surrogate: Surrogate) -> None:
     _try(surrogate)
 
 
+@lru_cache(maxsize=1000)  # equal surrogates are of one class and have the same settings
 def _try(surrogate, seed=0):
     rng = np.random.default_rng(seed)
     short = [replace(surrogate, k=k, depth=depth) for k, depth in _SETTINGS]

@@ -60,7 +60,8 @@ def test_fit_says_which_columns_it_used_and_takes_no_id(files, tmp_path, capsys)
         assert f"{path}: 2 features ('b', 'c'), {columns}" in capsys.readouterr().err
         fitted = load_model(model)
         assert (fitted.feature_names, fitted.relevance_threshold) == (("b", "c"), 2)
-    assert run("compare", path, *PROBLEM, *CSV[:2], "--surrogate", "ts", "--test", path) == 0
+    compare = ["compare", path, *PROBLEM, *CSV[:2], "--surrogate", "ts", "--passes", "10"]
+    assert run(*compare, "--test", path) == 0
     assert capsys.readouterr().err.count("2 features ('b', 'c')") == 2
     assert run("fit", files / "qid.txt", *PROBLEM, "-o", model) == 0
     assert "3 features (indices 1 to 3, counted from 1)" in capsys.readouterr().err
@@ -295,7 +296,7 @@ def test_interrupt_reports_what_there_is(files, monkeypatch, capsys):
         return callback
 
     monkeypatch.setattr(console, "live", lambda: contextlib.nullcontext(watch))
-    status, told = run_json(capsys, "compare", files / "qid.txt", *PROBLEM)
+    status, told = run_json(capsys, "compare", files / "qid.txt", *PROBLEM, "--passes", "10")
     assert [one["status"] for one in told["runs"]] == ["converged", "interrupted"]
     assert started == ["cutting_plane", "subgradient"] and status == 1
 

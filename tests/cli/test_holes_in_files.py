@@ -62,7 +62,7 @@ def test_compare_tune_and_diagnose(paths, capsys):
     data = paths / "a.csv"
     told = {}
     for command, more in {
-        "compare": ("--surrogate", "avg", "--test", data),
+        "compare": ("--surrogate", "avg", "--passes", 10, "--test", data),
         "tune": ("--surrogate", "avg", "--cv", 2, "--depth", 0.9),
         "diagnose": ("--surrogate", "avg", "--users", 0),
     }.items():
@@ -80,7 +80,7 @@ def test_the_depth_of_holes_where_none_is_given(paths, capsys, depth):
     right = {None: 0.5, 0.9: 0.9, "k": None}[depth]
     for command, more in {
         "fit": ("-o", model_file),
-        "compare": ("--surrogate", "avg"),
+        "compare": ("--surrogate", "avg", "--passes", 10),
         "diagnose": ("--surrogate", "avg", "--users", 0),
     }.items():
         _, told = run_json(capsys, command, data, *given, "--missing", "lowest", *more)

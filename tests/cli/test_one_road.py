@@ -85,9 +85,9 @@ def test_other_commands_scale_and_weigh_as_fit_does_and_say_it(tmp_path, capsys)
     scaled = write_csv(tmp_path / "scaled.csv", scaled_rows(X, users, "rank"), y, users)
     once, scaling = ["--k", "2", "--surrogate", "avg"], ["--user-scaling", "rank"]
     title = "depth 0.9, users' weight equal, standardized columns, user scaling rank"
-    for command in ("compare", "diagnose"):
+    for command, *few in (["compare", "--passes", "10"], ["diagnose"]):
         told = [
-            run_json(capsys, command, path, *once, *more)[1]
+            run_json(capsys, command, path, *once, *few, *more)[1]
             for path, more in ((rows, scaling), (scaled, ()), (rows, ()))
         ]
         assert [one.pop("user_scaling") for one in told] == ["rank", None, None]
@@ -96,11 +96,11 @@ def test_other_commands_scale_and_weigh_as_fit_does_and_say_it(tmp_path, capsys)
             for each in one.get("runs", ()):
                 each.pop("seconds")
         assert told[0] == told[1] != told[2]
-        assert run(command, rows, *once, *scaling) == 0
+        assert run(command, rows, *once, *few, *scaling) == 0
         assert title in " ".join(capsys.readouterr().out.split())
         assert run(command, rows, *once, "--user-scaling", "z") == 2
         assert "'z' must be none, standardize, rank or minmax" in capsys.readouterr().err
-    _, told = run_json(capsys, "compare", rows, *once, *scaling, "--test", rows)
+    _, told = run_json(capsys, "compare", rows, *once, *scaling, "--passes", 10, "--test", rows)
     gains = told["runs"][0]["pap_at_k"]
     assert gains["test"] == pytest.approx(gains["train"])
     _, fitted = run_json(capsys, "fit", rows, "--k", "2", *scaling, "-o", model)

@@ -154,8 +154,8 @@ def test_a_sample_of_the_users_is_that_of_a_fit_in_memory(tmp_path, weight):
     low = Thresholds(sample_rows=1000, sample_users_per_feature=1)
     rng = np.random.default_rng(0)
     n_users = 420
-    n_items = 60
-    X = rng.normal(size=(n_users * n_items, 16))
+    n_items = 30
+    X = rng.normal(size=(n_users * n_items, 8))
     groups = np.repeat(rng.permutation(n_users), n_items)
     y = (X.sum(axis=1) + rng.normal(size=groups.size) > 5.0) & (groups % 10 > 0)  # some have none
     surrogate = make_surrogate("ts", 3)
@@ -164,7 +164,7 @@ def test_a_sample_of_the_users_is_that_of_a_fit_in_memory(tmp_path, weight):
     data = RankingData.from_groups(X, y, groups, user_weight=weight)
     assert risk.n_users < n_users and risk.sample.n_users == -(-risk.n_users // 20)
     solver = CuttingPlane(1e-2, tol=1e-8)
-    w = rng.normal(size=16)
+    w = rng.normal(size=8)
     sample = risk.sample.data
     for u, user in enumerate(sample.users):
         rows = sample.X[sample.rows[sample.indptr[u] : sample.indptr[u + 1]]]

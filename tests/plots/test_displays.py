@@ -107,7 +107,7 @@ def test_a_long_title_of_a_convergence_figure_is_not_cut():
     data = RankingData.from_groups(X, Y, GROUPS)
     title = "scores.csv: k = 2, depth 0.9, users' weight positives, standardized columns" * 2
     for names in (["avg"], ["avg", "ts"]):
-        figure = convergence_figure(compare(data, names, 2, 0.1, etas=[1.0], tol=1e-2), title)
+        figure = convergence_figure(compare(data, names, 2, 0.1, etas=[1.0], passes=10), title)
         figure.draw_without_rendering()
         box = figure._suptitle.get_window_extent()
         assert box.x0 >= 0 and box.x1 <= figure.bbox.width

@@ -38,7 +38,7 @@ def checks(request):
         assert len(about) == 55 and about > FAILS
         if request.param == "scores":
             about = {claim for claim in about if not claim.startswith(LONG)}
-            few = Effort(n_random=15, n_steps=4, n_climbers=4, largest=4, n_data=(1, 10))
+            few = Effort(n_random=6, n_steps=3, n_climbers=3, largest=3, n_data=(1, 4))
             patch.setitem(running.EFFORTS, "quick", few)
         return {c.id: c for c in propositions.verify(sorted(about), effort="quick", seed=1)}
 

@@ -35,7 +35,8 @@ def weights_of_users(estimator):
 
 @pytest.mark.filterwarnings("ignore::structsvm_papk.errors.DegenerateOptimumWarning")
 @parametrize_with_checks(
-    [PAPKRanker(one_list=True, alpha=0.1)], expected_failed_checks=weights_of_users
+    [PAPKRanker(one_list=True, alpha=0.1, surrogate="avg", user_scaling=None)],
+    expected_failed_checks=weights_of_users,
 )
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
@@ -45,7 +46,7 @@ def test_scikit_learn_contract(estimator, check):
 @pytest.mark.filterwarnings("ignore::structsvm_papk.errors.DegenerateOptimumWarning")
 @parametrize_with_checks(
     [
-        PAPKRanker(one_list=True),  # whose strength is the best of some on folds
+        PAPKRanker(one_list=True),  # what it fits is the best of some on folds
         PAPKRanker(one_list=True, surrogate="ts", solver="subgradient"),
         PAPKRankerCV(one_list=True, **ONE, cv=2),
     ],

@@ -138,7 +138,7 @@ def test_commands_take_grades(table, tmp_path, capsys):
     status, answer = run_json(capsys, "diagnose", table, "--k", 3, "--surrogate", "avg")
     assert status == 0 and answer["diagnoses"]
     status, answer = run_json(
-        capsys, "compare", table, "--k", 3, "--surrogate", "avg", "--test", table
+        capsys, "compare", table, "--k", 3, "--surrogate", "avg", "--passes", 10, "--test", table
     )
     assert status == 0 and 0.5 < answer["runs"][0]["pap_at_k"]["test"] <= 1.0
     status, answer = run_json(capsys, "tune", table, "--k", 3, "--label-gain", "0,1,1,2")

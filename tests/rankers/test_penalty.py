@@ -182,10 +182,11 @@ def test_models_commands_and_comparisons_say_it(tmp_path):
     assert load_model(tmp_path / "m").alpha == ranker.alpha_ == ranker.export_weights()["alpha"]
     data = RankingData.from_groups(X, y, users)
     # the same problem as the ranker's: columns, strength, optimum
-    runs = rankers.compare(data, ["avg"], 3, etas=[0.1], depth=0.9)
+    runs = rankers.compare(data, ["avg"], 3, etas=[0.1], passes=10, depth=0.9)
     assert {run.alpha for run in runs} == {ranker.alpha_}
     assert runs[0].result.objective == pytest.approx(ranker.result_.objective, rel=1e-5)
-    as_they_are = rankers.compare(data, ["avg"], 3, 0.5, etas=[0.1], depth=0.9, standardize=False)
+    how = {"etas": [0.1], "passes": 10, "depth": 0.9, "standardize": False}
+    as_they_are = rankers.compare(data, ["avg"], 3, 0.5, **how)
     risk = EmpiricalRisk(make_surrogate("avg", 3, 0.9), data)
     w = as_they_are[0].result.w
     assert as_they_are[0].result.objective == pytest.approx(0.25 * w @ w + risk(w)[0], rel=1e-9)
@@ -219,7 +220,7 @@ def test_one_list_gets_the_same_strength_in_any_order_and_copies_stand_in_one_fo
     score = X @ rng.normal(size=10) + 3 * rng.normal(size=60)
     y = score > np.quantile(score, 0.7)
     first = PAPKRanker(5, one_list=True).fit(X, y)
-    for _ in range(4):
+    for _ in range(2):
         order = rng.permutation(60)
         other = PAPKRanker(5, one_list=True).fit(X[order], y[order])
         chosen = other.alpha_, other.surrogate_, other.user_scaling_

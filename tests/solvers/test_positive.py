@@ -67,7 +67,7 @@ def random_problem(seed):
 
 @pytest.mark.parametrize(
     "seeds",
-    [range(3), pytest.param(range(3, 60), marks=pytest.mark.stress)],
+    [range(2), pytest.param(range(2, 60), marks=pytest.mark.stress)],
     ids=["a few", "many"],
 )
 def test_every_bound_is_below_the_optimum_and_the_last_one_there(seeds):
@@ -150,7 +150,7 @@ def test_more_features_than_the_model_keeps_products_of():
     assert result.objective == pytest.approx(expected.objective, rel=2e-7)
 
 
-@pytest.mark.parametrize("n_draws", [50, slow(200)])
+@pytest.mark.parametrize("n_draws", [20, slow(200)])
 def test_the_bound_holds_at_any_weights(n_draws):
     """`lower_bound` of arbitrary dual points, far from what the QP would answer."""
     rng = np.random.default_rng(0)
@@ -312,8 +312,9 @@ def test_commands(tmp_path, capsys):
     assert run("fit", flipped, "--k", 2, "--model", model, "--positive") == 0
     assert "without --positive" in capsys.readouterr().err
     options = ("--k", 2, "--surrogate", "avg")
-    _, said = run_json(capsys, "compare", data, *options, "--positive")
-    _, free = run_json(capsys, "compare", data, *options)
+    compare = ["compare", data, *options, "--passes", 20]
+    _, said = run_json(capsys, *compare, "--positive")
+    _, free = run_json(capsys, *compare)
     assert said["positive"] is True and free["positive"] is False
     assert all(
         ours["objective"] > other["objective"]

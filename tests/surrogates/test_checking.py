@@ -16,7 +16,7 @@ from structsvm_papk.surrogates.losses import PAUC, SURROGATES, Avg, ClippedRamp,
     "surrogate",
     [*(make_surrogate(name, 2) for name in SURROGATES), PowerPairs(5, 1.5), PowerPairs(5, 3.0)],
 )
-@pytest.mark.parametrize("seeds", [range(3), slow(range(3, 10))], ids=["few", "many"])
+@pytest.mark.parametrize("seeds", [range(1), slow(range(1, 10))], ids=["few", "many"])
 def test_the_package_and_a_class_of_ones_own_are_as_declared(surrogate, seeds):
     for seed in seeds:
         checking._try(surrogate, seed)
