@@ -62,14 +62,14 @@ def read_lists(folder):
     return RankingData.from_groups(X, y, groups)
 
 
-def sparse_lists(n_rows, n_features, per_row, n_users, dtype=np.float64, seed=0):
+def sparse_lists(n_rows, n_features, per_row, n_users, seed=0):
     """Popular features and rare ones; a user's highest noisy scores are relevant, 2% of them."""
     rng = np.random.default_rng(seed)
     columns = popular_columns(rng, n_rows, per_row, n_features, np.float32)
     columns.sort(axis=1)
-    values = rng.random(n_rows * per_row, dtype=np.float32).astype(dtype)
+    values = rng.random(n_rows * per_row, dtype=np.float32).astype(np.float64)
     X = csr_of(values, columns, n_features)
-    scores = X @ rng.standard_normal(n_features).astype(dtype)
+    scores = X @ rng.standard_normal(n_features)
     scores += 0.3 * scores.std() * rng.standard_normal(n_rows)
     size = n_rows // n_users
     borders = [*(size * user for user in range(n_users)), n_rows]  # the last has the rest, too

@@ -1,16 +1,11 @@
-"""Many sparse features: ascent on the dual against the bundle and others, objective for seconds.
+"""Many sparse features: ascent on the dual against the bundle, seconds to each gap, and memory.
 
-    python -m benchmarks dual_ascent [--only ascent bundle liblinear lbfgs sgd] [--json FILE]
+    python -m benchmarks dual_ascent [--only ascent bundle] [--json FILE]
     python -m benchmarks dual_ascent --border [--json benchmarks/results/dual_border.json]
 
-Avg at k = 5 on generated lists (those of `sparse`), by default 200,000 rows x 50,000 features of 50
-non-zeros a row, 400 users. Each way is stopped after `--limit`
-seconds of its own. The others do not minimise this objective: each of their points is rescaled by
-the factor that is best for it, for free, and so is what they take to read the data.
-
-liblinear: linear SVM on pairs of a positive and one of its user's negatives, sampled; lbfgs:
-logistic regression on rows (scikit-learn); both with as much regularisation, and with less; sgd:
-steps on one user's subgradient, of length 1/(alpha t), with a weighted average.
+Avg at k = 5 on generated lists, by default 200,000 rows x 50,000 features of 50 non-zeros a row,
+400 users. Each way is stopped after `--limit` seconds of its own. Memory (Linux) is what a solve
+adds at its peak to what the process holds before it, the data included.
 
 `--border`: where the bundle is faster, dense lists and sparse ones of 100 rows a user, to a gap of
 1e-4 or for 3 seconds.
@@ -22,11 +17,9 @@ from itertools import product
 from time import process_time as clock
 
 import numpy as np
-from scipy import sparse
-from scipy.optimize import minimize_scalar
 
 from benchmarks.speed.data import sparse_lists
-from benchmarks.speed.harness import parsed, parser, save, timed
+from benchmarks.speed.harness import memory_mb, parsed, parser, reset_peak, save, timed
 from structsvm_papk import (
     CuttingPlane,
     DualAscent,
@@ -34,7 +27,6 @@ from structsvm_papk import (
     RankingData,
     make_surrogate,
 )
-from structsvm_papk.solvers.stochastic_subgradient import StochasticSubgradient
 
 TOLS = (1e-2, 1e-3, 1e-7)
 
@@ -53,93 +45,22 @@ def bundle(risk, alpha, limit):
 
 def solved(solver, risk, limit):
     """A certified solve, stopped after so many seconds."""
+    reset_peak()
+    before = memory_mb("VmRSS")
     start = clock()
     result, seconds = timed(lambda: solver.solve(risk, callback=lambda _: clock() - start > limit))
-    return point_of(seconds, result.objective) | {
+    return {
+        "seconds": seconds,
+        "objective": result.objective,
         "gap": result.gap,
         "status": str(result.status),
         "iterations": result.n_iter,
         "rows_scored": result.history[-1].rows_scored if result.history else 0,
+        "peak_mb": max(0.0, memory_mb("VmHWM") - before),
     }
 
 
-def point_of(seconds, objective):
-    """One measured point."""
-    return {"seconds": seconds, "objective": objective}
-
-
-def rescaled(risk, alpha, w):
-    """The objective at the best multiple of w."""
-    scores, square = risk.scores(w), w @ w
-
-    def objective(log):
-        values, _ = risk.user_values(np.exp(log) * scores)
-        return alpha / 2 * np.exp(2 * log) * square + risk.mean_over_users(values)
-
-    return float(minimize_scalar(objective, bounds=(-12, 12), method="bounded").fun)
-
-
-def liblinear(risk, alpha, limit):
-    """LinearSVC on 4 and 16 pairs for each positive, with as much regularisation and with less."""
-    from sklearn.svm import LinearSVC
-
-    data, rng = risk.data, np.random.default_rng(0)
-    positive = np.flatnonzero(data.labels)
-    user = data.user_of_position[positive]
-    for per_positive, weaker in product((4, 16), (1, 100, 10_000)):
-        start = clock()
-        first, u = np.repeat(positive, per_positive), np.repeat(user, per_positive)
-        low = data.indptr[u] + data.n_pos[u]
-        second = low + (rng.random(low.size) * data.n_neg[u]).astype(int)
-        signs = rng.choice([-1.0, 1.0], size=low.size)
-        pairs = sparse.diags_array(signs) @ (data.X[data.rows[first]] - data.X[data.rows[second]])
-        C = weaker / (alpha * low.size)
-        model = LinearSVC(C=C, loss="hinge", fit_intercept=False, max_iter=1000)
-        w = model.fit(narrow(pairs), signs).coef_[0]
-        spent = clock() - start
-        yield point_of(spent, rescaled(risk, alpha, w)) | {
-            "iterations": f"{low.size} pairs, C x {weaker}"
-        }
-        if spent > limit:
-            return
-
-
-def narrow(X):
-    """CSR with the index type that scikit-learn takes."""
-    X = sparse.csr_matrix(X)
-    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
-    return X
-
-
-def lbfgs(risk, alpha, limit):
-    """LogisticRegression of the rows, with as much regularisation and with less."""
-    from sklearn.linear_model import LogisticRegression
-
-    data = risk.data
-    y = np.zeros(data.rows.size, dtype=int)
-    y[data.rows] = data.labels
-    X = narrow(data.X)
-    for weaker in (1, 100, 10_000):
-        start = clock()
-        model = LogisticRegression(C=weaker / (alpha * y.size), max_iter=200, tol=1e-8)
-        w = model.fit(X, y).coef_[0]
-        spent = clock() - start
-        yield point_of(spent, rescaled(risk, alpha, w)) | {"iterations": f"C x {weaker}"}
-        if spent > limit:
-            return
-
-
-def sgd(risk, alpha, limit):
-    """Stochastic subgradient steps on users, for twice as many passes each time."""
-    for n_passes in (2**i for i in range(1, 9)):
-        solver = StochasticSubgradient(alpha, max_iter=n_passes)
-        result, spent = timed(lambda solver=solver: solver.solve(risk))
-        yield point_of(spent, rescaled(risk, alpha, result.w)) | {"epochs": n_passes}
-        if spent > limit:
-            return
-
-
-WAYS = {"ascent": ascent, "bundle": bundle, "liblinear": liblinear, "lbfgs": lbfgs, "sgd": sgd}
+WAYS = {"ascent": ascent, "bundle": bundle}
 
 
 def dense(n_users, d):

@@ -1,15 +1,15 @@
-"""Reading, joining, learning weights and fusing: time and memory beside ranx and ir_measures.
+"""Reading, joining, learning weights and fusing: time and memory beside ranx.
 
     python -m benchmarks fuse_speed --other PYTHON [--queries 1000] [--folder DIR]
         [--json benchmarks/results/fuse_speed.json]
 
 Makes six runs of 1,000 queries x 1,000 documents (6,000,000 lines) and judgments, of which 50
 queries are learned from, and runs each way in a process of its own: the package in this Python;
-ranx and ir_measures in PYTHON, an environment that has them (they pin other versions of what they
-share with the package). ranx does the same job by its own means: reads, min-max, tries a grid of
-weights in steps of .2 for the judged queries, fuses all. Kernels are compiled before the clock
-starts, in a first run on 60 queries. Seconds, by the clock and of the processor (which count on
-a busy machine), and peak memory are printed as JSON.
+ranx in PYTHON, an environment that has it (it pins other versions of what it shares with the
+package). ranx does the same job by its own means: reads, min-max, tries a grid of weights in steps
+of .2 for the judged queries, fuses all. Kernels are compiled before the clock starts, in a first run
+on 60 queries. Seconds, by the clock and of the processor (which count on a busy machine), and peak
+memory are printed as JSON.
 """
 
 import json
@@ -112,17 +112,7 @@ def ranx(folder):
     return report(steps)
 
 
-def ir_measures(folder):
-    """Reading alone."""
-    from ir_measures import read_trec_run
-
-    steps = Steps()
-    n_rows = sum(1 for name in NAMES for _ in read_trec_run(str(folder / f"{name}.run")))
-    steps.done("read")
-    return report(steps) | {"rows": n_rows}
-
-
-WAYS = {"ours": ours, "ranx": ranx, "ir_measures": ir_measures}
+WAYS = {"ours": ours, "ranx": ranx}
 
 
 def in_process(python, way, folder):
@@ -135,7 +125,7 @@ def in_process(python, way, folder):
 
 def main():
     options = parser(__doc__)
-    options.add_argument("--other", help="a Python that has ranx and ir_measures")
+    options.add_argument("--other", help="a Python that has ranx")
     options.add_argument("--queries", type=int, default=1000)
     options.add_argument("--folder", type=Path)
     options.add_argument("--way", choices=WAYS, help="this way alone, on what is in the folder")
@@ -145,7 +135,7 @@ def main():
         return
     pythons = {"ours": sys.executable}
     if options.other:
-        pythons |= {"ranx": options.other, "ir_measures": options.other}
+        pythons["ranx"] = options.other
     results = {"queries": options.queries, "lines": N_RUNS * options.queries * 1000}
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         sizes = {Path(name, "small"): 60, Path(name, "large"): options.queries}

@@ -1,51 +1,27 @@
-"""Cost of one evaluation beside the two matrix products it needs, and start-up times.
+"""Cost of one evaluation beside the two matrix products it needs.
 
     python -m benchmarks oracle [--rounds 3] [--json benchmarks/results/oracle.json]
 
 The products are numpy's ``X @ w`` and ``X.T @ c`` with a dense c; the round with the lowest ratio
-counts. Start-up: ``import structsvm_papk`` and the first evaluation in a process that finds
-compiled kernels in the cache; the lowest of five processes.
+counts.
 """
-
-import json
 
 import numpy as np
 
-from benchmarks.speed.harness import median_seconds, output, parser, save, verdict
+from benchmarks.speed.harness import median_seconds, parser, save, verdict
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.datasets import linear_lists
 from structsvm_papk.datasets.generators import two_gaussians
 from structsvm_papk.surrogates.losses import SURROGATES
 
 LIMIT = 2.0  # times the two products
-LIMITS_OF_START = {"import": 1.5, "first": 0.5}  # seconds
-PROCESSES = 5
-START_UP = """
-import json
-from time import perf_counter, process_time
-start = process_time()
-wall_start = perf_counter()
-import structsvm_papk as papk
-imported = process_time() - start
-wall_imported = perf_counter() - wall_start
-import numpy as np
-X = np.random.default_rng(0).standard_normal((1000, 20))
-data = papk.RankingData.from_groups(X, np.arange(1000) % 5 == 0, np.arange(1000) // 50)
-risk = papk.EmpiricalRisk(papk.make_surrogate("ts", 5), data)
-start = process_time()
-wall_start = perf_counter()
-risk(np.ones(20))
-seconds = {"import": imported, "first": process_time() - start}
-seconds |= {"import, wall": wall_imported, "first, wall": perf_counter() - wall_start}
-print(json.dumps(seconds))
-"""
 
 
 def main():
     options = parser(__doc__)
     options.add_argument("--rounds", type=int, default=3, help="the lowest ratio of these counts")
     options = options.parse_args()
-    save(options.json, {"evaluation": evaluations(options), "start": start_up()})
+    save(options.json, evaluations(options))
 
 
 def evaluations(options):
@@ -81,19 +57,6 @@ def ratio(name, surrogate, k, data, w, rounds):
         f"{row['products_ms']:7.2f} ms, ratio {row['ratio']:.2f}  {verdict(row['met'])}"
     )
     return row
-
-
-def start_up():
-    """Import and first evaluation of later processes; the first one fills the cache."""
-    runs = [json.loads(output("-c", START_UP)) for _ in range(PROCESSES + 1)][1:]
-    seconds = {step: min(run[step] for run in runs) for step in runs[0]}
-    seconds["met"] = all(seconds[step] <= limit for step, limit in LIMITS_OF_START.items())
-    print(
-        f"import {seconds['import']:.2f} s, first evaluation {seconds['first']:.2f} s (wall clock: "
-        f"{seconds['import, wall']:.2f} s and {seconds['first, wall']:.2f} s)  "
-        f"{verdict(seconds['met'])}"
-    )
-    return seconds
 
 
 if __name__ == "__main__":

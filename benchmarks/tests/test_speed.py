@@ -29,12 +29,6 @@ def lines(table, numbers):
     return list(table(numbers))[2:]
 
 
-def test_sparse(tmp_path):
-    rows = small("sparse", tmp_path)
-    numbers = [value for row in rows for value in row.values() if isinstance(value, float)]
-    assert len(rows) >= 4 and min(numbers) >= 0
-
-
 def test_oracle(tmp_path):
     rows = lines(tables.oracle, small("oracle", tmp_path, "--rounds", "1"))
     assert [row.split(" | ")[:2] for row in rows[:3]] == [
