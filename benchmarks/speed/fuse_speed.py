@@ -7,9 +7,9 @@ Makes six runs of 1,000 queries x 1,000 documents (6,000,000 lines) and judgment
 queries are learned from, and runs each way in a process of its own: the package in this Python;
 ranx in PYTHON, an environment that has it (it pins other versions of what it shares with the
 package). ranx does the same job by its own means: reads, min-max, tries a grid of weights in steps
-of .2 for the judged queries, fuses all. Kernels are compiled before the clock starts, in a first run
-on 60 queries. Seconds, by the clock and of the processor (which count on a busy machine), and peak
-memory are printed as JSON.
+of .2 for the judged queries, fuses all. Kernels are compiled before the clock starts, in a first
+run on 60 queries. Seconds, by the clock and of the processor (which count on a busy machine), and
+peak memory are printed as JSON.
 """
 
 import json

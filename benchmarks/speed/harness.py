@@ -92,11 +92,6 @@ def timed(call, clock=time.process_time):
     return Timed(result=result, seconds=clock() - started)
 
 
-def fastest(call, repeats, clock=time.process_time):
-    """The fastest of several calls."""
-    return min((timed(call, clock) for _ in range(repeats)), key=lambda run: run.seconds)
-
-
 def median_seconds(call, repeats=11, clock=time.process_time):
     """Median seconds of a call; one call before warms up."""
     call()

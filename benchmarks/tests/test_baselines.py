@@ -20,7 +20,6 @@ from benchmarks.paper.baselines import (
 )
 from benchmarks.paper.baselines.common import mean_pap_at_k
 from benchmarks.paper.baselines.select import selected
-from benchmarks.paper.baselines.sgd_at_k_avg import part_of_lists
 from helpers.problems import at_one_list, uneven
 from helpers.reference_metrics import metric
 from structsvm_papk import EmpiricalRisk, RankingData, SubgradientDescent
@@ -81,15 +80,11 @@ def test_stochastic_steps_approach_the_full_descent(lists):
     full = SGDAtKAvg(0.01, eta=0.5, max_iter=300, start_scale=0.0).solve(lists, 4)
     alone = SubgradientDescent(0.01, 0.5, 300, start_scale=0.0).solve(risk)
     assert np.array_equal(full.w, alone.w) and full.lower_bound == -np.inf
-    part = SGDAtKAvg(0.01, 0.5, 300, batch_users=8, batch_share=0.6, start_scale=0.0)
+    part = SGDAtKAvg(0.01, 0.5, 300, batch_users=8, start_scale=0.0)
     result = part.solve(lists, 4)
     value = risk(result.w)[0] + 0.005 * result.w @ result.w
     assert result.objective == pytest.approx(value)  # judged on all the data
     assert abs(result.objective - full.objective) < 0.05 and full.objective < 0.5
-    data, k = part_of_lists(lists, 4, 0.5, np.random.default_rng(0))
-    assert k == 2 and (data.n_pos == 3).all() and (data.n_neg == 12).all()
-    positives = [{*map(tuple, d.X[d.rows[d.labels]])} for d in (data, lists)]
-    assert positives[0] <= positives[1]
 
 
 def test_greedy_combines_two_rankers_that_fail_alone(lists):
@@ -114,16 +109,13 @@ def test_logistic_agrees_with_scikit_learn():
     drawn = engagement_lists(n_users=12, n_features=4, noise=0.3, seed=2)
     data = RankingData.from_groups(drawn.X, drawn.y, drawn.groups)
     X, y = data.X[data.rows], data.labels
-    share = np.repeat(1 / (data.n_users * data.sizes), data.sizes)
-    for weight, equal in ((np.full(y.size, 1 / y.size), False), (share, True)):
-        theirs = LogisticRegression(C=1.0, tol=1e-10, max_iter=1000)
-        theirs.fit(X, y, sample_weight=weight / 0.05)
-        ours = Logistic(0.05, equal_users=equal, max_iter=500).solve(data)
-        assert ours.w == pytest.approx(theirs.coef_[0], abs=1e-3)
+    theirs = LogisticRegression(C=20 / y.size, tol=1e-10, max_iter=1000).fit(X, y)
+    ours = Logistic(0.05, max_iter=500).solve(data)
+    assert ours.w == pytest.approx(theirs.coef_[0], abs=1e-3)
     centred = (
         X - (np.add.reduceat(X, data.indptr[:-1]) / data.sizes[:, None])[data.user_of_position]
     )
-    theirs.fit(centred, y, sample_weight=np.full(y.size, 20 / y.size))
+    theirs.fit(centred, y)
     ours = Logistic(0.05, centred=True, max_iter=500).solve(data)
     assert ours.w == pytest.approx(theirs.coef_[0], abs=1e-3)
 
@@ -138,8 +130,6 @@ def test_pairwise_logistic_is_at_its_optimum():
     cp.Problem(cp.Minimize(loss)).solve(solver="CLARABEL")
     result = PairwiseLogistic(alpha=0.1, n_negatives=3000, max_iter=500).solve(data)
     assert result.w == pytest.approx(w.value, abs=0.02)
-    positives, _, weight = PairwiseLogistic(equal_users=True)._pairs(data)
-    assert np.bincount(data.user_of_position[positives], weight) == pytest.approx(1 / 15)
 
 
 @pytest.mark.parametrize("baseline", [SGDAtKAvg(0.01, 0.5), GreedyPAPK(), SelectPAPK(), Logistic()])

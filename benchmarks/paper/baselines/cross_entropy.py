@@ -6,15 +6,12 @@ from scipy.special import expit
 
 
 class CrossEntropy:
-    """``ridge/2 ||w||^2 + sum_r v_r log(1 + exp(-y_r (w.x_r + b)))``, y = +-1, and its gradient.
+    """``ridge/2 ||w||^2 + mean_r log(1 + exp(-y_r (w.x_r + b)))``, y = +-1, and its gradient."""
 
-    `weights`: v; by default 1/n_rows.
-    """
-
-    def __init__(self, X, positive, ridge, weights=None):
+    def __init__(self, X, positive, ridge):
         self.X, self.ridge = X, ridge
         self.sign = np.where(positive, 1.0, -1.0)
-        self.weights = np.full(positive.size, 1.0 / positive.size) if weights is None else weights
+        self.weights = np.full(positive.size, 1.0 / positive.size)
 
     def __call__(self, point):
         """Value and gradient at (w, b)."""

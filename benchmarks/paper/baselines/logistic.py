@@ -12,13 +12,11 @@ from benchmarks.paper.baselines.cross_entropy import CrossEntropy
 class Logistic:
     """``alpha/2 ||w||^2 + mean_r log(1 + exp(-y_r (w.x_r + b)))`` over all rows, y = +-1.
 
-    `centred`: each user's mean is taken off the features first (dense ones only); `equal_users`:
-    every user weighs the same, instead of every row.
+    `centred`: each user's mean is taken off the features first (dense ones only).
     """
 
     alpha: float = 1e-4
     centred: bool = False
-    equal_users: bool = False
     max_iter: int = 100
 
     def solve(self, data, k=None):
@@ -27,7 +25,5 @@ class Logistic:
         if self.centred:
             means = np.add.reduceat(X, data.indptr[:-1]) / data.sizes[:, None]
             X = X - np.repeat(means, data.sizes, axis=0)
-        weights = np.repeat(1.0 / (data.n_users * data.sizes), data.sizes)
-        loss = CrossEntropy(X, data.labels, self.alpha, weights if self.equal_users else None)
-        point, value = loss.fit(max_iter=self.max_iter)
+        point, value = CrossEntropy(X, data.labels, self.alpha).fit(max_iter=self.max_iter)
         return uncertified(point[:-1], value, self.alpha)

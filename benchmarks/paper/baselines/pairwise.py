@@ -15,7 +15,7 @@ class PairwiseLogistic:
     """``alpha/2 ||w||^2 + mean_{(i,j)} log(1 + exp(-(x_i - x_j) . w))`` over sampled pairs.
 
     Every positive i is paired with `n_negatives` random negatives j of the same user, so users
-    count by their positives; with `equal_users` they count the same.
+    count by their positives.
 
     Rendle, Freudenthaler, Gantner, Schmidt-Thieme, "BPR: Bayesian personalized ranking from
     implicit feedback", UAI 2009 (the loss; here on given features, to the optimum).
@@ -23,13 +23,13 @@ class PairwiseLogistic:
 
     alpha: float = 1e-4
     n_negatives: int = 20
-    equal_users: bool = False
     max_iter: int = 200
     seed: int = 0
 
     def solve(self, data, k=None):
         """Fit on `RankingData`; k is not used."""
-        positives, negatives, weight = self._pairs(data)
+        positives, negatives = self._pairs(data)
+        weight = np.full(positives.size, 1.0 / positives.size)
 
         def loss(w):
             scores = data.scores(w)
@@ -43,7 +43,7 @@ class PairwiseLogistic:
         return uncertified(best.x, best.fun, self.alpha)
 
     def _pairs(self, data):
-        """List positions of the positives and negatives of the pairs, and the pairs' weights."""
+        """List positions of the positives and negatives of the pairs."""
         users = np.flatnonzero((data.n_pos > 0) & (data.n_neg > 0))
         if not users.size:
             raise InputError("no user has both a positive and a negative: there is no pair")
@@ -53,6 +53,4 @@ class PairwiseLogistic:
         place = np.arange(user.size) - np.repeat(np.cumsum(n_pairs) - n_pairs, n_pairs)
         positives = first[user] + place // self.n_negatives
         drawn = np.random.default_rng(self.seed).random(user.size) * data.n_neg[users][user]
-        negatives = first[user] + n_pos[user] + drawn.astype(np.int64)
-        weight = np.ones(user.size) if not self.equal_users else 1.0 / n_pairs[user]
-        return positives, negatives, weight / weight.sum()
+        return positives, first[user] + n_pos[user] + drawn.astype(np.int64)
