@@ -1,1 +1,1 @@
-"""What the groups share: options and output of commands, finished parts, Markdown, processes."""
+"""What the groups share: options and output of commands, finished parts, Markdown."""

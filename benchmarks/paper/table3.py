@@ -17,10 +17,10 @@ from itertools import groupby, product
 from pathlib import Path
 
 import numpy as np
+from joblib import Parallel, delayed, parallel_config
 from threadpoolctl import threadpool_limits
 
 from benchmarks.common.cells import Cells
-from benchmarks.common.workers import in_processes
 from benchmarks.paper import movielens
 from benchmarks.paper.baselines import scores_of
 from benchmarks.paper.table3_methods import METHODS, Grid, available
@@ -129,12 +129,12 @@ def run(plan, results, jobs=1, callback=None):
     if callback is not None:
         callback(done, len(wanted), None)
     tasks = [(plan, group, cells) for group in _groups(missing)]
-    jobs = min(jobs, len(tasks))
-    for group in in_processes(_compute, tasks, jobs) if jobs > 1 else _in_turn(tasks):
-        for cell in group:
-            done += 1
-            if callback is not None:
-                callback(done, len(wanted), cell)
+    with threadpool_limits(1), parallel_config("loky", inner_max_num_threads=1):
+        for group in Parallel(jobs, return_as="generator")(map(delayed(_compute), tasks)):
+            for cell in group:
+                done += 1
+                if callback is not None:
+                    callback(done, len(wanted), cell)
     return table(plan, cells)
 
 
@@ -154,12 +154,6 @@ def _groups(cells):
             yield list(group)
         else:
             yield from ([cell] for cell in group)
-
-
-def _in_turn(tasks):
-    with threadpool_limits(1):  # as in a process of several
-        for task in tasks:
-            yield _compute(task)
 
 
 @lru_cache(maxsize=4)

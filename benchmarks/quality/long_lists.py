@@ -27,28 +27,16 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.common.cells import Cells
 from benchmarks.common.markdown import table
-from benchmarks.quality.fusing.methods import Tuned, best_run, logistic
+from benchmarks.quality.fusing.methods import Tuned, best_run, logistic, ranker
 from benchmarks.quality.fusing.plain import letor_lists, plain_lists
 from benchmarks.studies.rerank import first_stage
 from benchmarks.studies.rerank.data import inner_split, read
-from structsvm_papk import PAPKRanker, __version__
+from structsvm_papk import __version__
 
 K = 20
 QUERIES = 40  # of ClueWeb09 that train
 FOLDS = 3
 MANY_ROWS = 20_000
-
-
-def ranker(**settings):
-    """`PAPKRanker` with settings, as a method."""
-
-    def fit(train, seed):
-        made = PAPKRanker(k=train.k, tol=1e-4, **settings)
-        with warnings.catch_warnings(action="ignore"):  # of w = 0
-            made.fit(train.X, train.relevant, groups=train.groups)
-        return lambda test: test.X @ made.coef_
-
-    return fit
 
 
 def logistic_regression(train, seed):
@@ -61,11 +49,12 @@ def logistic_regression(train, seed):
     return lambda test: model.decision_function(scaler.transform(test.X))
 
 
+of_two_labels = partial(ranker, relevance_threshold=1, tol=1e-4)
 METHODS = {
-    "Avg": ranker(),
-    "TS": ranker(surrogate="ts"),
-    "Avg, depth .5": ranker(depth=0.5),
-    "Avg, depth .1": ranker(depth=0.1),
+    "Avg": of_two_labels(),
+    "TS": of_two_labels(surrogate="ts"),
+    "Avg, depth .5": of_two_labels(depth=0.5),
+    "Avg, depth .1": of_two_labels(depth=0.1),
     "logistic regression": logistic_regression,
     "best column": best_run,
 }
@@ -154,6 +143,7 @@ def ahead_on_folds(train, draw):
 
 def main():
     options = arguments()
+    warnings.simplefilter("ignore")  # of w = 0
     cells = Cells(options.results, {"version": __version__, "users": options.users})
     rows = []
     for name, n_items, make in tasks(options):

@@ -116,21 +116,24 @@ def in_turns(calls, repeats, enough=float("inf"), clock=time.process_time):
 
 
 class Steps:
-    """Seconds of one step of a program after the other, by the clock and of the processor."""
+    """Seconds of one step of a program after the other: of clock, processor and this thread."""
 
     def __init__(self):
         self.seconds = {}
         self.processor = {}
+        self.thread = {}
         self._begin()
 
     def _begin(self):
         self._clock = time.perf_counter()
         self._processor = time.process_time()
+        self._thread = time.thread_time()
 
     def done(self, name):
         """What was done since the step before was this one."""
         self.seconds[name] = time.perf_counter() - self._clock
         self.processor[name] = time.process_time() - self._processor
+        self.thread[name] = time.thread_time() - self._thread
         self._begin()
 
 

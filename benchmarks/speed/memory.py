@@ -17,7 +17,6 @@ clock. The files are written in pieces, and read from the page cache where the s
 import json
 import sys
 import tempfile
-import time
 import warnings
 from pathlib import Path
 
@@ -25,6 +24,7 @@ import numpy as np
 
 from benchmarks.speed.harness import (
     MB,
+    Steps,
     in_fresh_process,
     memory_mb,
     parsed,
@@ -161,24 +161,24 @@ def fit_in_budget(how, folder, budget):
     warm_up(how, solver)
     before = memory_mb("VmRSS")
     reset_peak()
-    clocks = Clocks()
+    steps = Steps()
     risk = make_risk(how, Path(folder), int(budget))
-    read = clocks.lap()
+    steps.done("read")
     result = solver.solve(risk)
-    fit = clocks.lap()
+    steps.done("fit")
     for _ in range(3):
         risk(result.w)
-    passes = clocks.lap()
+    steps.done("passes")
     return {
         "how": how,
         "before_mb": before,
         "used_mb": memory_mb("VmHWM") - before,
-        "read_seconds": read["clock"],
-        "fit_seconds": fit["clock"],
-        "thread_seconds": fit["thread"],
-        "processor_seconds": fit["processor"],
+        "read_seconds": steps.seconds["read"],
+        "fit_seconds": steps.seconds["fit"],
+        "thread_seconds": steps.thread["fit"],
+        "processor_seconds": steps.processor["fit"],
         "rows_scored": result.history[-1].rows_scored,
-        "pass_seconds": passes["clock"] / 3,
+        "pass_seconds": steps.seconds["passes"] / 3,
         "passes": result.data_passes,
         "objective": result.objective,
         "lower_bound": result.lower_bound,
@@ -186,27 +186,6 @@ def fit_in_budget(how, folder, budget):
         "status": str(result.status),
         "share_in_memory": getattr(risk, "share_in_memory", 1.0),
     }
-
-
-class Clocks:
-    """Seconds since the lap before, by the clock, of this thread and of all threads."""
-
-    def __init__(self):
-        self.last = self.now()
-
-    @staticmethod
-    def now():
-        return {
-            "clock": time.perf_counter(),
-            "thread": time.thread_time(),
-            "processor": time.process_time(),
-        }
-
-    def lap(self):
-        now = self.now()
-        seconds = {name: now[name] - self.last[name] for name in now}
-        self.last = now
-        return seconds
 
 
 def warm_up(how, solver):

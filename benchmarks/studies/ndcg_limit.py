@@ -32,14 +32,13 @@ def discounts_at(ranks, discount):
 def ndcg_limit(discount, cutoff, relevance, n_items=None):
     """Limit of NDCG as the items of one list, drawn independently, grow in number.
 
-    Let y_1 > y_2 > .. be the levels of relevance, R_j = Pr[Y >= y_j], and g(s) the mean relevance
-    of the items above which a share 1 - s of the list stands. For a discount r^-b with b < 1 (b = 0
-    for `log`) and the first c n of n places (c = 1: all) the limit is::
+    For a discount r^-b with b < 1 (b = 0 for `log`) and the first c n of n places (c = 1: all) it
+    is, with p = Pr[Y = 1]::
 
-        (1 - b) int_{1-c}^1 g(s) (1-s)^-b ds / sum_j y_j (min(R_j, c)^(1-b) - min(R_{j-1}, c)^(1-b))
+        (1 - b) int_{1-c}^1 Pr[Y=1|s] (1-s)^-b ds / min(p, c)^(1-b)
 
     which is 1 for `log` without a cut-off, whatever the scorer (T1). For b = 1, and for cut-offs
-    that grow more slowly than the list, the top decides: g(1) / y_1.
+    that grow more slowly than the list, the top decides: Pr[Y = 1 | s = 1].
 
     Parameters
     ----------
@@ -48,9 +47,8 @@ def ndcg_limit(discount, cutoff, relevance, n_items=None):
     cutoff : float, int, "slow" or None
         A share of the list, as 0.2; a fixed number of places, as 10; `slow`: places that grow
         without bound, but more slowly than the list; None: the whole list.
-    relevance : callable, or dict from levels to callables
-        Pr[Y = 1 | s], or Pr[Y = level | s] of each level above 0, for an array of shares s in
-        [0, 1]; continuous.
+    relevance : callable
+        Pr[Y = 1 | s] of the item above which a share 1 - s of the list stands; continuous.
     n_items : int, optional
         Instead of the limit give what a list of so many items has on average, to first order.
 
@@ -62,50 +60,30 @@ def ndcg_limit(discount, cutoff, relevance, n_items=None):
     """
     b = exponent(discount)
     share = 1.0 if cutoff is None else cutoff
-    scorer = _Relevance(relevance)
     if n_items is not None:
-        return scorer.expected(discount, share, n_items)
+        return _expected(discount, share, relevance, n_items)
     if b < 1 and isinstance(share, float):
-        return scorer.integral(b, share) / scorer.ideal(lambda r: min(r, share) ** (1 - b))
-    chances = scorer.chances(np.ones(1))[:, 0]
-    if (b > 1 or isinstance(share, int)) and not np.isin(chances, (0, 1)).all():
+        rate = _integral(relevance, 0.0, 1.0)
+        return _integral(relevance, b, share) / min(rate, share) ** (1 - b)
+    top = float(relevance(1.0))
+    if (b > 1 or isinstance(share, int)) and top not in (0.0, 1.0):
         raise InputError("no limit: relevance at the very top is not certain")
-    return float(scorer.levels @ chances / scorer.levels[0])
+    return top
 
 
-class _Relevance:
-    """Levels y_1 > y_2 > .. > 0 that occur, and the functions Pr[Y = y_j | s]."""
+def _integral(relevance, b, share):
+    """The limit's numerator, in t = 1 - s; the weight t^-b is the quadrature's."""
+    rule = {"weight": "alg", "wvar": (-b, 0.0)} if b > 0 else {}
+    found = scipy.integrate.quad(
+        lambda t: float(relevance(1 - t)), 0, share, epsabs=1e-12, limit=200, **rule
+    )
+    return (1 - b) * found[0]
 
-    def __init__(self, relevance):
-        given = relevance if isinstance(relevance, dict) else {1.0: relevance}
-        shares = np.linspace(0, 1, 1001)
-        levels = [level for level in sorted(given, reverse=True) if np.any(given[level](shares))]
-        self.levels = np.array(levels, dtype=float)
-        self.functions = [given[level] for level in levels]
 
-    def chances(self, s):
-        """Probabilities of the levels, shape (n_levels, n)."""
-        return np.array([np.broadcast_to(function(s), s.shape) for function in self.functions])
-
-    def integral(self, b, share):
-        """The limit's numerator, in t = 1 - s; the weight t^-b is the quadrature's."""
-
-        def mean(t):
-            return float(self.levels @ self.chances(np.array([1 - t]))[:, 0])
-
-        rule = {"weight": "alg", "wvar": (-b, 0.0)} if b > 0 else {}
-        return (1 - b) * scipy.integrate.quad(mean, 0, share, epsabs=1e-12, limit=200, **rule)[0]
-
-    def ideal(self, gained):
-        """``sum_j y_j (gained(R_j) - gained(R_{j-1}))``."""
-        gains = [_Relevance(function).integral(0.0, 1.0) for function in self.functions]
-        steps = np.diff([gained(share) for share in np.cumsum([0.0, *gains])])
-        return float(self.levels @ steps)
-
-    def expected(self, discount, share, n):
-        """Mean DCG over that of the most likely number of items of each level in order."""
-        k = min(share, n) if isinstance(share, int) else max(1, round(share * n))
-        weights = discounts_of(discount, k)
-        sums = np.concatenate([[0.0], np.cumsum(weights)])
-        gain = self.levels @ self.chances(1 - (np.arange(k) + 0.5) / n) @ weights
-        return float(gain / self.ideal(lambda r: np.interp(r * n, np.arange(k + 1), sums)))
+def _expected(discount, share, relevance, n):
+    """Mean DCG over that of the most likely number of relevant items in order."""
+    k = min(share, n) if isinstance(share, int) else max(1, round(share * n))
+    weights = discounts_of(discount, k)
+    gain = relevance(1 - (np.arange(k) + 0.5) / n) @ weights
+    sums = np.concatenate([[0.0], np.cumsum(weights)])
+    return float(gain / np.interp(_integral(relevance, 0.0, 1.0) * n, np.arange(k + 1), sums))
