@@ -6,6 +6,7 @@ Each format has its own way to split a file into numbered lines with their field
 from __future__ import annotations
 
 import gzip
+import io
 from collections.abc import Callable, Iterable
 from itertools import islice
 from pathlib import Path
@@ -16,13 +17,21 @@ Lines: TypeAlias = Iterable[tuple[int, list[Any]]]  # number, from 1, and fields
 
 def open_bytes(path: Path) -> Any:
     """A file open for reading; a name ending in ``.gz`` is decompressed."""
-    return gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb")
+    if path.suffix == ".gz":
+        return gzip.open(path, "rb")
+    return open(path, "rb")
 
 
 def open_text(path: Path, newline: str | None = None) -> Any:
     """`open_bytes`, as UTF-8 text without a byte order mark."""
-    opener = gzip.open if path.suffix == ".gz" else open
-    return opener(path, "rt", encoding="utf-8-sig", newline=newline)
+    return io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", newline=newline)
+
+
+def without_gz(path: Path) -> Path:
+    """The name without a ``.gz`` at its end."""
+    if path.suffix == ".gz":
+        return path.with_suffix("")
+    return path
 
 
 def first_wrong(path: Path, lines: Lines, fault: Callable[[list[Any]], str | None]) -> str | None:

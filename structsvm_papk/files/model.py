@@ -277,6 +277,9 @@ def load_model(path: PathLike) -> Model:
         The file cannot be read, is not a model file, is damaged, or of another format.
     """
     description, arrays = _FILE.read(path)
+    for values in arrays.values():
+        if not np.isfinite(values).all():
+            raise _FILE.damaged(path, "a coefficient is not finite")
     coef = arrays.pop("coef", None)
     if coef is None or coef.ndim != 1 or not coef.size:
         raise _FILE.damaged(path, "it does not hold one vector of coefficients")
@@ -284,9 +287,6 @@ def load_model(path: PathLike) -> Model:
     if missing_coef is not None and missing_coef.shape != coef.shape:
         reason = "it does not hold a coefficient for the holes of every column"
         raise _FILE.damaged(path, reason)
-    for values in (coef, missing_coef, *arrays.values()):
-        if values is not None and not np.isfinite(values).all():
-            raise _FILE.damaged(path, "a coefficient is not finite")
     try:
         entries = _checked(description, coef.size)
         one_list = _one_list(arrays, coef.size)
@@ -332,7 +332,8 @@ def _checked(description, n_features):
             raise ValueError(f"feature_names must be a list of {n_features} different names")
     entries["user_scaling"] = check_user_scaling(values["user_scaling"])
     rule = values["scale_rule"]
-    entries["scale_rule"] = None if rule is None else ScaleRule(rule).value
+    if rule is not None:
+        entries["scale_rule"] = ScaleRule(rule).value
     if values["label_gain"] is not None:
         entries["label_gain"] = check_label_gain(values["label_gain"])
     return entries

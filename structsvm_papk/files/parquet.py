@@ -93,7 +93,9 @@ def values_of(
     if is_number:
         return _numbers(path, column, name, is_feature)
     values = column.to_numpy()
-    return values if values.dtype.kind != "O" else _texts(path, column, name)
+    if values.dtype.kind == "O":
+        return _texts(path, column, name)
+    return values
 
 
 def _numbers(path: PathLike, column: Any, name: str, is_feature: bool) -> Array:

@@ -17,7 +17,7 @@ from structsvm_papk.data.columns import listed
 from structsvm_papk.data.features import check_missing
 from structsvm_papk.errors import InputError, as_names, as_path, check_choice, check_type
 from structsvm_papk.files import tables
-from structsvm_papk.files.lines import first_wrong, line_of, open_bytes
+from structsvm_papk.files.lines import first_wrong, line_of, open_bytes, without_gz
 from structsvm_papk.files.tables import Table
 
 FORMATS = ("svmlight", *tables.FORMATS)
@@ -73,7 +73,8 @@ def read_table(
         Anything that cannot be read, with file, line, and reason.
     """
     path = as_path(path)
-    format = (tables.format_of(path) or "svmlight") if format is None else format
+    if format is None:
+        format = tables.format_of(path) or "svmlight"
     check_choice("format", format, FORMATS)
     missing = missing or getattr(like, "missing", None)
     check_missing(missing)
@@ -166,12 +167,12 @@ class _Lines:
 
 def _first_index(path, X, like, given):
     """From where the file counts features; X has a column for each index from 0 on."""
-    smallest = int(X.indices.min()) if X.nnz else 1
+    smallest = int(X.indices.min(initial=1))  # 0 or 1
     first = given
     if first is None:
         first = getattr(like, "first_index", None)
     if first is None:
-        first = 0 if smallest == 0 else 1
+        first = smallest
     if smallest < first:
         raise InputError(
             f"{path}: feature index 0, but the features are counted from 1 (--first-index 0 where "
@@ -182,7 +183,7 @@ def _first_index(path, X, like, given):
 
 def _numbered_features(path, X, like, first):
     """X with the feature of index `first` in column 0."""
-    largest = int(X.indices.max()) if X.nnz else 0
+    largest = int(X.indices.max(initial=0))
     if largest > _LARGEST_INDEX:
         raise InputError(first_wrong(path, _data_lines(path), _what_is_wrong))
     names = getattr(like, "feature_names", None)
@@ -205,7 +206,7 @@ def _numbered_features(path, X, like, first):
 
 def sidecar(path: Path) -> Path | None:
     """The file beside an svmlight file that counts the rows of each user; None without one."""
-    plain = path.with_suffix("") if path.suffix == ".gz" else path
+    plain = without_gz(path)
     candidates = [Path(f"{path}.query"), Path(f"{plain}.query"), Path(f"{plain}.query.gz")]
     return next((candidate for candidate in candidates if candidate.exists()), None)
 

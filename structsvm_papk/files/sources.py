@@ -267,18 +267,21 @@ class ParquetFiles(Source):
 
     def lists(self) -> Iterator[tuple[int, Array, Array]]:  # noqa: D102
         for first, frame in self._frames([self.label, self.group], 0, self.n_rows):
-            yield first, *self._labels_and_groups(first, frame)
+            labels, groups = self._labels_and_groups(first, frame)
+            yield first, labels, groups
 
     def rows(self, start: int, stop: int) -> tuple[Array, Array, Array]:
         """X, labels and groups of a range of rows; the other row groups are not read."""
         X = np.empty((stop - start, self.n_features), dtype=self.dtype)
         columns = [*self.feature_names, self.label, self.group]
-        lists = []
+        labels = []
+        groups = []
         for first, frame in self._frames(columns, start, stop):
             i = first - start
             X[i : i + frame.num_rows] = self._features(first, frame, self.feature_names)
-            lists.append(self._labels_and_groups(first, frame))
-        labels, groups = zip(*lists, strict=True)
+            labels_here, groups_here = self._labels_and_groups(first, frame)
+            labels.append(labels_here)
+            groups.append(groups_here)
         return X, np.concatenate(labels), np.concatenate(groups)
 
     def write_features(self, out: BinaryIO, scratch: PathLike) -> None:  # noqa: D102

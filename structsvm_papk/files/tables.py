@@ -23,6 +23,7 @@ from structsvm_papk.data.grades import are_grades
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.files import parquet
+from structsvm_papk.files.lines import without_gz
 from structsvm_papk.files.text import place_of, read_text, text_names
 
 FORMATS = ("csv", "tsv", "parquet")
@@ -51,10 +52,10 @@ class Table:
 
     def __post_init__(self) -> None:
         """Refuse numbers that are not finite, but for holes that are asked for."""
-        labels = np.empty(0) if self.labels is None else self.labels
-        bad = np.flatnonzero(~np.isfinite(labels))
-        if bad.size:
-            raise InputError(f"{self.place(bad[0])}: the label is {labels[bad[0]]}")
+        if self.labels is not None:
+            bad = np.flatnonzero(~np.isfinite(self.labels))
+            if bad.size:
+                raise InputError(f"{self.place(bad[0])}: the label is {self.labels[bad[0]]}")
         feature = first_non_finite(self.X, self.missing)
         if feature is not None:
             name = f"feature {feature.column + (self.first_index or 0)}"
@@ -109,8 +110,7 @@ class Roles(NamedTuple):
 
 def format_of(path: Path) -> str | None:
     """The format of a table by its name; None where it is not the name of one."""
-    suffixes = path.suffixes[:-1] if path.suffix == ".gz" else path.suffixes
-    return _FORMAT_OF_SUFFIX.get(suffixes[-1].lower() if suffixes else "")
+    return _FORMAT_OF_SUFFIX.get(without_gz(path).suffix.lower())
 
 
 # --- which column is what -------------------------------------------------------------------
@@ -152,17 +152,17 @@ def choose_columns(
         raise InputError(f"{path}: no column {absent[0]!r} to ignore; it has {listed(names)}")
     others = [name for name in names if name != label]
     group = column_of("user", others, path, group, "; name it with --group")
-    features = tuple(_feature_columns(path, places, {label, group, *index, *ignore}, like))
+    features = tuple(_feature_columns(path, places, {label, group}.union(index, ignore), like))
     item = column_of("item", names, path)
     if item in features:
         item = None
     existing_label = label if label in places else None
-    taken = {*features, existing_label, group, item}
+    taken = {existing_label, group, item}.union(features)
     ignored = [name for name in names if name not in taken]
     used = (
         f"{path}: {len(features)} features ({listed(features)}), "
         f"label {_or_none(existing_label)}, user {_or_none(group)}, item {_or_none(item)}, "
-        f"ignored {listed(ignored) if ignored else 'none'}"
+        f"ignored {listed(ignored) or 'none'}"
     )
     return Roles(features=features, label=existing_label, group=group, used=used, item=item)
 
@@ -253,8 +253,12 @@ def read_features(
     features = {name: values[name] for name in columns.features}
     place = partial(place_of, path, format)
     X = feature_matrix(features, place)
-    labels = None if columns.label is None else values[columns.label].astype(float)
-    users = None if columns.group is None else values[columns.group]
+    labels = None
+    if columns.label is not None:
+        labels = values[columns.label].astype(float)
+    users = None
+    if columns.group is not None:
+        users = values[columns.group]
     return Table(
         source=str(path),
         X=X,
@@ -303,7 +307,7 @@ def read_columns(
 
 def _text_columns(path, format, kinds, features):
     with_holes = [name for name, kind in kinds.items() if kind is Kind.NUMBER_OR_HOLE]
-    numeric = [*with_holes, *(name for name, kind in kinds.items() if kind is Kind.NUMBER)]
+    numeric = [name for name, kind in kinds.items() if kind is not Kind.ID]
     texts = [name for name, kind in kinds.items() if kind is Kind.ID]
     columns = read_text(path, format, numeric, texts, with_holes, features)
     for name, kind in kinds.items():

@@ -159,7 +159,7 @@ def write_run(path: PathLike, frame: pd.DataFrame, tag: str = "structsvm-papk") 
         )
     absent = [name for name in ("query", "document", "score") if name not in frame]
     if absent:
-        raise InputError(f"the frame has no column {absent[0]!r}; it has {listed([*frame])}")
+        raise InputError(f"the frame has no column {absent[0]!r}; it has {listed(list(frame))}")
     text = "".join(run_lines(frame, tag)).encode()
     if path.suffix == ".gz":
         text = gzip.compress(text, compresslevel=6, mtime=0)
@@ -343,8 +343,10 @@ def _what_is_wrong(fields: list[bytes], form: LineFormat) -> str | None:
 
 def _as_number(text: str) -> float:
     """A number in ASCII, without the underscores that Python allows; NaN for what is none."""
+    if "_" in text or not text.isascii():
+        return math.nan
     try:
-        return math.nan if "_" in text or not text.isascii() else float(text)
+        return float(text)
     except ValueError:
         return math.nan
 

@@ -158,7 +158,9 @@ class Surrogate(ABC):
     def label(self) -> str:
         """The name, with the settings beside k and depth: ``name(exponent=1.5)``."""
         others = [f"{f.name}={getattr(self, f.name)!r}" for f in fields(self)[2:]]
-        return f"{self.name}({', '.join(others)})" if others else self.name
+        if not others:
+            return self.name
+        return f"{self.name}({', '.join(others)})"
 
     @property
     def is_custom(self) -> bool:

@@ -160,7 +160,9 @@ class _Lists:
         kind = type(self.surrogate)
         name = claim.split(":")[0].split(",")[0]
         owner = next((each for each in kind.__mro__ if name in vars(each)), kind)
-        return "" if owner in (kind, Surrogate) else f" (inherited from {owner.__name__})"
+        if owner in (kind, Surrogate):
+            return ""
+        return f" (inherited from {owner.__name__})"
 
     def at_least(self, claim: str, scores: Array, left: Array, right: Array, size: Any = 0) -> None:
         """Expect ``left >= right``, to the rounding of numbers of a size."""
