@@ -11,14 +11,12 @@ from contextlib import contextmanager
 from numbers import Real
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from structsvm_papk._types import Array
 
 __all__ = ["DegenerateOptimumWarning", "InputError"]
-
-_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class InputError(ValueError):

@@ -66,8 +66,8 @@ class Matched:
     """Lists and relevant pairs in the same codes.
 
     `users` are the distinct ids; `listed_user` and `listed_item` are the codes of the rows of the
-    lists, `pair_user` and `pair_item` those of the pairs; `grades` are the grades of the rows, 0
-    where no pair is known, and `missed` marks the pairs that no list holds.
+    lists, `pair_user` are those of the pairs; `grades` are the grades of the rows, 0 where no pair
+    is known, and `missed` marks the pairs that no list holds.
     """
 
     users: Array
@@ -75,7 +75,6 @@ class Matched:
     listed_user: Array
     listed_item: Array
     pair_user: Array
-    pair_item: Array
     grades: Array
     missed: Array
 
@@ -139,7 +138,6 @@ def match(users: Array, items: Array, pairs: Pairs) -> Matched:
         listed_user=whose[:n],
         listed_item=which[:n],
         pair_user=whose[n:],
-        pair_item=which[n:],
         grades=grades,
         missed=missed,
     )

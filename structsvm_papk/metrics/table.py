@@ -312,16 +312,6 @@ def evaluate(
     )
 
 
-def per_user(
-    name: str, scores: ArrayLike, labels: ArrayLike, groups: ArrayLike | None = None, **options: Any
-) -> Array:
-    """One metric per user, shape (n_users,), by the arguments of `evaluate`.
-
-    In the order of the sorted unique groups; NaN where a user is left out.
-    """
-    return evaluate([name], scores, labels, groups, **options).values[:, 0]
-
-
 def evaluate_lists(
     parsed: Sequence[Asked],
     rows: RankedLists,

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 POSITIVE = "#1b7837"
 NEGATIVE = "#b8b8b8"
-_PALETTE = ("#1b5e9b", "#d1690e", "#3c8a4e", "#a83250", "#6f4a9e", "#7a6a2f", "#3aa0a0", "#555555")
 
 
 def new_axes(ax: Axes | None = None, size: tuple[float, float] = (6.0, 4.2)) -> Axes:

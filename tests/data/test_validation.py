@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from helpers.values import values_of
 from structsvm_papk import PAPKRanker, RankingData, bounds, margins, metrics
 from structsvm_papk.errors import InputError
 from structsvm_papk.integrations import hooks
@@ -35,9 +36,7 @@ LABEL_DOORS = {
     "from_groups": lambda y: RankingData.from_groups(X, y, USERS).n_pos,
     "fit": lambda y: PAPKRanker(k=2, surrogate="ts").fit(X, y, USERS).coef_,
     "evaluate": lambda y: metrics.evaluate(["auc", "ap", "ndcg"], SCORES, y, USERS).values,
-    "exponential": lambda y: metrics.table.per_user(
-        "ndcg@3", SCORES, y, USERS, gains="exponential"
-    ),
+    "exponential": lambda y: values_of("ndcg@3", SCORES, y, USERS, gains="exponential"),
     "mean_score": lambda y: metrics.table.mean_score(
         y_true=y, y_score=SCORES, groups=USERS, metric="pap@2"
     ),
@@ -119,7 +118,7 @@ def test_missing_labels_are_not_irrelevant_under_a_threshold():
 # --- scores -----------------------------------------------------------------------------------
 
 SCORE_DOORS = {
-    "evaluate": lambda s, y: metrics.table.per_user("auc", s, y)[0],
+    "evaluate": lambda s, y: values_of("auc", s, y)[0],
     "held_out": lambda s, y: 1 - bounds.held_out(s, y, 2).value,
     "margins": lambda s, y: float(margins.check_scores(s, y, 2).weak),
     "hook": lambda s, y: hooks.xgboost_eval_metric("auc")(np.asarray(y), s),

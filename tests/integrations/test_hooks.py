@@ -3,6 +3,7 @@ import pickle
 import numpy as np
 import pytest
 
+from helpers.values import values_of
 from structsvm_papk import metrics
 from structsvm_papk.errors import InputError
 from structsvm_papk.integrations import hooks
@@ -81,7 +82,7 @@ def test_xgboost_ranker_takes_the_eval_metric():
     X, y, groups, _ = VALID
     ranker.fit(X, y, qid=groups, eval_set=[(X, y)], eval_qid=[groups], verbose=False)
     history = ranker.evals_result()["validation_0"][NAME]
-    values = metrics.table.per_user(NAME, ranker.predict(X), y, groups)
+    values = values_of(NAME, ranker.predict(X), y, groups)
     assert history[-1] == pytest.approx(np.nan_to_num(values).mean(), abs=1e-6)
 
 
@@ -144,7 +145,7 @@ def mean_by_xgboost(metric, scores, labels, users):
 def test_xgboosts_mean_over_rows_becomes_one_over_users(name):
     X, y, users = uneven(0)
     scores, used = X[:, 0].round(1), np.bincount(users)[users] > 1
-    values = metrics.table.per_user(name, scores[used], y[used], users[used])
+    values = values_of(name, scores[used], y[used], users[used])
     wanted = np.nan_to_num(values).sum() / 40
     metric = hooks.xgboost_eval_metric(name, users)
     assert mean_by_xgboost(metric, scores, y, users) == pytest.approx(wanted)

@@ -9,6 +9,7 @@ from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score
 from helpers import reference_metrics
 from helpers.marks import slow
 from helpers.reference_metrics import per_user
+from helpers.values import values_of
 from structsvm_papk import metrics
 from structsvm_papk.errors import InputError
 
@@ -39,7 +40,7 @@ def test_recorded_rectools_case(case, name):
             np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
     short = pytest.raises(InputError, match="too short to decide")
     with short if case[f"{name}_raise"] else nullcontext():
-        metrics.table.per_user(metric, *rows, insufficient_handling="raise", **options)
+        values_of(metric, *rows, insufficient_handling="raise", **options)
 
 
 def test_scikit_learn_numbers_ties_and_grades_included():
@@ -66,12 +67,12 @@ def test_ndcg_over_all_places_divides_by_k_hits():
     scores, labels = -np.arange(6.0), np.array([0, 1, 0, 0, 1, 0])
     discount = 1 / np.log2(2 + np.arange(9))
     for k, hits in ((3, [1]), (5, [1, 4]), (9, [1, 4])):
-        found = metrics.table.per_user(f"ndcg@{k}", scores, labels, ideal="all_places")[0]
+        found = values_of(f"ndcg@{k}", scores, labels, ideal="all_places")[0]
         assert found == pytest.approx(discount[hits].sum() / discount[:k].sum(), abs=1e-14)
-    whole = metrics.table.per_user("ndcg", scores, labels, preset="rectools")[0]
+    whole = values_of("ndcg", scores, labels, preset="rectools")[0]
     assert whole == pytest.approx(discount[[1, 4]].sum() / discount[:6].sum(), abs=1e-14)
     with pytest.raises(InputError, match="binary relevance only"):
-        metrics.table.per_user("ndcg", scores, 2 * labels, preset="rectools")
+        values_of("ndcg", scores, 2 * labels, preset="rectools")
 
 
 def example():
@@ -145,9 +146,9 @@ DISCOUNTS = {
 
 def test_truncation_refuses_what_it_cannot_know():
     with pytest.raises(InputError, match="complete lists"):
-        metrics.table.per_user("auc", [2.0, 1.0], [1, 0], list_length=1)
+        values_of("auc", [2.0, 1.0], [1, 0], list_length=1)
     with pytest.raises(InputError, match="cuts through equal scores of user 0"):
-        metrics.table.per_user("ap", [1.0, 1.0], [1, 0], list_length=1, ties="half")
+        values_of("ap", [1.0, 1.0], [1, 0], list_length=1, ties="half")
     with pytest.raises(InputError, match="pooled mean needs complete lists"):
         metrics.evaluate(["ap"], [2.0, 1.0], [1, 0], list_length=1, mean="pooled")
 
@@ -234,13 +235,11 @@ def test_expected_reciprocal_rank_of_ties_is_the_mean_over_their_orders():
     scores = np.array([2.0, 1, 1, 1, 1, 0, 0])
     for k in (1, 3, 4, 6, 9):
         expected = per_user(f"err@{k}", scores, grades, ties="half")
-        found = metrics.table.per_user(
-            f"err@{k}", scores, grades, ties="half", relevance_threshold=1
-        )
+        found = values_of(f"err@{k}", scores, grades, ties="half", relevance_threshold=1)
         np.testing.assert_allclose(found, expected, rtol=1e-14)
     with pytest.raises(InputError, match="grades from 0 to 4, and a label is 5"):
         metrics.evaluate("err@3", [2.0, 1.0], [5, 0])
-    many = metrics.table.per_user("err@5000", np.zeros(3000), np.arange(3000) % 5, ties="half")
+    many = values_of("err@5000", np.zeros(3000), np.arange(3000) % 5, ties="half")
     assert 0.9375 > many[0] > 0.5
 
 
@@ -250,7 +249,7 @@ def test_gains_and_discounts_of_functions():
     expected = per_user("ndcg@4", scores, 2.0**labels - 1, discount=lambda r: 1 / r**2)
     for gains in ("exponential", lambda y: 2.0**y - 1):
         how = {"discount": lambda r: r**-2.0, "gains": gains}
-        found = metrics.table.per_user("ndcg@4", scores, labels, **how)
+        found = values_of("ndcg@4", scores, labels, **how)
         assert found == pytest.approx(expected, abs=1e-14)
 
 
@@ -272,10 +271,7 @@ def test_threads_orders_of_rows_and_kinds_of_ids_do_not_change_a_number():
         again = metrics.evaluate(NAMES, scores[rows], labels[rows], ids[rows], n_threads=3)
         np.testing.assert_array_equal(again.values, base)
         np.testing.assert_array_equal(again.users, np.unique(ids))
-    graded = [
-        metrics.table.per_user("ndcg", scores[r], 2 * labels[r], groups[r])
-        for r in (order, order[::-1])
-    ]
+    graded = [values_of("ndcg", scores[r], 2 * labels[r], groups[r]) for r in (order, order[::-1])]
     np.testing.assert_array_equal(*graded)
 
 
@@ -283,7 +279,7 @@ def test_lists_by_bounds_thresholds_and_scores_without_end():
     values = metrics.evaluate(["auc", "ndcg"], [3.0, 2, 1], [1, 0, 1], indptr=[0, 0, 3, 3]).values
     np.testing.assert_array_equal(values[[0, 2]], np.nan)
     assert values[1, 0] == 0.5
-    graded = metrics.table.per_user("ndcg", [3.0, 2.0, 1.0], [0, 0, 2], indptr=[0, 0, 3, 3])
+    graded = values_of("ndcg", [3.0, 2.0, 1.0], [0, 0, 2], indptr=[0, 0, 3, 3])
     np.testing.assert_allclose(graded, [np.nan, 0.5, np.nan])
     scores = [5.0, 4, 3, 2]
     table = metrics.evaluate(["auc", "ap", "ndcg"], scores, [1, 5, 2, 4], relevance_threshold=4)

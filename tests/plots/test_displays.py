@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from helpers.values import values_of
 from structsvm_papk import RankingData, metrics
 from structsvm_papk.errors import InputError
 from structsvm_papk.plots import convergence_figure
@@ -61,7 +62,7 @@ def test_strip_of_chosen_users():
     assert shown.users == [129, 100]
     mine = GROUPS == 129
     np.testing.assert_array_equal(shown.strips[0], Y[mine][np.argsort(-SCORES[mine])])
-    assert shown.papk[0] == metrics.table.per_user("pap@4", SCORES[mine], Y[mine])[0]
+    assert shown.papk[0] == values_of("pap@4", SCORES[mine], Y[mine])[0]
     with pytest.raises(InputError, match="no user 99"):
         displays.RankStripDisplay.from_predictions(
             y_true=Y, y_score=SCORES, groups=GROUPS, users=[99]

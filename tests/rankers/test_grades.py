@@ -5,12 +5,12 @@ import pandas as pd
 import pytest
 
 from helpers.commands import refused, run, run_json
+from helpers.values import values_of
 from structsvm_papk import PAPKRanker, PAPKRankerCV
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import load_model
 from structsvm_papk.metrics.by_grade import evaluate_by_grade
-from structsvm_papk.metrics.table import per_user
 
 
 def rows(n_users=30, n_items=15, seed=0):
@@ -53,7 +53,7 @@ def test_score_is_the_mean_over_grades_by_what_they_add():
     ranker = PAPKRanker(k=3, label_gain="exponential").fit(X, y, groups=groups)
     order = np.random.default_rng(0).permutation(y.size)
     scores = ranker.decision_function(X)
-    values = np.array([per_user("pap@3", scores, y >= t, groups) for t in (1, 2, 3)])
+    values = np.array([values_of("pap@3", scores, y >= t, groups) for t in (1, 2, 3)])
     weight = np.where(np.isnan(values), 0.0, np.array([1, 2, 4])[:, None])
     expected = np.nansum(weight * values, axis=0) / weight.sum(axis=0)
     found = ranker.score(X[order], y[order], groups=groups[order])
@@ -65,7 +65,7 @@ def test_search_scores_by_grades():
     search = PAPKRankerCV(k=3, cv=3, scoring="ndcg@5", surrogates=["avg"], alphas=[0.1])
     search.fit(X, y, groups=groups)
     scores = search.decision_function(X)
-    by_hand = per_user("ndcg@5", scores, y, groups, gains="linear").mean()
+    by_hand = values_of("ndcg@5", scores, y, groups, gains="linear").mean()
     assert search.score(X, y, groups=groups) == pytest.approx(by_hand, rel=1e-12)
 
     def seen(ranker, X, y):
@@ -196,11 +196,11 @@ def test_a_model_of_grades_is_evaluated_by_grades(table, tmp_path, capsys):
     found = {row["metric"]: row for row in answer["metrics"]}
     assert list(found) == names.split(",")
     assert found["pap@3"]["value"] == pytest.approx(ranker.score(X, y, groups=groups), rel=1e-12)
-    ndcg = per_user("ndcg@5", scores, y, groups, gains="exponential")
+    ndcg = values_of("ndcg@5", scores, y, groups, gains="exponential")
     assert found["ndcg@5"]["value"] == pytest.approx(ndcg.mean(), rel=1e-12)
     weight = np.array([1, 2, 4])[:, None]
     for name in ("auc", "precision@3"):
-        by_grade = np.array([per_user(name, scores, y >= t, groups) for t in (1, 2, 3)])
+        by_grade = np.array([values_of(name, scores, y >= t, groups) for t in (1, 2, 3)])
         weighs = np.where(np.isnan(by_grade), 0, weight)
         expected = np.nansum(weight * by_grade, axis=0) / weighs.sum(axis=0)
         assert found[name]["value"] == pytest.approx(expected.mean(), rel=1e-12)
@@ -210,9 +210,9 @@ def test_a_model_of_grades_is_evaluated_by_grades(table, tmp_path, capsys):
         assert status == 0
         return answer["metrics"][0]["value"]
 
-    linear = per_user("ndcg@5", scores, y, groups, gains="linear").mean()
+    linear = values_of("ndcg@5", scores, y, groups, gains="linear").mean()
     assert value_of("-m", "ndcg@5", "--gains", "linear") == pytest.approx(linear, rel=1e-12)
-    two = per_user("auc", scores, y >= 2, groups)
+    two = values_of("auc", scores, y >= 2, groups)
     by_threshold = value_of("-m", "auc", "--relevance-threshold", 2)
     assert by_threshold == pytest.approx(np.nanmean(two), rel=1e-12)
     assert run("evaluate", table, "--model", model, "--compare", model) == 0
@@ -240,4 +240,4 @@ def test_err_takes_grades_and_no_gains():
     X, y, groups = rows()
     lists = RankingData.from_groups(X, y, groups, label_gain="exponential")
     found = evaluate_by_grade("err@5", X[lists.rows, 0], lists).values[:, 0]
-    np.testing.assert_allclose(found, per_user("err@5", X[:, 0], y, groups), rtol=1e-12)
+    np.testing.assert_allclose(found, values_of("err@5", X[:, 0], y, groups), rtol=1e-12)

@@ -15,6 +15,7 @@ from sklearn.metrics import get_scorer, make_scorer, roc_auc_score
 from sklearn.model_selection import GroupKFold, StratifiedKFold, check_cv
 
 from helpers.marks import slow
+from helpers.values import values_of
 from structsvm_papk import PAPKRanker, PAPKRankerCV, metrics
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.rankers.choice import Lead, ScoreTable, choose, nearest
@@ -409,8 +410,8 @@ def test_a_whole_number_of_any_type_is_that_number(k):
     ranker = PAPKRanker(k=k).fit(X, Y, GROUPS)
     assert type(ranker.to_model().k) is int and ranker.to_model().k == 3
     np.testing.assert_array_equal(
-        metrics.table.per_user(f"pap@{k}", X[:, 0], Y, GROUPS),
-        metrics.table.per_user("pap@3", X[:, 0], Y, GROUPS),
+        values_of(f"pap@{k}", X[:, 0], Y, GROUPS),
+        values_of("pap@3", X[:, 0], Y, GROUPS),
     )
 
 

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 import numpy as np
 from searching import main
 
+from helpers.values import values_of
 from structsvm_papk import metrics
 from structsvm_papk.errors import InputError
 from structsvm_papk.integrations import hooks
@@ -93,7 +94,7 @@ def _xgboost(rng, name, rules, train, valid):
     pickle.dumps(ranker)
     several = np.bincount(users)[users] > 1
     rows = {"scores": ranker.predict(X)[several], "labels": y[several], "groups": users[several]}
-    values = metrics.table.per_user(name, **rows, **rules)
+    values = values_of(name, **rows, **rules)
     wanted = np.nan_to_num(values).sum() / (users[-1] + 1)  # the others count 0
     yield "XGBRanker", ranker.evals_result()["validation_0"][name][-1], wanted
 
