@@ -61,24 +61,32 @@ def copies(X, y, groups, gains, weight=None):
     )
 
 
-@pytest.mark.parametrize("label_gain", GAINS)
+STORAGES = (np.asarray, np.asfortranarray, sparse.csr_array)
+
+
+@pytest.mark.parametrize(
+    ("depth", "label_gain"), [(None, "linear"), (0.7, "exponential"), (0.7, (0, 0, 2, 2, 9))]
+)
 @pytest.mark.parametrize("name", SURROGATES)
-@pytest.mark.parametrize("depth", [None, 0.7])
 def test_values_and_slopes_are_those_of_copies(name, depth, label_gain):
+    """For any storage, number of blocks and number of threads."""
     X, y, groups = rows()
     weight = np.linspace(0.5, 2.0, 12)
     gains = GAINS[label_gain] or label_gain
-    lists = RankingData.from_groups(X, y, groups, weight, label_gain=label_gain)
     surrogate = make_surrogate(name, 3, depth)
     expected = EmpiricalRisk(surrogate, copies(X, y, groups, gains, weight))
-    for n_blocks, n_threads in ((1, 1), (4, 2), (100, 3)):
+    points = np.random.default_rng(1).normal(size=(2, 4))
+    wanted = [expected(w) for w in points]
+    for as_stored, n_blocks, n_threads in zip(STORAGES, (1, 4, 100), (1, 2, 3), strict=True):
+        lists = RankingData.from_groups(as_stored(X), y, groups, weight, label_gain=label_gain)
         risk = EmpiricalRisk(surrogate, lists, n_blocks=n_blocks, n_threads=n_threads)
-        for w in np.random.default_rng(1).normal(size=(3, 4)):
+        for w, (wanted_value, wanted_slope) in zip(points, wanted, strict=True):
             value, slope = risk(w)
-            wanted, wanted_slope = expected(w)
-            assert value == pytest.approx(wanted, rel=1e-12)
+            assert value == pytest.approx(wanted_value, rel=1e-12)
             np.testing.assert_allclose(slope, wanted_slope, rtol=0, atol=1e-12)
             cuts = risk.cuts(w)
+            assert cuts.value == pytest.approx(wanted_value, rel=1e-12)
+            np.testing.assert_allclose(cuts.slopes.sum(axis=0), wanted_slope, rtol=0, atol=1e-12)
             assert cuts.slopes.shape[0] == min(n_blocks, lists.usable(1).n_users)
             np.testing.assert_allclose(cuts.slopes @ w + cuts.intercepts, cuts.values, atol=1e-12)
 
@@ -106,20 +114,27 @@ def test_by_the_definition():
     assert value == pytest.approx(total / weight, rel=1e-12)
 
 
-@pytest.mark.parametrize("as_stored", [np.asarray, np.asfortranarray, sparse.csr_array])
-@pytest.mark.parametrize("name", ["avg", "ts", "max", "pauc"])
+@pytest.mark.parametrize(
+    ("name", "as_stored"),
+    [
+        ("avg", np.asarray),
+        ("ts", np.asfortranarray),
+        ("max", sparse.csr_array),
+        ("pauc", np.asarray),
+    ],
+)
 def test_certified_optimum_is_that_of_copies(name, as_stored):
-    X, y, groups = rows(n_users=20)
+    X, y, groups = rows()
     surrogate = make_surrogate(name, 3, 0.9)
-    stored = as_stored(X)
-    risk = EmpiricalRisk(surrogate, RankingData.from_groups(stored, y, groups, label_gain="linear"))
+    lists = RankingData.from_groups(as_stored(X), y, groups, label_gain="linear")
+    risk = EmpiricalRisk(surrogate, lists)
     expected = CuttingPlane(ALPHA, tol=1e-9).solve(
         EmpiricalRisk(surrogate, copies(X, y, groups, GAINS["linear"]))
     )
-    for solver in (CuttingPlane(ALPHA, tol=1e-9), DualAscent(ALPHA, tol=1e-8)):
+    for solver in (CuttingPlane(ALPHA, tol=1e-9), DualAscent(ALPHA, tol=1e-7)):
         result = solver.solve(risk)
         assert result.converged
-        assert result.objective == pytest.approx(expected.objective, rel=2e-8)
+        assert result.objective == pytest.approx(expected.objective, rel=2 * solver.tol)
         assert result.lower_bound <= expected.objective
 
 
