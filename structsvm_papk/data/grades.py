@@ -57,27 +57,32 @@ def gains_of(grades: Any, label_gain: str | Sequence[float] = "linear") -> Array
             f"{MOST_GRADES - 1}; give relevance_threshold, from which value on a row is relevant, "
             "or cut y into grades"
         )
-    place = np.maximum(grades, 0).astype(np.int64)
     label_gain = check_label_gain(label_gain)
-    if label_gain == "linear":
-        return place.astype(np.float64)
-    if label_gain == "exponential":
-        return 2.0**place - 1.0
-    if values[-1] >= len(label_gain):
+    if label_gain not in LABEL_GAINS and values[-1] >= len(label_gain):
         raise InputError(
             f"label_gain has {len(label_gain)} gains, for the grades 0 to {len(label_gain) - 1}, "
             f"but y holds {values[-1]:g}"
         )
+    return gains_of_checked(grades, label_gain)
+
+
+def gains_of_checked(grades: Array, label_gain: str | Sequence[float]) -> Array:
+    """`gains_of` grades and gains that it has taken before: nothing is checked again."""
+    place = np.maximum(grades, 0).astype(np.int64)
+    if label_gain == "linear":
+        return place.astype(np.float64)
+    if label_gain == "exponential":
+        return 2.0**place - 1.0
     return np.array(label_gain)[place]
 
 
 def remark_of_grades(grades: Array, label_gain: Any) -> str:
     """What was made of graded labels, in a sentence."""
-    values = np.unique(grades)
     how = label_gain if isinstance(label_gain, str) else "given"
     return (
-        f"Labels from {values[0]:g} to {values[-1]:g} are grades ({how} gains): each list counts "
-        "once for every grade, with what the grade adds; relevance_threshold makes them binary."
+        f"Labels from {grades.min():g} to {grades.max():g} are grades ({how} gains): each list "
+        "counts once for every grade, with what the grade adds; relevance_threshold makes them "
+        "binary."
     )
 
 
@@ -106,8 +111,9 @@ class SharedRows:
     def handed_to(self, first: int, last: int, values: Array) -> Array:
         """`handed_out`, to the lists ``first <= i < last`` only."""
         source = self.source[first:last]
-        out = np.empty(self.lists.sizes[source].sum(), dtype=values.dtype)
-        _hand_out(values, self._place, self.lists.indptr, source, out)
+        bounds = self.lists.indptr
+        out = np.empty((bounds[source + 1] - bounds[source]).sum(), dtype=values.dtype)
+        _hand_out(values, self._place, bounds, source, out)
         return out
 
     def added_up(self, values: Array, weight: Any) -> Array:

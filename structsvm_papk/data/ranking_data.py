@@ -26,6 +26,7 @@ from structsvm_papk.data.grades import (
     SharedRows,
     check_label_gain,
     gains_of,
+    gains_of_checked,
     remark_of_grades,
 )
 from structsvm_papk.errors import InputError, as_floats, check_choice, whole_number
@@ -239,7 +240,7 @@ class RankingData:
             positive = validation.check_labels(y, X.shape[0], name="labels y")
             layout = _laid_out(positive, user_of_row, users.size)
         else:
-            labels = validation.as_vector(y, "labels y", X.shape[0])
+            labels = validation.check_grades(y, X.shape[0], name="labels y")
             layout = _laid_out_by_gain(gains_of(labels, label_gain), user_of_row, users.size)
             grades = labels[layout.rows]
             label_gain = check_label_gain(label_gain)
@@ -376,7 +377,7 @@ class RankingData:
         """What the row at each list position counts: of binary labels 1 or 0."""
         if self.grades is None or self.label_gain is None:
             return self.labels.astype(np.float64)
-        return gains_of(self.grades, self.label_gain)
+        return gains_of_checked(self.grades, self.label_gain)
 
     def by_grade(self, needed: int = 1) -> RankingData:
         """The lists (u, t) of these graded lists, see `data.grades`; X and the rows are shared.

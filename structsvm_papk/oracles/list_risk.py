@@ -36,7 +36,6 @@ from structsvm_papk.surrogates._kernels import tangent_intercepts
 from structsvm_papk.surrogates.base import MajorantSurrogate, Surrogate, check_scores
 
 CHUNK_ROWS = 1 << 16
-_PIECE_ROWS = 1 << 14  # of lists that have rows in common
 
 
 @dataclass(frozen=True)
@@ -328,7 +327,7 @@ class ListRisk(LineOracle):
             intercepts[first:last], sizes[first:last], steep[first:last] = parts
             shared.add_up(coef, data.user_weight, first, last, of_rows)
 
-        bounds = runs_of_users(data, -(-data.rows.size // _PIECE_ROWS))
+        bounds = runs_of_users(data, -(-data.rows.size // CHUNK_ROWS))
         self.map(piece, list(pairwise(bounds.tolist())))
         return self._tangents(values, of_rows, intercepts, sizes, steep)
 
