@@ -27,7 +27,7 @@ def main():
     rows = [
         row
         for n_features in (20, 136)
-        for name in ("avg", "ts")
+        for name in ("avg", "max", "ts")
         for row in ratios(name, n_features, options)
     ]
     save(options.json, rows)
