@@ -40,7 +40,7 @@ def test_oracle(tmp_path):
 
 def test_graded_speed(tmp_path):
     rows = small("graded_speed", tmp_path, "--rounds", "1")
-    assert [row["columns"] for row in rows] == [20] * 4 + [136] * 4
+    assert [row["columns"] for row in rows] == [20] * 6 + [136] * 6
     assert min(row["ratio"] for row in rows) > 0
 
 
