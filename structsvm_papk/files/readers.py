@@ -268,10 +268,10 @@ def _what_is_wrong(parts):
     """Why these parts are no svmlight row, or None."""
     label = parts[0]
     if not _is_number(float, label):
-        hint = ""
-        if b"," in label or b";" in label:
-            hint = "; for a table with named columns give its format (csv or tsv)"
-        return f"the label {_shown(label)} is not a number{hint}"
+        return (
+            f"the label {_shown(label)} is not a number; the file is read as svmlight, a table by "
+            "its format (csv, tsv or parquet), if that is given or ends its name"
+        )
     features = parts[1:]
     if features and features[0].startswith(b"qid:"):
         if not _is_number(np.int64, features[0].removeprefix(b"qid:")):

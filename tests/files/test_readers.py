@@ -354,7 +354,7 @@ def test_malformed_csv_is_named(tmp_path, text, reason):
         ("f.csv", {"first_index": 0}, "for svmlight only"),
         ("f.txt", {"group": "user"}, "svmlight has no named columns"),
         ("f.txt", {"ignore": ["x"]}, "svmlight has no named columns"),
-        ("f.txt", {}, "for a table with named columns give its format"),
+        ("f.txt", {}, "the file is read as svmlight, a table by its format"),
         ("e.txt", {}, "no data rows"),
         ("l.txt", {}, "no row has a feature"),
     ],
