@@ -6,8 +6,8 @@
 
 A machine is made of environment variables: which kernels OpenBLAS takes, for which CPU numba
 compiles, which instructions NumPy and the C library may use, how many threads BLAS has. Each has to
-pass the everyday tests but those marked portable, and the pages; some run the examples too, whose
-output has to be the same text.
+pass the everyday tests but those marked portable, and the pages; without arguments of pytest, some
+run the examples too, whose output has to be the same text.
 What this computer cannot be, and what cannot be obtained, is skipped with a line that says so.
 Run it with the interpreter of an environment that has the extra ``test``.
 """
@@ -129,7 +129,8 @@ def run_machine(machine, cache, folder, pytest_args):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", NUMERIC]
     status = _call([*command, *pytest_args], log, environment)
     outcome = _outcome(log, status)
-    for script in sorted((ROOT / "examples").glob("*.py")) if machine.examples else ():
+    scripts = sorted((ROOT / "examples").glob("*.py"))
+    for script in scripts if machine.examples and not pytest_args else ():
         place = folder / f"{machine.blas}-examples"
         place.mkdir(exist_ok=True)
         status = status or _call([sys.executable, script], place / script.stem, environment, place)

@@ -37,13 +37,9 @@ def objective(process):
     return answer["objective"]
 
 
-def newest(path):
-    """When the checkpoint was written; a file that is there has to be sound."""
-    if not path.exists():
-        return 0
-    written = path.stat().st_mtime_ns
-    _FILE.read(path)
-    return written
+def written(path):
+    """When the checkpoint was written."""
+    return path.stat().st_mtime_ns if path.exists() else 0
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -55,13 +51,15 @@ def test_a_killed_command_ends_where_it_would_have(name, tmp_path):
     whole = objective(started(name, tmp_path))
     kept = tmp_path / "kept"
     for _ in range(2):
-        before = newest(kept)
+        before = written(kept)
         process = started(name, tmp_path, "--checkpoint", kept, "--checkpoint-interval", 0)
-        while process.poll() is None and newest(kept) <= before:
+        while process.poll() is None and written(kept) <= before:
             time.sleep(0.002)
+        _FILE.read(kept)  # a file that is there is sound, whoever is writing the next
         time.sleep(rng.uniform(0, 0.05))  # anywhere in the next iterations, and before the end
         process.kill()
-        assert objective(process) is None and newest(kept) > before
+        assert objective(process) is None and written(kept) > before
+        _FILE.read(kept)
     left = set(tmp_path.glob("*.tmp"))
     assert objective(started(name, tmp_path, "--checkpoint", kept)) == pytest.approx(
         whole, rel=2e-6
