@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from helpers.marks import slow
 from structsvm_papk import PAPKRankerCV
 from structsvm_papk.errors import InputError
 from structsvm_papk.rankers.search import KeptFit, KeptFits, Training
@@ -35,13 +36,13 @@ def solved(monkeypatch):
 OTHERWISE = [
     {"cv_tol": 1e-7},
     {"policy": "exclude"},
-    {"alphas": (1.0, 0.3, 0.1, 0.01, 0.001)},
     {"alphas": (1.0, 0.1, 0.0100001)},
     {"user_scaling": "rank"},
-    {"user_scaling": ("standardize", None)},
     {"k": 2},
-    {"scoring": "auc"},
     {"positive": True},
+    slow({"alphas": (1.0, 0.3, 0.1, 0.01, 0.001)}),
+    slow({"user_scaling": ("standardize", None)}),
+    slow({"scoring": "auc"}),
 ]
 
 

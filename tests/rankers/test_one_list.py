@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import average_precision_score
 
+from helpers.marks import slow
 from helpers.sources import write_csv
 from structsvm_papk import PAPKRanker, PAPKRankerCV, cli
 from structsvm_papk.data import RankingData
@@ -73,9 +74,9 @@ def test_what_is_chosen_has_the_best_mean_on_the_folds():
 @pytest.mark.parametrize(
     ("given", "open_"),
     [
-        ({"surrogate": "max"}, "scaling"),
+        slow({"surrogate": "max"}, "scaling"),
         ({"alpha": 0.1}, "surrogate"),
-        ({"user_scaling": "rank", "alpha": 0.1}, "surrogate"),
+        slow({"user_scaling": "rank", "alpha": 0.1}, "surrogate"),
         ({"surrogate": "clipped_ramp", "user_scaling": None}, "alpha"),
         ({"surrogate": "ts", "user_scaling": None, "alpha": 0.1}, None),
     ],
