@@ -95,16 +95,18 @@ class _Cache(FunctionCache):
 
 @contextlib.contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Let Ctrl-C wait for the compiler, which crashes later if it is interrupted half-way.
+    """Let Ctrl-C and SIGTERM wait for the compiler, which crashes later if interrupted half-way.
 
     Nor is garbage collected: that takes a sixth of the compiler's time and frees little.
     """
     pressed: list[Any] = []
-    before = None
+    before: dict[signal.Signals, Callable[..., Any]] = {}
     if threading.current_thread() is threading.main_thread():
-        before = signal.getsignal(signal.SIGINT)
-    if callable(before):
-        signal.signal(signal.SIGINT, lambda *args: pressed.append(args))
+        for number in (signal.SIGINT, signal.SIGTERM):
+            handler = signal.getsignal(number)
+            if callable(handler):
+                before[number] = handler
+                signal.signal(number, lambda *args: pressed.append(args))
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -112,10 +114,11 @@ def _undisturbed() -> Iterator[None]:
     finally:
         if collecting:
             gc.enable()
-        if callable(before):
-            signal.signal(signal.SIGINT, before)
-            if pressed:
-                before(*pressed[0])
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if pressed:
+            first, frame = pressed[0]
+            before[first](first, frame)
 
 
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:

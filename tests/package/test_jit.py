@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -139,6 +140,19 @@ print(high(1), high(1.5))
 """
     assert run(mini, code) == ["2", "2.5"]
     assert run(mini, CALL.format(1))[0] == "2"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_wait_for_the_compiler(number):
+    before = signal.signal(number, signal.default_int_handler)
+    reached = []
+    try:
+        with pytest.raises(KeyboardInterrupt), _jit._undisturbed():
+            signal.raise_signal(number)
+            reached.append(number)
+        assert reached and signal.getsignal(number) is signal.default_int_handler
+    finally:
+        signal.signal(number, before)
 
 
 @pytest.mark.slow
