@@ -191,9 +191,9 @@ def test_surrogates_that_are_not_ours_are_not_taken_for_their_parents():
 def test_little_room_is_enough(name):
     """Slots and cuts are dropped, merged, and more are made."""
     oracle = WithLittleRoom(make_surrogate(name, 3), wide_data(n_items=40))
-    result = DualAscent(1e-2, tol=1e-4, max_iter=20).solve(oracle)
+    result = DualAscent(1e-2, tol=1e-4, max_iter=40).solve(oracle)
     reference = CuttingPlane(1e-2, tol=1e-6).solve(oracle)
-    assert result.gap < 0.6  # with so few cuts it is slow
+    assert result.gap < 0.4  # with so few cuts it is slow
     assert result.lower_bound <= reference.objective
     assert result.objective >= reference.lower_bound
 
