@@ -13,16 +13,18 @@ is concave. A w with ``f(w) > 0`` separates; otherwise weights lambda, mu >= 0 w
 Users and their rows enter the programmes only when the current solution violates them.
 """
 
+import threading
 import time
+from concurrent.futures import Future
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import optimize, sparse
 
-from structsvm_papk._types import Array
+from structsvm_papk._types import Array, Callback
 from structsvm_papk.margins.proofs import (
     ExactLists,
     HullProof,
@@ -430,10 +432,32 @@ def linear_programme(cost, matrix, bounds, deadline):
     """``min cost.x`` with ``matrix x <= 0``: x and the multipliers; None without an optimum."""
     options = {"time_limit": seconds_to(deadline)}
     zeros = np.zeros(matrix.shape[0])
-    result = optimize.linprog(cost, matrix, zeros, bounds=bounds, options=options)
+    result = interruptible(
+        lambda: optimize.linprog(cost, matrix, zeros, bounds=bounds, options=options)
+    )
     if result.status != 0:
         return None, None
     return result.x, -result.ineqlin.marginals
+
+
+def interruptible(programme: Callback) -> Any:
+    """What a call of HiGHS gives, which hears of Ctrl-C only when it ends: left alone on Ctrl-C.
+
+    It runs in a thread of its own, which ends with its time limit or with the process.
+    """
+    answer: Future[Any] = Future()
+
+    def run():
+        try:
+            answer.set_result(programme())
+        except BaseException as error:  # raised where the answer is asked for
+            answer.set_exception(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(0.2)  # without a limit Windows would not hear of Ctrl-C here
+    return answer.result()
 
 
 def seconds_to(deadline):

@@ -12,6 +12,7 @@ variables.
 import time
 from contextlib import nullcontext
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -35,6 +36,7 @@ from structsvm_papk.margins.proofs import (
 from structsvm_papk.margins.separation import (
     Multipliers,
     Separator,
+    interruptible,
     linear_programme,
     positions_of_users,
     seconds_to,
@@ -360,16 +362,13 @@ def _none(rows, n_columns):
 def _integer_programme(cost, integral, low, high, rules, deadline):
     """``min cost.x`` by HiGHS within the time that is left; x is None where it has none."""
     printed = without_output if HIGHS_PRINTS else nullcontext
+    programme = partial(
+        milp, cost, integrality=integral, bounds=Bounds(low, high), constraints=rules
+    )
     for presolve in (True, False):  # after some presolves HiGHS ends in a "solve error"
         options = {"time_limit": seconds_to(deadline), "presolve": presolve}
         with printed():
-            result = milp(
-                cost,
-                integrality=integral,
-                bounds=Bounds(low, high),
-                constraints=rules,
-                options=options,
-            )
+            result = interruptible(partial(programme, options=options))
         if result.status != _FAILED:
             break
     return result
