@@ -18,6 +18,7 @@ import time
 from concurrent.futures import Future
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -197,7 +198,8 @@ class Separator:
             rules.append(x[slack[closed]] == 0)
         problem = cp.Problem(cp.Minimize(cp.sum_squares(w) / 2), rules)
         try:
-            problem.solve(solver=cp.CLARABEL, time_limit=seconds_to(self.deadline))
+            seconds = seconds_to(self.deadline)
+            interruptible(partial(problem.solve, solver=cp.CLARABEL, time_limit=seconds))
         except cp.SolverError:
             return None, None
         if problem.status not in ("optimal", "optimal_inaccurate"):
@@ -333,7 +335,7 @@ class Separator:
         if self._in_work.sum() > LARGEST_SECOND_CHANCE:
             return None
         model = self._model()
-        return Multipliers(model, model.interior_weights())
+        return Multipliers(model, model.interior_weights(self.deadline))
 
 
 class _Model:
@@ -390,8 +392,8 @@ class _Model:
         shares[self._users] = of_users
         return _Weights(pos=pos, neg=neg, shares=shares)
 
-    def interior_weights(self):
-        """Weights with v = 0 as far from their bounds as can be; None on failure.
+    def interior_weights(self, deadline):
+        """Weights with v = 0 as far from their bounds as can be; None on failure or out of time.
 
         Variables: the multipliers, and their distance from the bounds, which is made large.
         """
@@ -406,14 +408,17 @@ class _Model:
         has_room = caps.sum(axis=1, keepdims=True) > 0
         floors = -np.delete(np.eye(n_rows), of_users, axis=0)
         limits = np.block([[caps, has_room], [floors, np.ones((len(floors), 1))]])
-        x = optimize.linprog(
+        programme = partial(
+            optimize.linprog,
             -np.eye(n_rows + 1)[-1],
             A_ub=limits,
             b_ub=np.zeros(len(limits)),
             A_eq=np.pad(equations, ((0, 0), (0, 1))),
             b_eq=target,
             method="highs-ipm",
-        ).x
+            options={"time_limit": seconds_to(deadline)},
+        )
+        x = interruptible(programme).x
         return None if x is None else x[:-1]
 
 
@@ -432,16 +437,15 @@ def linear_programme(cost, matrix, bounds, deadline):
     """``min cost.x`` with ``matrix x <= 0``: x and the multipliers; None without an optimum."""
     options = {"time_limit": seconds_to(deadline)}
     zeros = np.zeros(matrix.shape[0])
-    result = interruptible(
-        lambda: optimize.linprog(cost, matrix, zeros, bounds=bounds, options=options)
-    )
+    programme = partial(optimize.linprog, cost, matrix, zeros, bounds=bounds, options=options)
+    result = interruptible(programme)
     if result.status != 0:
         return None, None
     return result.x, -result.ineqlin.marginals
 
 
 def interruptible(programme: Callback) -> Any:
-    """What a call of HiGHS gives, which hears of Ctrl-C only when it ends: left alone on Ctrl-C.
+    """What a compiled solver gives, which hears of Ctrl-C only when it ends: left alone on Ctrl-C.
 
     It runs in a thread of its own, which ends with its time limit or with the process.
     """
