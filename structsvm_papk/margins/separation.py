@@ -445,9 +445,10 @@ def linear_programme(cost, matrix, bounds, deadline):
 
 
 def interruptible(programme: Callback) -> Any:
-    """What a compiled solver gives, which hears of Ctrl-C only when it ends: left alone on Ctrl-C.
+    """What a call of a compiled solver returns; Ctrl-C is raised at once.
 
-    It runs in a thread of its own, which ends with its time limit or with the process.
+    By itself such a solver hears of Ctrl-C only when it ends. So it runs in a thread of its own,
+    which is left alone then, and ends with its time limit or with the process.
     """
     answer: Future[Any] = Future()
 
