@@ -6,8 +6,8 @@
 The TREC Deep Learning tracks of the package (2019 -> 2020, 2020 -> 2019, and both, by five folds of
 queries), and, for each FOLDER of the IR-Benchmark data (see `docs/rerank.md`), the top 100 of nine
 recommenders. A draw is a random choice of the lists to learn from (of the folds, where all lists
-are); slow methods get fewer of them. Intervals are for the mean over further draws and further
-lists. Finished parts are kept in RUN, so a run goes on from there.
+are). Intervals are for the mean over further draws and further lists. Finished parts are kept in
+RUN, so a run goes on from there.
 """
 
 import argparse
@@ -36,7 +36,8 @@ ABOUT = """# Fusion of runs
 
 Mean NDCG of held-out lists (at 10 for TREC, at 20 for recommenders) after learning from so many
 lists. In brackets: how far the default is ahead, in thousandths, with a 95% interval over draws of
-the training lists and over held-out lists. Measured by `{command}`."""
+the training lists and over held-out lists. Measured by `{command}`;
+five draws from {MANY} lists on, and of all lists."""
 
 
 def main():
@@ -157,13 +158,11 @@ def measured(plan, size, draws, names, cells):
     names = list(dict.fromkeys([DEFAULT, *names]))
     values = {}
     for name in names:
-        if size > methods.LARGEST.get(name, size):
-            continue
         if name in methods.OF_GRADES and not plan.graded:
             continue
         once = name in methods.UNLEARNED
         of_draws = []
-        for draw in range(min(draws, methods.DRAWS.get(name, draws))):
+        for draw in range(draws):
             key = [plan.name, 0 if once else size, 0 if once else draw, name]
             known = cells.get(key, lambda d=draw, n=name: plan.ndcg(n, size, d).round(6).tolist())
             of_draws.append(known)
@@ -175,7 +174,7 @@ def measured(plan, size, draws, names, cells):
 def compared(found):
     """Means, and by how much the default is ahead."""
     for name, ndcg in found["values"].items():
-        ours = found["values"][DEFAULT][: len(ndcg)]
+        ours = found["values"][DEFAULT]
         row = {"set": found["set"], "size": found["size"], "draws": len(ndcg), "method": name}
         row["ndcg"] = float(ndcg.mean())
         row["ahead"] = float((ours - ndcg).mean())
@@ -193,7 +192,7 @@ def _interval(ahead):
 
 def page(answer):
     """A table for each data set: methods in rows, numbers of lists in columns."""
-    yield ABOUT.format(command=answer["command"])
+    yield ABOUT.format(command=answer["command"], MANY=MANY)
     yield ""
     yield "## Means of all data sets that have the size"
     yield ""

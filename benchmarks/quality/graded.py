@@ -29,8 +29,6 @@ from benchmarks.studies.rerank.study import interval
 from structsvm_papk import __version__
 
 DEFAULT = "grades, linear"
-MANY_ROWS = 2000
-FEWER = {"logistic regression": 5, "ridge regression": 5, "LambdaRank": 3}  # draws, of many rows
 
 ABOUT = """# Grades in training
 
@@ -38,9 +36,8 @@ Mean NDCG of other lists, with linear gains and, behind the slash, exponential o
 from so many lists; means of {draws} draws. In brackets: how far grades with linear gains are ahead
 in the first, in thousandths, with a 95% interval over draws and lists. Logistic regression learns
 from grades of 2 and more, ridge regression and LambdaRank (trees of 7 leaves) from the grades;
-these three choose their setting on five folds, and from more than 2,000 rows learn five, five and
-three times. Measured by `{command}`; `graded.json`
-has all numbers."""
+these three choose their setting on five folds. Measured by `{command}`;
+`graded.json` has all numbers."""
 
 
 def cut_at_two(train, seed):
@@ -88,11 +85,6 @@ class Task:
             values[draw, self.tested(size, draw)] = cell["linear"]
         return values
 
-    def draws(self, name, size, most):
-        """How often a method learns: slow ones from many rows fewer times."""
-        many = size * self.pool.sizes.mean() > MANY_ROWS
-        return min(most, FEWER.get(name, most)) if many else most
-
     def measured(self, name, size, draw):
         """NDCG of each list of the test by linear gains, and the mean by exponential ones."""
         train, test = self.drawn(size, draw)
@@ -116,7 +108,7 @@ def main():
                         [set_name, name, size, draw],
                         lambda n=name, s=size, d=draw, t=task: t.measured(n, s, d),
                     )
-                    for draw in range(task.draws(name, size, options.draws))
+                    for draw in range(options.draws)
                 ]
                 for name in options.method
             }
@@ -170,7 +162,7 @@ def summary(set_name, task, size, found):
         row = {"set": set_name, "lists": size, "method": name, "linear": mean}
         row["exponential"] = float(np.mean([cell["exponential"] for cell in cells]))
         if usual.size and name != DEFAULT and len(cells) > 1:
-            ahead = usual[: len(linear)] - linear
+            ahead = usual - linear
             ahead = np.ma.masked_invalid(ahead[:, ~np.isnan(ahead).all(axis=0)])
             row["ahead"] = float(ahead.mean())
             row["interval"] = interval(ahead)

@@ -1,7 +1,7 @@
 """Long lists: Avg, TS and others where most of a catalogue, or a crawl, is to be ranked.
 
     python -m benchmarks long_lists [--recommend movielens-1m.zip ..] [--clueweb FOLDER]
-        [--items 100 300 1000] [--users 300] [--draws 3] [--results RUN] [--json FILE]
+        [--items 100 300 1000] [--users 300] [--draws 10] [--results RUN] [--json FILE]
 
 Zips are those of the public IR-Benchmark data. The most used items of a set are its catalogue; nine
 recommenders, fitted on four fifths of each user's training interactions, score every item of it
@@ -9,9 +9,9 @@ that the user does not know, and the last fifth are the relevant ones of the lis
 test: other users, recommenders fitted on all training interactions, relevant is what test.tsv has.
 The features of the ClueWeb09 corpus of Webis: 40 queries train, the others are the test.
 
-NDCG@k of the test lists in the mean over draws, k = 20 (10 of ClueWeb09), beside what `fit` sees of
-the training lists, and what three folds of them say of TS against Avg. Finished parts are kept in
-RUN.
+NDCG@k of the test lists in the mean over draws, and pAp@k of them, k = 20 (10 of ClueWeb09), beside
+what `fit` sees of the training lists, and what three folds of them say of TS against Avg. Finished
+parts are kept in RUN.
 """
 
 import argparse
@@ -22,8 +22,6 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
-from sklearn.preprocessing import StandardScaler
 
 from benchmarks.common.cells import Cells
 from benchmarks.common.markdown import table
@@ -31,22 +29,11 @@ from benchmarks.quality.fusing.methods import Tuned, best_run, logistic, ranker
 from benchmarks.quality.fusing.plain import letor_lists, plain_lists
 from benchmarks.studies.rerank import first_stage
 from benchmarks.studies.rerank.data import inner_split, read
-from structsvm_papk import __version__
+from structsvm_papk import __version__, metrics
 
 K = 20
 QUERIES = 40  # of ClueWeb09 that train
 FOLDS = 3
-MANY_ROWS = 20_000
-
-
-def logistic_regression(train, seed):
-    """Its penalty chosen by five folds, or the usual one of many rows."""
-    if train.groups.size <= MANY_ROWS:
-        return Tuned(logistic)(train, seed)
-    scaler = StandardScaler().fit(train.X)
-    model = LogisticRegression(solver="newton-cholesky", max_iter=200)
-    model.fit(scaler.transform(train.X), train.relevant)
-    return lambda test: model.decision_function(scaler.transform(test.X))
 
 
 of_two_labels = partial(ranker, relevance_threshold=1, tol=1e-4)
@@ -55,7 +42,7 @@ METHODS = {
     "TS": of_two_labels(surrogate="ts"),
     "Avg, depth .5": of_two_labels(depth=0.5),
     "Avg, depth .1": of_two_labels(depth=0.1),
-    "logistic regression": logistic_regression,
+    "logistic regression": Tuned(logistic),
     "best column": best_run,
 }
 
@@ -114,11 +101,12 @@ class Queries:
 def measured(source, n_users, draw):
     """NDCG of each method on test lists, what `fit` sees, and what folds say."""
     train, test = source.drawn(n_users, draw)
-    ndcg = {name: method(train, draw)(test) for name, method in METHODS.items()}
+    scores = {name: method(train, draw)(test) for name, method in METHODS.items()}
     n_pos = np.bincount(train.groups[train.relevant], minlength=train.n_lists)
     ahead = ahead_on_folds(train, draw)
     return {
-        "ndcg": {name: float(test.ndcg(scores).mean()) for name, scores in ndcg.items()},
+        "NDCG": {name: float(test.ndcg(own).mean()) for name, own in scores.items()},
+        "pAp": {name: pap(test, own) for name, own in scores.items()},
         "items": float(train.sizes.mean()),
         "positives": float(n_pos.mean()),
         "columns": train.X.shape[1],
@@ -126,6 +114,12 @@ def measured(source, n_users, draw):
         "ahead": float(ahead.mean()),
         "error": float(ahead.std(ddof=1) / np.sqrt(ahead.size)),
     }
+
+
+def pap(lists, scores):
+    """Mean of pAp@k over the lists that have it."""
+    name = f"pap@{lists.k}"
+    return metrics.evaluate(name, scores, lists.relevant, lists.groups).mean(name)
 
 
 def ahead_on_folds(train, draw):
@@ -165,7 +159,7 @@ def arguments():
     parser.add_argument("--clueweb", type=Path, help="folder with Fold1 .. Fold5")
     parser.add_argument("--items", type=int, nargs="+", default=[100, 300, 1000])
     parser.add_argument("--users", type=int, default=300)
-    parser.add_argument("--draws", type=int, default=3)
+    parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--results", type=Path, help="keep finished parts in this folder")
     parser.add_argument("--json", type=Path, help="write the answer into this file")
     return parser.parse_args()
@@ -181,23 +175,33 @@ def tasks(options):
 
 
 def page(rows):
-    """The table: by how much each method is ahead of or behind Avg, in thousandths."""
+    """A table of each metric: by how much others are ahead of or behind Avg, in thousandths."""
     others = [name for name in METHODS if name != "Avg"]
     head = ["set, items", "a list", "relevant", "Avg", *others, "TS on folds"]
-    yield from table(head, [_cells(row, others) for row in rows])
+    for metric in ("NDCG", "pAp"):
+        yield f"\n## {metric}\n"
+        yield from table(head, [_cells(row, metric, others) for row in rows])
 
 
-def _cells(row, others):
+def _cells(row, metric, others):
     def mean(name):
         return np.mean([part[name] for part in row["parts"]])
 
-    def ndcg(name):
-        return np.array([part["ndcg"][name] for part in row["parts"]])
+    def of_draws(name):
+        return np.array([part[metric][name] for part in row["parts"]])
 
-    ahead = [f"{1000 * np.mean(ndcg(name) - ndcg('Avg')):+.0f}" for name in others]
+    ahead = [_thousandths(of_draws(name) - of_draws("Avg")) for name in others]
     folds = f"{1000 * mean('ahead'):+.0f} ± {1000 * mean('error'):.0f}"
-    known = f"{mean('items'):.0f}", f"{mean('positives'):.1f}", f"{ndcg('Avg').mean():.4f}"
+    known = f"{mean('items'):.0f}", f"{mean('positives'):.1f}", f"{of_draws('Avg').mean():.4f}"
     return [row["set"], *known, *ahead, folds]
+
+
+def _thousandths(differences):
+    """Mean over draws and its standard error."""
+    shown = f"{1000 * differences.mean():+.0f}"
+    if differences.size == 1:
+        return shown
+    return f"{shown} ± {1000 * differences.std(ddof=1) / np.sqrt(differences.size):.0f}"
 
 
 if __name__ == "__main__":

@@ -30,11 +30,3 @@ def test_lists_of_different_draws_are_held_beside_themselves():
     assert values.shape == (2, first.n_lists)
     known = ~np.isnan(values)
     assert (values[known] == np.nonzero(known)[1]).all() and (known.sum(axis=1) == 33).all()
-
-
-def test_slow_ways_learn_fewer_times_from_many_rows():
-    first, _ = trec_years()
-    task = graded.Task(first, (10,))
-    assert task.draws("LambdaRank", 40, 10) == 3
-    assert task.draws(graded.DEFAULT, 40, 10) == 10
-    assert task.draws("LambdaRank", 1, 10) == 10

@@ -169,17 +169,7 @@ METHODS = {
     "minmax, positive": ranker(positive=True, user_scaling="minmax"),
 }
 UNLEARNED = ("RRF", "CombSUM", "CombMNZ")
-DRAWS = {  # at most so many of slow ones
-    "LambdaRank, 7 leaves": 5,
-    "LambdaRank, 31 leaves": 5,
-    "logistic regression on pairs": 5,
-}
 OF_GRADES = ("threshold 1",)  # as the default where labels are binary
-LARGEST = {  # lists from which the slowest ones learn
-    "LambdaRank, 7 leaves": 300,
-    "LambdaRank, 31 leaves": 100,
-    "logistic regression on pairs": 100,
-}
 
 
 def available():
