@@ -194,7 +194,7 @@ def page(answer):
     """A table for each data set: methods in rows, numbers of lists in columns."""
     yield ABOUT.format(command=answer["command"], MANY=MANY)
     yield ""
-    yield "## Means of all data sets that have the size"
+    yield "## Means of all data sets that have the size and the method"
     yield ""
     yield from means(answer["rows"])
     for name, rows in grouped(answer["rows"], lambda row: row["set"]):
@@ -219,13 +219,13 @@ def _cell(row):
 
 
 def means(rows):
-    """Mean over data sets, of those that have the size."""
+    """Mean over data sets, of those that have the size and the method."""
     sizes = [n for n, _ in grouped(rows, lambda row: row["size"])]
     sizes = sorted(n for n in sizes if len({r["set"] for r in rows if r["size"] == n}) > 1)
     lines = []
     for method, own in grouped(rows, lambda row: row["method"]):
         of_size = ([row["ndcg"] for row in own if row["size"] == n] for n in sizes)
-        lines.append([method, *(f"{np.mean(values):.4f}" for values in of_size)])
+        lines.append([method, *(f"{np.mean(each):.4f}" if each else "–" for each in of_size)])
     return table(("method", *(f"{n:,}" for n in sizes)), lines)
 
 
