@@ -2,7 +2,7 @@
 
 A query is a list, a run a column, judgments are labels: `join_lists` makes the frame that
 `PAPKRanker(missing="lowest")` learns weights from; `cross_validate` says what the weights are worth
-beside every run alone and beside the yardsticks `rrf`, `combsum` and `combmnz`. May import
+beside every run alone and beside the yardsticks `rrf` and `combsum`. May import
 `rankers`, `metrics` and below; training is the estimator's.
 """
 

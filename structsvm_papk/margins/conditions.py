@@ -400,7 +400,7 @@ class _Question:
             return self._result("no", None, 0.0, outcome.proof)
         if w is not None:
             return self._result("yes", w, bound)
-        if bound <= NUMERICAL_ZERO:
+        if bound <= NUMERICAL_ZERO * search.unit:
             note = f"numerical, by the integer solver: no w with |w_j| <= 1 exceeds {bound:.1e}"
             return self._result("no", None, bound, note=note)
         return self._result("undecided", None, bound, note="time limit reached")

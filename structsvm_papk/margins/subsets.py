@@ -37,6 +37,7 @@ from structsvm_papk.margins.separation import (
     Multipliers,
     Separator,
     interruptible,
+    largest_in_columns,
     linear_programme,
     positions_of_users,
     seconds_to,
@@ -78,6 +79,9 @@ class SubsetSearch:
         self._ones = np.ones(data.n_users, dtype=int)
         self._user = data.user_of_position
         self._positives = np.flatnonzero(data.labels)
+        # a power of two near the largest entry: the tolerances of the integer solver are absolute
+        largest = largest_in_columns(data.X).max() or 1.0
+        self.unit = np.exp2(np.floor(np.log2(largest)))
 
     @property
     def is_small(self):
@@ -299,8 +303,8 @@ class SubsetSearch:
         """
         pos = self._positives
         neg = np.flatnonzero(~self.data.labels)
-        x_pos = dense_rows(self.data.X, self.data.rows[pos])
-        x_neg = dense_rows(self.data.X, self.data.rows[neg])
+        x_pos = dense_rows(self.data.X, self.data.rows[pos]) / self.unit
+        x_neg = dense_rows(self.data.X, self.data.rows[neg]) / self.unit
         users = np.arange(self.data.n_users)
         of_pos = 1.0 * (self._user[pos][:, None] == users)  # rows of positives, columns of users
         of_neg = 1.0 * (self._user[neg][:, None] == users)
@@ -338,7 +342,7 @@ class SubsetSearch:
         if result.mip_dual_bound is not None:
             bound = min(most, -result.mip_dual_bound)  # of a minimum: the cost is -m
         w = None if result.x is None else result.x[: lengths[0]]
-        return w, float(bound)
+        return w, float(bound) * self.unit
 
 
 def _distances(x_pos, x_neg, user_of_pos, user_of_neg):

@@ -252,7 +252,8 @@ class LinearRanker(BaseEstimator):
         """Scores ``X @ coef_``, shape (n_rows,); larger ranks higher.
 
         Rows with the same values have the same score to the last bit, wherever they stand, and in
-        whatever storage.
+        whatever storage (with ``user_scaling="standardize"`` up to rounding: deviations are sums
+        over the list).
 
         With `user_scaling` X is scaled first, inside the list of each user that `groups` names, of
         whom all rows have to be there, and with `missing` holes are filled there; without these

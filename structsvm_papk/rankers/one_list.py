@@ -10,7 +10,6 @@ ten on three more, and what has the largest mean average precision on the rows l
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -138,14 +137,23 @@ def best_on_folds(
 
 
 def _in_order_of_content(data: RankingData) -> RankingData:
-    """The list with its rows in an order that does not depend on how they came.
+    """The list by itself, its rows in an order that does not depend on how they came or are stored.
 
     So the same rows give the same fits to the last bit.
     """
     classes = ~data.labels if data.grades is None else -data.gains  # as they have to stand
     order = np.lexsort((digests_of_rows(data), classes))
-    same = copy(data)
-    same.rows = data.rows[order]
-    if data.grades is not None:
-        same.grades = data.grades[order]
+    X = data.X[data.rows[order]]
+    same = RankingData.from_parts(
+        X=X if data.is_sparse else np.ascontiguousarray(X),
+        rows=np.arange(order.size),
+        indptr=data.indptr,
+        n_pos=data.n_pos,
+        users=data.users,
+        feature_names=data.feature_names,
+        one_list=data.one_list,
+        grades=None if data.grades is None else data.grades[order],
+        label_gain=data.label_gain,
+    )
+    same.with_holes = data.with_holes
     return same

@@ -127,6 +127,24 @@ def test_largest_moderate_margin_against_every_choice_of_positives(n):
     assert n_yes > n / 3
 
 
+@pytest.mark.parametrize("condition", ["weak", "moderate"])
+def test_small_units_change_nothing_but_the_unit(condition):
+    """The tolerances of an integer solver are absolute."""
+    n_yes = 0
+    for seed in (0, 8, 12, 14, 15, 39):
+        rng = np.random.default_rng(seed)
+        y, users, k = np.array([1, 1, 0, 0, 1, 0] * 2), np.repeat([0, 1], 6), 1 + seed % 2
+        X = rng.integers(-3, 4, (12, 2)) + 2.0 * y[:, None]
+        found = margins.find_scorer(X, y, k, condition, users)
+        unit = 2.0**-24
+        small = margins.find_scorer(X * unit, y, k, condition, users)
+        assert small.answer == found.answer
+        assert small.margin == pytest.approx(found.margin * unit, rel=1e-9)
+        assert small.margin_bound == pytest.approx(found.margin_bound * unit, rel=1e-9)
+        n_yes += found.answer == "yes"
+    assert n_yes >= 2
+
+
 def test_margins_that_force_exact_ties():
     # the low positive is the middle of two negatives, so w must be orthogonal to their difference
     X = np.array([[3.0, 1.0, 0.5], [0.5, 0.25, 0.75], [0.5, 0.0, 0.5], [0.5, 0.5, 1.0]])

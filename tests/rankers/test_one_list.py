@@ -105,6 +105,25 @@ def test_the_default_of_a_search_on_one_list_is_what_its_folds_choose():
     assert default.alpha == ranker.alpha_
 
 
+@pytest.mark.parametrize(("graded", "seeds"), [(False, (2, 5, 31)), (True, (12, 26))])
+def test_rows_in_another_order_or_storage_give_the_same_choice(graded, seeds):
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(int(rng.integers(50, 120)), int(rng.integers(3, 5))))
+        if graded:
+            X = np.round(X) + 0.0
+        score = X[:, 0] + rng.normal(size=len(X))
+        X[:, 1] = np.round(X[:, 1])
+        y = np.digitize(score, [0.0, 1.0, 1.5]) if graded else score > 0.7
+        order = rng.permutation(len(X))
+        fits = [
+            PAPKRanker(3, one_list=True).fit(*rows)
+            for rows in ((X, y), (np.asfortranarray(X), y), (X[order], y[order]))
+        ]
+        choices = {(fit.alpha_, fit.surrogate_, fit.user_scaling_) for fit in fits}
+        assert len(choices) == 1, (seed, choices)
+
+
 N_FITS = 2 * 20 + 3 * 10  # two folds try all, the others what is best there
 
 
