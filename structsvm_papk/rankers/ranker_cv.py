@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -61,9 +61,6 @@ from structsvm_papk.rankers.settings import (
 )
 from structsvm_papk.solvers.solver import SolverResult, check_signs
 from structsvm_papk.surrogates import Surrogate
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["PAPKRankerCV", "Trial"]
 
@@ -290,27 +287,30 @@ class PAPKRankerCV(LinearRanker):
         surrogates = as_names("surrogates", self.surrogates)
         ways = dict.fromkeys(columns.user_scaling for columns in choices)
         scaled = {how: scaled_lists(data, how, self.missing) for how in ways}
+        # which surrogate hardly matters for how columns are scaled
+        tried = dict.fromkeys(choices, surrogates if is_given else surrogates[:1])
+        tried[choices[0]] = surrogates
+        kept = KeptFits() if kept is None else kept
+        by_ranker = {c: tried[c] for c in choices if c.standardize == self.standardize}
+        best = self._best_of_one_list(data, by_ranker, kept)
         default = default_setting(self.missing)
-        score = -np.inf  # of the default on one list
+        if best is not None:
+            default = replace(best.setting, alpha=AUTO)
         candidates: list[Candidate] = []
         for columns in choices:
+            own = best
+            if best is None or columns != (best.setting.user_scaling, best.setting.standardize):
+                own = self._best_of_one_list(data, {columns: tried[columns]}, kept)
             lists = scaled[columns.user_scaling].standardized(columns.standardize)
-            tried = surrogates
-            if columns != choices[0] and not is_given:
-                tried = surrogates[:1]  # which one hardly matters for how columns are scaled
-            best = self._best_of_one_list(data, columns, tried, kept)
-            if best is None:
+            if own is None:
                 usual_alphas = self._usual_alphas(lists)
             else:
-                usual_alphas = dict.fromkeys(USER_WEIGHTS, best.setting.known_alpha)
-                if best.score > score:
-                    default = replace(best.setting, alpha=AUTO)
-                    score = best.score
+                usual_alphas = dict.fromkeys(USER_WEIGHTS, own.setting.known_alpha)
             candidates += grid(
                 self.n_shown,
                 lists,
                 usual_alphas,
-                surrogates=tried,
+                surrogates=tried[columns],
                 depths=self.depths,
                 user_weights=self.user_weights,
                 alphas=self.alphas,
@@ -321,28 +321,25 @@ class PAPKRankerCV(LinearRanker):
         return scaled, candidates, default
 
     def _best_of_one_list(
-        self,
-        data: RankingData,
-        columns: ColumnScaling,
-        surrogates: Sequence[Any],
-        kept: KeptFits | None,
+        self, data: RankingData, tried: Mapping[ColumnScaling, Sequence[Any]], kept: KeptFits
     ) -> Best | None:
-        """What `PAPKRanker` takes on one list by its folds; None where these are not asked."""
+        """What folds of one list choose among scalings of columns and surrogates.
+
+        None where these are not asked.
+        """
         if not is_auto(self.alphas) or not can_be_cut(data):
             return None
-        default = default_setting(self.missing)
-        default = replace(default, **columns._asdict())
-        tried = [
-            replace(default, surrogate=name)
-            for name in surrogates
-            if name in SURROGATES_OF_ONE_LIST
-        ]
+        settings = []
+        for columns, surrogates in tried.items():
+            default = replace(default_setting(self.missing), **columns._asdict())
+            names = [name for name in surrogates if name in SURROGATES_OF_ONE_LIST]
+            settings += [replace(default, surrogate=name) for name in names] or [default]
         deadline = None
         if self.time_limit is not None:
             deadline = time.perf_counter() + self.time_limit * _SHARE_OF_ALPHA
         return best_on_folds(
             data,
-            tried or [default],
+            settings,
             self.n_shown,
             positive=self.positive,
             missing=self.missing,

@@ -97,12 +97,17 @@ def test_several_lists_and_a_sparse_one_are_taken_as_they_are():
     assert sparse_one.user_scaling_ is None
 
 
-def test_the_default_of_a_search_on_one_list_is_what_its_folds_choose():
-    ranker = PAPKRanker(5, one_list=True).fit(HEAVY, Y)
-    search = PAPKRankerCV(5, one_list=True, cv=3).fit(HEAVY, Y)
-    default = search.choice_.default
-    assert (default.surrogate, default.user_scaling) == (ranker.surrogate_, ranker.user_scaling_)
-    assert default.alpha == ranker.alpha_
+def test_the_default_of_a_search_on_one_list_is_what_the_ranker_takes():
+    rows = [(HEAVY, Y)]
+    for seed in (0, 3, 9):  # columns that may share a unit, too
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(90, 6)) * [1, 1, 2, 2, 3, 3]
+        rows.append((X, X[:, 0] + 0.5 * X[:, 2] + rng.normal(size=90) > 1.5))
+    for X, y in rows:
+        ranker = PAPKRanker(5, one_list=True).fit(X, y)
+        default = PAPKRankerCV(5, one_list=True, cv=3).fit(X, y).choice_.default
+        taken = default.surrogate, default.user_scaling, default.standardize, default.alpha
+        assert taken == (ranker.surrogate_, ranker.user_scaling_, "auto", ranker.alpha_)
 
 
 @pytest.mark.parametrize(("graded", "seeds"), [(False, (2, 5, 31)), (True, (12, 26))])
