@@ -5,9 +5,11 @@ A module for each command, imported when the command is called; `program` lists 
 2 wrong input, 3 an error of the program itself, 130 interrupted by Ctrl-C or SIGTERM.
 """
 
+import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -25,4 +27,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:  # the process ends now: a signal changes nothing of what is done
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        if status == 128 + signal.SIGINT:
+            _end_at_once(status)
     return status
+
+
+def _end_at_once(status: int) -> None:
+    """End without the interpreter's own end, in which a solver's thread that runs would abort it.
+
+    `margins.separation.interruptible` leaves such threads alone.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # a pipe that nobody reads, a stream that is closed
+            stream.flush()
+    os._exit(status)

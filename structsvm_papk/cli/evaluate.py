@@ -244,8 +244,11 @@ def evaluate(
 
 def _metric_names(given: Sequence[str] | None) -> list[str]:
     """Names of metrics as they were given, apart or with commas; all of them known."""
-    words = ",".join(given or ()).replace(" ", "").split(",")
-    names = [word for word in words if word]
+    if given is None:
+        return []
+    names = [word.strip() for word in ",".join(given).split(",") if word.strip()]
+    if not names:
+        raise InputError("--metrics names no metric; leave it out for the usual ones")
     for name in names:
         parse(name)
     return names

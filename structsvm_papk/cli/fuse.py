@@ -299,11 +299,11 @@ def _show_rankings(report: FusionReport) -> None:
 
 
 def _show_weights(report: FusionReport) -> None:
-    largest = max(abs(weight.share) for weight in report.weights) or 1.0
+    largest = max(1e-9, *(abs(weight.share) for weight in report.weights))
     n_relevant = max(report.n_relevant, 1)
     rows = []
     for weight in report.weights:
-        cells = [escape(weight.name), f"{weight.share:+.3f}", _bar(weight.share / largest)]
+        cells = [escape(weight.name), f"{weight.share:+z.3f}", _bar(weight.share / largest)]
         if report.engine_weights is None:
             cells.append(f"{weight.not_there:+.3g}")
         cells.append(f"{weight.n_missed / report.n_documents:.0%}")
@@ -355,4 +355,4 @@ def _ends(lower: float, upper: float, form: str = ".4f") -> str:
 
 def _bar(share: float) -> str:
     """A bar for a share of the largest weight, in a character that every terminal has."""
-    return ("#" if share >= 0 else "-") * int(np.ceil(abs(share) * _BAR))
+    return ("#" if share >= 0 else "-") * int(np.ceil(round(abs(share), 6) * _BAR))

@@ -112,7 +112,12 @@ def _run(arguments: list[str]) -> int:
     if sys.stdout is None:  # closed by whoever started the program
         sys.stdout = _ClosedOutput()
     try:
-        with _termination_as_interrupt(), plain_interrupts(), console.compiling_noted():
+        with (
+            _termination_as_interrupt(),
+            plain_interrupts(),
+            console.compiling_noted(),
+            console.warnings_as_ours(),
+        ):
             status = app(args=arguments, prog_name="structsvm-papk", standalone_mode=False)
         sys.stdout.flush()
     except InputError as error:

@@ -1,4 +1,7 @@
-"""CSV and TSV, read by pandas. Ids are text as it stands in the file: `007` and `7` are two."""
+"""CSV and TSV, read by pandas. Ids are text as it stands in the file: `007` and `7` are two.
+
+Blanks behind a separator count for nothing.
+"""
 
 import csv
 import re
@@ -11,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from structsvm_papk._types import Array, PathLike
-from structsvm_papk.errors import InputError, interrupted, interrupts_noted
+from structsvm_papk.errors import InputError, interrupted, interrupts_noted, warn
 from structsvm_papk.files.lines import first_wrong, line_of, open_text
 
 _ROWS_AT_ONCE = 1 << 16  # that are parsed
@@ -68,6 +71,7 @@ def read_text(
             "dtype": {c: str for c, name in enumerate(names) if name not in are_numbers},
             "header": None,
             "sep": rows.separator,
+            "skipinitialspace": True,
             "low_memory": False,
             "keep_default_na": False,
             "na_values": holes,
@@ -76,6 +80,7 @@ def read_text(
         if pd.__version__ < "3.1":  # from there on, numbers are always rounded correctly
             options["float_precision"] = "round_trip"
         pieces = []
+        n_rows = 0
         source = _NoNulls(path, rows.file)
         with interrupts_noted():  # pandas makes another error of Ctrl-C while it reads
             try:
@@ -85,6 +90,7 @@ def read_text(
                     if not isinstance(frame.index, pd.RangeIndex):  # made of fields too many
                         raise pd.errors.ParserError
                     frame.columns = names
+                    n_rows += len(frame)
                     piece = {}
                     for name in numeric:
                         piece[name] = _numbers(path, format, frame, name, features)
@@ -98,6 +104,8 @@ def read_text(
                 raise InputError(reason) from None
     if not pieces or frame.empty:
         raise InputError(f"{path}: the file has a header, but no data rows")
+    if source.n_lines > n_rows:
+        _warn_of_long_cells(path, format)
     return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
 
 
@@ -156,11 +164,15 @@ def texts_of(path: PathLike, column: Any) -> Array:
 
 
 class _NoNulls:
-    """An open text file; null characters are refused, at which older parsers cut texts."""
+    """An open text file; null characters are refused, at which older parsers cut texts.
+
+    `n_lines` are the ends of lines that were read.
+    """
 
     def __init__(self, path, file):
         self.path = path
         self.file = file
+        self.n_lines = 0
 
     def __iter__(self):
         return iter(self.file)
@@ -169,6 +181,7 @@ class _NoNulls:
         text = self.file.read(size)
         if "\0" in text:
             raise InputError(f"{self.path} holds a null character: it is not a text file")
+        self.n_lines += text.count("\n")
         return text
 
 
@@ -183,7 +196,7 @@ def _open_rows(path: Path, format: str) -> Iterator[OpenTable]:
             usual = _SEPARATORS[format]
             separator = next((character for character in usual if character in unquoted), usual[0])
             file.seek(0)
-            names = next(csv.reader(file, delimiter=separator), None)
+            names = next(csv.reader(file, delimiter=separator, skipinitialspace=True), None)
             if not names:
                 raise InputError(f"{path}: the first line must name the columns, but it is empty")
             yield OpenTable(file, names, separator)
@@ -201,15 +214,37 @@ def _open_rows(path: Path, format: str) -> Iterator[OpenTable]:
         raise InputError(f"{path} is not a readable text file: {error}") from None
 
 
-def _lines(path, format):
-    """Line and fields of each row; blank lines are none."""
+def _rows(path, format):
+    """First and last line, and fields of each row; blank lines are none."""
     with _open_rows(path, format) as rows:
         rows.file.seek(0)  # so that lines are counted from the first one
-        reader = csv.reader(rows.file, delimiter=rows.separator)
+        reader = csv.reader(rows.file, delimiter=rows.separator, skipinitialspace=True)
         next(reader)
+        last = reader.line_num
         for fields in reader:
+            first, last = last + 1, reader.line_num
             if len(fields) > 1 or "".join(fields).strip():
-                yield reader.line_num, fields
+                yield first, last, fields
+
+
+def _lines(path, format):
+    """Line and fields of each row."""
+    for first, _, fields in _rows(path, format):
+        yield first, fields
+
+
+def _warn_of_long_cells(path, format):
+    """Warn of quoted cells that go over several lines: as a rule a quote that nothing closes."""
+    long: list[tuple[int, int]] = []
+    with suppress(InputError):  # the csv module limits the length of a field
+        long = [(first, last) for first, last, _ in _rows(path, format) if last > first]
+    if long:
+        first, last = long[0]
+        warn(
+            f"{path}, line {first}: a quoted cell goes on to line {last}"
+            f"{f', and {len(long) - 1} more rows have such cells' if len(long) > 1 else ''}; "
+            "lines inside it are no rows: is its quote meant, and closed?"
+        )
 
 
 def _uneven_row(path, format, names):

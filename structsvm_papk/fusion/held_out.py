@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 YARDSTICKS: dict[str, Callable[..., Array]] = {"RRF": rrf, "CombSUM": combsum}
 ANY_GRADE = 1.0
+_NOTHING = 1e-9  # of all weights: as much as rounding leaves of weights that are 0
 FOLD_TOL = 1e-3  # relative gap of the fits on folds: far below what queries differ by
 
 
@@ -228,8 +229,14 @@ def shares(ranker: Any, of_minmax: bool) -> Array:
 
 
 def _total(ranker: Any, of_minmax: bool) -> float:
-    """What a share is a share of; 1 where all weights are 0."""
-    return float(np.abs(_comparable(ranker, of_minmax)).sum()) or 1.0
+    """What a share is a share of: all scores, or "not there", where scores count nothing."""
+    of_scores = float(np.abs(_comparable(ranker, of_minmax)).sum())
+    of_holes = 0.0
+    if ranker.missing_coef_ is not None:
+        of_holes = float(np.abs(ranker.missing_coef_).sum())
+    if of_scores > _NOTHING * of_holes:
+        return of_scores
+    return of_holes or 1.0
 
 
 def _comparable(ranker: Any, of_minmax: bool) -> Array:

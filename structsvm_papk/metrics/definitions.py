@@ -386,11 +386,14 @@ def _kinds(known: Iterable[str]) -> list[str]:
 
 
 def _suggestion(name: str) -> str:
+    several = re.split(r"[\s;,|]+", str(name).strip(" ;,|"))
+    if len(several) > 1:
+        return f"several are given as a list, with commas on the command line: {','.join(several)}"
     written, _, k = str(name).lower().strip().partition("@")
     base = _SYNONYMS.get(written)
     if base is None:
         base = difflib.get_close_matches(written, _kinds(_BY_NAME), n=1, cutoff=0)[0]
     wanted = base
     if f"{base}@k" in _BY_NAME and (k or base not in _BY_NAME):
-        wanted = f"{base}@{k or 'k'}"
+        wanted = f"{base}@{k if k.isdecimal() else 'k'}"
     return f"did you mean {wanted!r}? Known names: {known_names()}"

@@ -183,6 +183,7 @@ def build(
     values = _validation.check_scores(scores, users)
     items = _validation.check_ids(items, values.size, "items")
     matched = match(users, items, pairs)
+    _refuse_other_users(matched)
     threshold = ANY_GRADE if relevance_threshold is None else relevance_threshold
     if labels is not None:
         _refuse_other_labels(labels, matched, relevance_threshold)
@@ -194,14 +195,6 @@ def build(
     rows = included[matched.listed_user]
     extra = _missed_rows(matched, pairs.grades, included)
     user = np.concatenate([matched.listed_user[rows], matched.pair_user[extra]])
-    if not user.size:
-        codes = np.arange(matched.users.size)
-        of_lists = named(matched.users, np.isin(codes, matched.listed_user))
-        of_pairs = named(matched.users, np.isin(codes, matched.pair_user))
-        raise InputError(
-            f"no user counts: the lists are of {of_lists}, the relevant pairs of {of_pairs}; are "
-            "they of the same users or queries, and the ids of the same kind?"
-        )
     lengths = np.bincount(matched.listed_user[rows], minlength=matched.users.size)
     present = np.unique(user)
     built = lists.build(
@@ -218,6 +211,19 @@ def build(
         tied = tied_users(built, coarse)
     built = replace(built, users=matched.users[built.users], tied=tied)
     return built, relevance
+
+
+def _refuse_other_users(matched: Matched) -> None:
+    """Lists and pairs that have no user in common are of other data, whatever the population."""
+    users = np.arange(matched.users.size)
+    listed = np.isin(users, matched.listed_user)
+    judged = np.isin(users, matched.pair_user)
+    if not (listed & judged).any():
+        raise InputError(
+            f"no user counts: the lists are of {named(matched.users, listed)}, the relevant "
+            f"pairs of {named(matched.users, judged)}; are they of the same users or queries, and "
+            "the ids of the same kind?"
+        )
 
 
 def _above_what_is_missed(scores: Array) -> Array:

@@ -170,6 +170,7 @@ def test_wrong_input_is_one_line_before_anything_is_written(files, tmp_path, cap
         ([*compare, "--depth", "21"], "depth=21 is above every list"),
         ([*diagnose, "--depth", "21"], "depth=21 is above every list"),
         ([*fit, "--user-weight", "rows"], "'rows' must be equal or positives"),
+        ([*fit, "--one-list", "--group", "user"], "--one-list takes all rows as one list"),
         (["fit", data, *PROBLEM], "Missing option '--model'"),
         (["fit", tmp_path / "absent", *PROBLEM, "-o", model], "No such file"),
         (["fit", tmp_path / "absent", *PROBLEM, "-o", tmp_path], "is a directory"),
@@ -380,6 +381,19 @@ def noisy(tmp_path):
     relevant = X[:, 0] + rng.normal(size=users.size) > 1
     path = tmp_path / "noisy.csv"
     return write_csv(path, X[:, :2], relevant, users, group="user_id")
+
+
+@pytest.mark.filterwarnings("default")
+def test_warnings_of_python_look_like_those_of_commands(tmp_path, capsys):
+    rows = pd.DataFrame({"user": 1, "label": [1, 0, 1, 0], "x": [4.0, 3.0, 2.0, 1.0]})
+    rows["title"] = ["a", "b\nc", "d", "e"]
+    rows.to_csv(tmp_path / "f.csv", index=False)
+    fit = ["fit", tmp_path / "f.csv", "--k", "1", "--ignore", "title", "-o", tmp_path / "m"]
+    assert run(*fit) == 0
+    said = capsys.readouterr().err
+    assert (
+        said.startswith(f"warning: {tmp_path}") and "f.csv, line 3: a quoted cell goes on" in said
+    )
 
 
 def test_a_degenerate_fit_says_in_two_lines_what_repairs_it(noisy, tmp_path, capsys):

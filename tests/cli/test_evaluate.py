@@ -149,6 +149,7 @@ HEAD, GOOD = "user,label,score\n", "user,label,score\n1,0,1\n1,1,2\n"
         ("", (), "the first line must name the columns, but it is empty"),
         ("user,label\n1,0\n1,1\n", (), "no column 'score' for the score (--score"),
         ("who,label,score\n1,0,1\n1,1,2\n", (), "name it with --group, or give --one-list"),
+        (GOOD, ("--metrics", ","), "--metrics names no metric"),
         (GOOD, ("--group", "who"), "no column 'who' for the user; it has 'user', 'label'"),
         (GOOD, ("--per-user", "/no/such/x.csv"), "cannot write"),
         (GOOD, ("a.csv", "--model", "m"), "give the model once"),

@@ -319,6 +319,7 @@ REFUSED = {
     "line 3: 2 fields, but the first line names 3": GOOD + "1,1\n",
     "line 3: 4 fields, but the first line names 3": GOOD + "1,1,1,1\n",
     "line 2: 4 fields, but the first line names 3": "label,group,x\n1,1,1,1\n1,1,1,1\n",
+    "line 3: 1 fields, but the first line names 3": GOOD + '"1,1,1\n0,1,2\n0,1,3\n',
     "line 3: column 'group' is empty": GOOD + "1,,1\n",
     "line 4: column 'x' holds 'nan'": GOOD + "\n1,1,nan\n",
     "line 3: column 'x' holds '1_000', which is not": GOOD + "1,1,1_000\n",
@@ -343,6 +344,21 @@ def test_malformed_csv_is_named(tmp_path, text, reason):
     path = tmp_path / "f.csv"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     assert reason in message(path)
+
+
+def test_rows_inside_a_quoted_cell_are_told(tmp_path):
+    text = "label,user,x,title\n1,1,1,a\n\n0,1,2,{}b\n0,1,3,c\n0,1,4,{}d\n0,1,5,e\n"
+    path = written(tmp_path, "f.csv", text.format('"', '"'))
+    with pytest.warns(UserWarning, match=r"f\.csv, line 4: a quoted cell goes on to line 6; lines"):
+        assert read_table(path, ignore=["title"]).labels.size == 3
+    assert read_table(written(tmp_path, "g.csv", text.format("", "")), ignore=["title"])
+
+
+def test_blanks_behind_separators_count_for_nothing(tmp_path):
+    path = written(tmp_path, "f.csv", "label, user, item, x\n1, u, i, 0.5\n0, u, j, 2\n")
+    table = read_table(path)
+    assert table.feature_names == ("x",) and table.X.tolist() == [[0.5], [2.0]]
+    assert table.groups.tolist() == ["u", "u"]
 
 
 @pytest.mark.parametrize(

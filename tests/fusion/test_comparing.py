@@ -239,6 +239,16 @@ def test_weights_of_zero_are_called_so():
     assert all(each.share > 0 for each in report.weights)  # weights of 0 would rank nothing
 
 
+def test_where_only_being_there_counts_shares_are_of_that():
+    """Lists of one document: no score varies, and rounding is all that weights of scores are."""
+    judgments = {str(q): {f"a{q}": 1, f"b{q}": 0} for q in range(30)}
+    runs = {"good": {str(q): {f"a{q}": 1.0 + q} for q in range(30)},
+            "bad": {str(q): {f"b{q}": 9.0 - q} for q in range(30)}}  # fmt: skip
+    for weight in cross_validate(runs, judgments, k=1).weights:
+        assert abs(weight.share) < 1e-6
+        assert abs(weight.not_there) == pytest.approx(0.5, abs=1e-3)
+
+
 def test_a_fold_without_anything_to_learn_from_ranks_nothing(noisy):
     runs, judgments = noisy
     part = {"most": {q: runs["good"][q] for q in list(judgments)[:58]},

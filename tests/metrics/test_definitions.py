@@ -26,6 +26,9 @@ def test_every_row_is_found_by_its_names_and_described(capsys):
             assert asked.k == (7 if metric.cutoff else None)
     with pytest.raises(InputError, match=r"did you mean 'ndcg@3'\?.*auc@k \(auroc@k\)"):
         parse("ndgc@3")
+    for name in ("ndcg@3;ap", "ndcg@3 ap", "ndcg@3 | ap"):
+        with pytest.raises(InputError, match=r"with commas on the command line: ndcg@3,ap$"):
+            parse(name)
 
 
 def test_a_metric_is_a_kernel_and_a_row():

@@ -175,6 +175,8 @@ def test_minus_infinity_in_a_list_is_above_what_the_list_misses():
         ({"labels": [1, 1, 0]}, "row 1 has the label 1, but .* item 6 for user 1 is 0 .1 such"),
         ({"metrics": "auc"}, "auc needs complete lists"),
         ({"relevant": {"user": [9], "item": [5]}, "population": "both"}, "no user counts"),
+        ({"relevant": {"user": [9], "item": [5]}, "population": "either"}, "no user counts"),
+        ({"relevant": {"user": [9], "item": [5]}}, "no user counts"),
         ({"population": "some"}, "population='some' is not known"),
         ({"ties": "trec_eval", "relevant": None, "items": None, "labels": [1, 0, 0]}, "items="),
         ({"relevant": None}, "labels are missing"),

@@ -295,8 +295,13 @@ def test_the_optimum_in_partitions_is_that_in_memory(place, name, tmp_path, clie
         expected = EmpiricalRisk(surrogate, lists)
         if found.partitions.most_start_rows > y.size:  # else they are of some of the users
             starts = found.starts(ALPHA)
+            avg = EmpiricalRisk(make_surrogate("avg", 3, 0.9), lists)
             for start, w in expected.starts(ALPHA).items():
-                np.testing.assert_allclose(starts[start], w, rtol=0, atol=1e-9)
+                if "avg" in start:  # optima to a gap of 1%, found on another way
+                    values = [problems.objective(avg, ALPHA, point) for point in (starts[start], w)]
+                    assert values[0] == pytest.approx(values[1], rel=1e-2)
+                else:
+                    np.testing.assert_allclose(starts[start], w, rtol=0, atol=1e-9)
         w = np.array([0.4, -0.1, 0.2, 0.3])
         majorants = found.majorant(w), expected.majorant(w)
         assert majorants[0](-w)[0] == pytest.approx(majorants[1](-w)[0], rel=1e-12)

@@ -6,6 +6,7 @@ import math
 import os
 import platform
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -32,6 +33,14 @@ def notes() -> Console:
 def note(text: str, style: str = "dim") -> None:
     """Print one note on standard error."""
     notes().print(text, style=style, markup=False)
+
+
+@contextmanager
+def warnings_as_ours() -> Iterator[None]:
+    """Show warnings of Python, such as of what is read, as the commands' own."""
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_, **__: warn(f"warning: {message}")
+        yield
 
 
 def warn(text: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from structsvm_papk.cli._shared import console
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.user_scaling import scaled_lists
+from structsvm_papk.errors import InputError
 from structsvm_papk.files.readers import read_table
 from structsvm_papk.files.tables import Table
 from structsvm_papk.oracles.list_risk import refuse_deeper_than_all
@@ -26,6 +27,10 @@ class Reading:
     one_list: bool = False
     missing: str | None = None
     label_gain: Any = None
+
+    def __post_init__(self) -> None:
+        if self.one_list and self.group is not None:
+            raise InputError("--one-list takes all rows as one list: leave --group out, or it")
 
     def table(self, path: Path, like: Any = None, **more: Any) -> Table:
         """The table in a file, see `read_table`."""
