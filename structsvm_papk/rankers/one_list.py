@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -42,13 +41,6 @@ def can_be_cut(data: RankingData) -> bool:
     return bool(n_values <= MOST_VALUES) and bool(folds_by_content(_FOLDS, data))
 
 
-class Best(NamedTuple):
-    """What folds choose, with its mean average precision on the rows left out."""
-
-    setting: Setting
-    score: float
-
-
 def options(given: Setting, surrogate: bool, scaling: bool, data: RankingData) -> list[Setting]:
     """What folds choose among, beside alpha, where surrogate or scaling are left to them.
 
@@ -72,7 +64,7 @@ def best_on_folds(
     n_threads: int = 1,
     deadline: float | None = None,
     kept: KeptFits | None = None,
-) -> Best | None:
+) -> Setting | None:
     """The setting with the largest mean average precision on the rows that folds leave out.
 
     Parameters
@@ -93,7 +85,7 @@ def best_on_folds(
 
     Returns
     -------
-    Best or None
+    Setting or None
         None where the time was not enough.
     """
     data = _in_order_of_content(data)
@@ -131,9 +123,7 @@ def best_on_folds(
         values = None if more is None else np.hstack([values[ahead], more])
     if values is None:
         return None
-    means = values.mean(axis=1)
-    best = int(np.argmax(means))
-    return Best(given[left[best]], float(means[best]))
+    return given[left[int(np.argmax(values.mean(axis=1)))]]
 
 
 def _in_order_of_content(data: RankingData) -> RankingData:

@@ -353,7 +353,7 @@ class PAPKRanker(LinearRanker):
         if self.time_limit is not None:
             deadline = time.perf_counter() + self.time_limit / 2
         kept = self._kept_fits_on_folds()
-        best = best_on_folds(
+        chosen = best_on_folds(
             lists,
             options(given, left[0], left[1] and lists.one_list, lists),
             self.n_shown,
@@ -363,15 +363,14 @@ class PAPKRanker(LinearRanker):
             deadline=deadline,
             kept=kept,
         )
-        self._fits_on_folds = kept if best is None else None
-        if best is None:
+        self._fits_on_folds = kept if chosen is None else None
+        if chosen is None:
             advice = "Give checkpoint or warm_start=True, and the same fit goes on from here."
             if kept is not None:
                 advice = "The same fit goes on from here."
             note = _OUT_OF_TIME + advice
             warn(note, ConvergenceWarning)
             return _Chosen(given, (note,), in_time=False)
-        chosen = best.setting
         ranks = ", ranks of the columns" if chosen.user_scaling == "rank" else ""
         note = f"Folds of the list chose {chosen.name}{ranks}, alpha {chosen.known_alpha:.4g}."
         return _Chosen(chosen, (note,))

@@ -44,7 +44,7 @@ from structsvm_papk.rankers.grid import (
 )
 from structsvm_papk.rankers.linear import LinearRanker
 from structsvm_papk.rankers.log import Log
-from structsvm_papk.rankers.one_list import Best, best_on_folds, can_be_cut
+from structsvm_papk.rankers.one_list import best_on_folds, can_be_cut
 from structsvm_papk.rankers.ranker import PAPKRanker
 from structsvm_papk.rankers.search import KeptFits, Plan, Training, Trial, search
 from structsvm_papk.rankers.settings import (
@@ -295,17 +295,17 @@ class PAPKRankerCV(LinearRanker):
         best = self._best_of_one_list(data, by_ranker, kept)
         default = default_setting(self.missing)
         if best is not None:
-            default = replace(best.setting, alpha=AUTO)
+            default = replace(best, alpha=AUTO)
         candidates: list[Candidate] = []
         for columns in choices:
             own = best
-            if best is None or columns != (best.setting.user_scaling, best.setting.standardize):
+            if best is None or columns != (best.user_scaling, best.standardize):
                 own = self._best_of_one_list(data, {columns: tried[columns]}, kept)
             lists = scaled[columns.user_scaling].standardized(columns.standardize)
             if own is None:
                 usual_alphas = self._usual_alphas(lists)
             else:
-                usual_alphas = dict.fromkeys(USER_WEIGHTS, own.setting.known_alpha)
+                usual_alphas = dict.fromkeys(USER_WEIGHTS, own.known_alpha)
             candidates += grid(
                 self.n_shown,
                 lists,
@@ -322,7 +322,7 @@ class PAPKRankerCV(LinearRanker):
 
     def _best_of_one_list(
         self, data: RankingData, tried: Mapping[ColumnScaling, Sequence[Any]], kept: KeptFits
-    ) -> Best | None:
+    ) -> Setting | None:
         """What folds of one list choose among scalings of columns and surrogates.
 
         None where these are not asked.

@@ -353,7 +353,7 @@ def _automatic_alpha(
             data, [Setting(surrogate.name, *parts)], surrogate.k, positive=positive
         )
         if best is not None:
-            return best.setting.known_alpha
+            return best.known_alpha
     return automatic_alpha(Evidence.of(lists, risk.of_users))
 
 
