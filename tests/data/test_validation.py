@@ -249,6 +249,9 @@ def test_ids_of_two_tables_are_compared_exactly(ids, other, same):
         if isinstance(same, str):
             with pytest.raises(InputError, match=same):
                 recommended(*both)
+        elif as_users and not any(same):
+            with pytest.raises(InputError, match="are they of the same users"):
+                recommended(*both)
         elif as_users:
             assert recommended(*both).users.size == 6 - sum(same)
         else:
