@@ -143,9 +143,12 @@ def choose_columns(
     if label == group and label in places:
         raise InputError(f"{path}: column {label!r} cannot be both the label and the user")
     if require_labels and label not in places:
+        what_to_do = "choose one with --label"
+        if len(names) == 1:
+            what_to_do = "columns are separated by commas, semicolons or tabs"
         raise InputError(
             f"{path}: no column {label!r} for the label; the columns are {listed(names)}; "
-            "choose one with --label"
+            f"{what_to_do}"
         )
     absent = [name for name in ignore if name not in places]
     if absent:

@@ -310,6 +310,8 @@ REFUSED = {
     "column 'x' appears more than once": "label,group,x,x\n1,1,1,1\n",
     "column 1 has no name (pandas writes its index so": ",label,group,x\n0,1,1,1\n",
     "no column 'label' for the label": "z,group,x\n1,1,1\n",
+    "no column 'label' for the label; the columns are 'label|group|x'; columns are separated by "
+    "commas": "label|group|x\n1|1|1\n",
     "no feature column": "user,order_id,label\n1,2,1\n",
     "line 3: column 'x' holds ''": GOOD + "1,1,\n",
     "line 3: column 'label' holds 'yes', which is not a number": GOOD + "yes,1,1\n",
