@@ -159,7 +159,7 @@ def whole_number(name: str, value: Any, least: int = 1) -> int:
 # A wish that solvers look at between their steps: nothing is ever left half done.
 
 _wish = threading.Event()
-_noting = threading.Lock()  # held by the outermost block that notes interrupts
+_noting = False  # whether a block of the main thread notes interrupts
 
 
 def interrupted() -> bool:
@@ -174,31 +174,34 @@ def interrupts_noted() -> Iterator[None]:
     The same holds for SIGTERM where it raises `KeyboardInterrupt`, as in commands. Nothing changes
     in other threads, which get no signals, and where somebody else handles them.
     """
+    global _noting
+    usual = signal.default_int_handler
     numbers = []
-    if threading.current_thread() is threading.main_thread() and _noting.acquire(blocking=False):
-        usual = signal.default_int_handler
+    if threading.current_thread() is threading.main_thread() and not _noting:
         numbers = [n for n in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(n) is usual]
-        if not numbers:
-            _noting.release()
     if not numbers:
         yield
         return
 
     def note(*_: Any) -> None:
         _wish.set()
-        handle(signal.default_int_handler)
+        handle(usual)
 
     def handle(handler: Any) -> None:
         for number in numbers:
             signal.signal(number, handler)
 
+    # an interrupt may come between any two lines: whichever of them it ends, the next block begins
+    # as the first one did
     try:
+        _noting = True
+        _wish.clear()
         handle(note)
         yield
     finally:
-        handle(signal.default_int_handler)
+        _noting = False
+        handle(usual)
         _wish.clear()
-        _noting.release()
 
 
 @contextmanager

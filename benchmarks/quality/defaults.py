@@ -1,6 +1,7 @@
 """Other defaults than `PAPKRanker`'s, one at a time, with the strength of the penalty by its rule.
 
-    python -m benchmarks defaults [--lists NAME:K:FILE.npz ..] [--draws 3] [--json FILE]
+    python -m benchmarks defaults [--lists NAME:K:FILE.npz ..] [--sizes 20 100 300 1000]
+        [--draws 10] [--json FILE]
 
 NDCG@k of lists that were not trained on, in the mean over draws of the training lists: a line for
 each set and number of lists. A file holds X, y (relevant from the middle grade on, or
@@ -79,7 +80,7 @@ def sets(files):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--lists", nargs="*", default=[])
-    parser.add_argument("--draws", type=int, default=3)
+    parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()

@@ -2,6 +2,7 @@
 
     python -m benchmarks missing                             # TREC DL 2019 and 2020
     python -m benchmarks missing RUN/NAME.npz --train 30 300 # lists that `fusion` keeps in RUN
+        [--test 1000] [--draws 10]
 
 NDCG@k of new lists, after training on a few: mean over draws of the training lists, and the
 standard error over draws of the difference from ``missing="lowest"``.
@@ -83,7 +84,7 @@ def main():
     parser.add_argument("file", nargs="?", type=Path)
     parser.add_argument("--train", type=int, nargs="+", default=[10, 30, 60], help="lists")
     parser.add_argument("--test", type=int, default=1000, help="lists, at most")
-    parser.add_argument("--draws", type=int, default=20)
+    parser.add_argument("--draws", type=int, default=10)
     options = parser.parse_args()
     lists = JoinedLists.load(options.file) if options.file else together(*trec_years())
     columns = [measured(lists, n, options.test, options.draws) for n in options.train]

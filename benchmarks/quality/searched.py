@@ -1,7 +1,7 @@
 """What the search chose, and what that cost or gained on lists that nobody had seen.
 
     python -m benchmarks searched [--ltr-sample FOLDER] [--clueweb FOLDER] [--ratings FILE]
-        [--recommend movielens-1m.zip ..] [--one-list vowel.dat ..] [--draws 5]
+        [--recommend movielens-1m.zip ..] [--one-list vowel.dat ..] [--draws 10]
         [--results RUN] [--json FILE]
 
 Of each draw some lists train `PAPKRanker` and `PAPKRankerCV` as they come; on the others NDCG@k is
@@ -133,7 +133,7 @@ def arguments():
     parser.add_argument("--recommend", nargs="*", type=Path, default=[], help="zips or folders")
     parser.add_argument("--one-list", nargs="*", type=Path, default=[], help="files of KEEL")
     parser.add_argument("--rows", type=int, default=500, help="of one list, to train on")
-    parser.add_argument("--draws", type=int, default=5)
+    parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--results", type=Path, help="keep finished parts in this folder")
     parser.add_argument("--json", type=Path, help="write the answer into this file")
     return parser.parse_args()

@@ -1,11 +1,12 @@
 """What to divide sparse columns by, and how strong the penalty on them should be.
 
-    python -m benchmarks sparse_penalty [--pairs train.tsv test.tsv] [--json FILE]
+    python -m benchmarks sparse_penalty [--pairs train.tsv test.tsv] [--sizes 0 1 2] [--full]
+        [--json FILE]
 
 Curves of pAp@5 on new users over the strength of the penalty, for columns divided each by its own
 deviation and for all divided by one number (the root of their mean variance). Another common number
 only moves the second curve along: that of SVM^light, the root of the mean squared row norm, is
-printed as the place on it. Generated: 20 one-hot columns a row, of power-law frequency, three
+printed as the place on it. Generated: 20 one-hot columns a row, of power-law frequency, four
 truths. With `--pairs` (tables of user and item, tab-separated) real lists: a row is a user and a
 candidate; its columns are the candidate, and each pair of an item of the user's history and it.
 """
