@@ -33,10 +33,11 @@ DEFAULT = "grades, linear"
 ABOUT = """# Grades in training
 
 Mean NDCG of other lists, with linear gains and, behind the slash, exponential ones, after learning
-from so many lists; means of {draws} draws where a heading says nothing else. In brackets: how far grades with linear gains are ahead
-in the first, in thousandths, with a 95% interval over draws and lists. Logistic regression learns
-from grades of 2 and more, ridge regression and LambdaRank (trees of 7 leaves) from the grades;
-these three choose their setting on five folds. Measured by `{command}`;
+from so many lists; means of {draws} draws where a heading says nothing else. In brackets: how far
+grades with linear gains are ahead in the first, in thousandths, with a 95% interval over draws and
+lists. Logistic regression learns from grades of 2 and more, ridge regression and LambdaRank (trees
+of 7 leaves) from the grades; these three choose their setting on five folds. Measured by
+`{command}`;
 `graded.json` has all numbers."""
 
 
