@@ -8,6 +8,7 @@ A module for each command, imported when the command is called; `program` lists 
 import os
 import signal
 import sys
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -27,16 +28,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:  # the process ends now: a signal changes nothing of what is done
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        if status == 128 + signal.SIGINT:
-            _end_at_once(status)
+        _end_beside_threads(status)
     return status
 
 
-def _end_at_once(status: int) -> None:
-    """End without the interpreter's own end, in which a solver's thread that runs would abort it.
+def _end_beside_threads(status: int) -> None:
+    """Where a solver's thread was left alone, end without the interpreter's own end.
 
-    `margins.separation.interruptible` leaves such threads alone.
+    The thread would abort that; see `margins.separation.interruptible`.
     """
+    from structsvm_papk.errors import LEFT_ALONE
+
+    if all(thread.name != LEFT_ALONE for thread in threading.enumerate()):
+        return
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):  # a pipe that nobody reads, a stream that is closed
             stream.flush()

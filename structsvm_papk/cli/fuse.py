@@ -241,6 +241,8 @@ def _write_fused(
     """
     runs = storing.matched(runs, fusing)
     if isinstance(fusing, EngineWeights):
+        if depth not in (None, fusing.window):
+            raise InputError(f"--depth {depth}: the weights are for a window of {fusing.window}")
         depth = fusing.window
     joined = join(runs, on=storing.list_columns(next(iter(runs.values()))), depth=depth)
     for remark in joined.remarks:

@@ -100,8 +100,8 @@ def read_text(
             except pd.errors.ParserError as error:
                 if interrupted():
                     raise KeyboardInterrupt from None
-                reason = _uneven_row(path, format, names) or f"{path}: {error}"
-                raise InputError(reason) from None
+                reason = _uneven_row(path, format, names) or _open_quote(path, format)
+                raise InputError(reason or f"{path}: {error}") from None
     if not pieces or frame.empty:
         raise InputError(f"{path}: the file has a header, but no data rows")
     if source.n_lines > n_rows:
@@ -166,13 +166,14 @@ def texts_of(path: PathLike, column: Any) -> Array:
 class _NoNulls:
     """An open text file; null characters are refused, at which older parsers cut texts.
 
-    `n_lines` are the ends of lines that were read.
+    `n_lines` are the lines that were read.
     """
 
     def __init__(self, path, file):
         self.path = path
         self.file = file
         self.n_lines = 0
+        self.last = "\n"
 
     def __iter__(self):
         return iter(self.file)
@@ -182,6 +183,9 @@ class _NoNulls:
         if "\0" in text:
             raise InputError(f"{self.path} holds a null character: it is not a text file")
         self.n_lines += text.count("\n")
+        if not text and not self.last.endswith("\n"):  # the last line may have no end
+            self.n_lines += 1
+        self.last = text
         return text
 
 
@@ -233,11 +237,22 @@ def _lines(path, format):
         yield first, fields
 
 
+def _long_rows(path, format):
+    """First and last line of rows with quoted cells that go over several lines."""
+    with suppress(InputError):  # the csv module limits the length of a field
+        return [(first, last) for first, last, _ in _rows(path, format) if last > first]
+    return []
+
+
+def _open_quote(path, format):
+    """Where a quote begins that the file does not close, for a message."""
+    long = _long_rows(path, format)
+    return f"{path}, line {long[-1][0]}: a quote that nothing closes" if long else None
+
+
 def _warn_of_long_cells(path, format):
     """Warn of quoted cells that go over several lines: as a rule a quote that nothing closes."""
-    long: list[tuple[int, int]] = []
-    with suppress(InputError):  # the csv module limits the length of a field
-        long = [(first, last) for first, last, _ in _rows(path, format) if last > first]
+    long = _long_rows(path, format)
     if long:
         first, last = long[0]
         warn(

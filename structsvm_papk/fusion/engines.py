@@ -136,10 +136,11 @@ class ZScore(Rule):
         n = np.bincount(query)[query]
         mean = np.bincount(query, score)[query] / n
         deviation = np.sqrt(np.bincount(query, (score - mean) ** 2)[query] / np.maximum(n - 1, 1))
-        _, highest = _ends(score, query)
+        lowest, highest = _ends(score, query)
         scaled = np.divide(score - mean, deviation, out=np.zeros(score.size), where=deviation > 0)
         scaled = np.where(scaled > 0, scaled, self.least)
-        return np.where(score == mean, np.maximum(highest, 0.0), scaled)
+        keeps = (score == mean) | (lowest == highest)  # of which the mean may be rounded
+        return np.where(keeps, np.maximum(highest, 0.0), scaled)
 
 
 def _ends(score: Array, query: Array) -> tuple[Array, Array]:

@@ -24,7 +24,8 @@ def fuse(
         As `load_weights` and `load_model` read them, or ``report.engine_weights`` and
         ``report.ranker.to_model()``.
     lists : dict of str to dict
-        By run, the scores of its documents; a run that is left out retrieved nothing.
+        By run, the scores of its documents; a run that is left out retrieved nothing. An engine
+        joins the best of each, as many as the window of its weights says.
 
     Returns
     -------
@@ -34,7 +35,8 @@ def fuse(
     Raises
     ------
     InputError
-        A run that the weights do not know; a score that is not finite.
+        A run that the weights do not know; a score that is not finite; ids of documents that are
+        numbers and texts.
 
     Examples
     --------
@@ -56,10 +58,18 @@ def fuse(
     unknown = [name for name in lists if name not in names]
     if unknown:
         raise InputError(f"no weight is for run {unknown[0]!r}: they are of {', '.join(names)}")
-    documents = sorted({document for scores in lists.values() for document in scores}, reverse=True)
+    try:
+        documents = sorted({each for scores in lists.values() for each in scores}, reverse=True)
+    except TypeError:
+        raise InputError("ids of documents are numbers and texts: give one kind") from None
+    scores = _matrix(documents, names, lists)
+    if isinstance(weights, EngineWeights):
+        scores = _within(scores, weights.window)
+        joined = np.flatnonzero(~np.isnan(scores).all(axis=1))
+        documents = [documents[row] for row in joined]
+        scores = scores[joined]
     if not documents:
         return {}
-    scores = _matrix(documents, names, lists)
     query = np.zeros(len(documents), dtype=np.int64)
     if isinstance(weights, EngineWeights):
         fused = weights.of_matrix(scores, query, document=-np.arange(len(documents)))
@@ -67,6 +77,13 @@ def fuse(
         fused = weights.predict(scores, query)
     order = np.argsort(-fused, kind="stable")
     return {documents[place]: float(fused[place]) for place in order}
+
+
+def _within(scores: Array, window: int) -> Array:
+    """The first `window` of each column, NaN behind them; ties are in the order of the rows."""
+    order = np.argsort(-scores, axis=0, kind="stable")  # NaN behind all numbers
+    place = np.argsort(order, axis=0)
+    return np.where(place < window, scores, np.nan)
 
 
 def _matrix(

@@ -186,7 +186,8 @@ class Existence:
     margin : float
         Its margin, from exact arithmetic; 0 when there is none.
     margin_bound : float
-        No w of norm 1 has a larger margin.
+        No w of norm 1 has a larger margin: proved for strong and beta; for weak and moderate by
+        the integer solver, in floating point, so columns should not be a million times apart.
     norm : {"l2", "linf"}
         "l2" for strong and beta, "linf" for weak and moderate.
     exact : bool

@@ -26,6 +26,7 @@ import numpy as np
 from scipy import optimize, sparse
 
 from structsvm_papk._types import Array, Callback
+from structsvm_papk.errors import LEFT_ALONE
 from structsvm_papk.margins.proofs import (
     ExactLists,
     HullProof,
@@ -458,7 +459,7 @@ def interruptible(programme: Callback) -> Any:
         except BaseException as error:  # raised where the answer is asked for
             answer.set_exception(error)
 
-    thread = threading.Thread(target=run, daemon=True)
+    thread = threading.Thread(target=run, daemon=True, name=LEFT_ALONE)
     thread.start()
     while thread.is_alive():
         thread.join(0.2)  # without a limit Windows would not hear of Ctrl-C here

@@ -44,6 +44,7 @@ from structsvm_papk.margins.separation import (
 )
 
 NUMERICAL_ZERO = 1e-6
+_SMALLEST_UNIT = 2.0**-24  # beside the largest entry, which is 1e7 or so of these
 _FAILED = 4  # what `milp` says of other ends than an optimum, a limit and no solution
 MOST_ENTRIES = 5_000_000  # rows times features that the integer programmes take
 MOST_POSITIVES = 3000  # each is an integer variable
@@ -79,9 +80,12 @@ class SubsetSearch:
         self._ones = np.ones(data.n_users, dtype=int)
         self._user = data.user_of_position
         self._positives = np.flatnonzero(data.labels)
-        # a power of two near the largest entry: the tolerances of the integer solver are absolute
-        largest = largest_in_columns(data.X).max() or 1.0
-        self.unit = np.exp2(np.floor(np.log2(largest)))
+        # the tolerances of the integer solver are absolute, so entries are in units of the column
+        # that has the smallest ones, or nearly
+        size = largest_in_columns(data.X)
+        largest = size.max() or 1.0
+        smallest = size.min(initial=largest, where=size > 0)
+        self.unit = np.exp2(np.floor(np.log2(max(smallest, _SMALLEST_UNIT * largest))))
 
     @property
     def is_small(self):

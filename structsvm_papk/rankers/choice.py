@@ -180,6 +180,9 @@ class Choice:
         way = "ahead of" if self.lead >= 0 else "behind"
         lead = f"{abs(self.lead):.4f} ± {self.error:.4f} {way}"
         chance = f"chance explains up to {self.by_chance:.4f}"
+        if not np.isfinite(self.error):
+            lead = f"{abs(self.lead):.4f} {way}"
+            chance = "a single fold does not say what chance explains"
         if self.setting != self.default:
             text += f"{lead} the default ({self.default}), where {chance}"
         elif self.rival is None:

@@ -322,6 +322,7 @@ REFUSED = {
     "line 3: 4 fields, but the first line names 3": GOOD + "1,1,1,1\n",
     "line 2: 4 fields, but the first line names 3": "label,group,x\n1,1,1,1\n1,1,1,1\n",
     "line 3: 1 fields, but the first line names 3": GOOD + '"1,1,1\n0,1,2\n0,1,3\n',
+    "line 3: a quote that nothing closes": GOOD + '1,1,"1\n0,1,2\n0,1,3\n',
     "line 3: column 'group' is empty": GOOD + "1,,1\n",
     "line 4: column 'x' holds 'nan'": GOOD + "\n1,1,nan\n",
     "line 3: column 'x' holds '1_000', which is not": GOOD + "1,1,1_000\n",
@@ -354,6 +355,9 @@ def test_rows_inside_a_quoted_cell_are_told(tmp_path):
     with pytest.warns(UserWarning, match=r"f\.csv, line 4: a quoted cell goes on to line 6; lines"):
         assert read_table(path, ignore=["title"]).labels.size == 3
     assert read_table(written(tmp_path, "g.csv", text.format("", "")), ignore=["title"])
+    unended = 'label,user,x\n1,u1,1\n0,"u\n1",2'
+    with pytest.warns(UserWarning, match=r"line 3: a quoted cell goes on to line 4"):
+        read_table(written(tmp_path, "h.csv", unended))
 
 
 def test_blanks_behind_separators_count_for_nothing(tmp_path):

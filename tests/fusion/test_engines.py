@@ -134,6 +134,14 @@ def test_a_rule_is_what_the_documentation_says(engine):
         assert dict(zip(rows["document"], rows["score"], strict=True)) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("score", [0.1, 0.7])  # of which the mean is rounded
+@pytest.mark.parametrize("n", [3, 8, 10])
+def test_equal_scores_keep_theirs_as_z_scores(score, n):
+    joined = join({"a": {"q": {f"d{place}": score for place in range(n)}}})
+    fused = EngineWeights("opensearch-zscore", {"a": 1.0}, n).scores(joined)
+    assert fused == pytest.approx(np.full(n, score))
+
+
 def test_a_zero_weight_counts_nothing_in_any_rule():
     joined = join({"a": {"q": {"x": 2.0, "y": 1.0}}, "b": {"q": {"y": 3.0, "z": 1.0}}})
     for engine in ENGINES:

@@ -68,3 +68,13 @@ def test_runs_that_are_left_out_retrieved_nothing():
         fusion.fuse(weights, {"c": {"x": 1.0}})
     with pytest.raises(InputError, match="not finite"):
         fusion.fuse(weights, {"a": {"x": np.nan}})
+    with pytest.raises(InputError, match="give one kind"):
+        fusion.fuse(weights, {"a": {"x": 1.0, 1: 2.0}})
+
+
+def test_an_engine_joins_what_is_within_its_window():
+    weights = EngineWeights("elasticsearch", {"a": 0.5, "b": 0.5}, 2)
+    lists = {"a": {"x": 9.0, "y": 8.0, "z": 1.0}, "b": {"w": 3.0, "z": 3.0, "y": 3.0, "x": 0.0}}
+    cut = {"a": {"x": 9.0, "y": 8.0}, "b": {"z": 3.0, "y": 3.0}}  # the larger ids of equal scores
+    assert fusion.fuse(weights, lists) == fusion.fuse(weights, cut)
+    assert "w" not in fusion.fuse(weights, lists)
