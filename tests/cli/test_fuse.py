@@ -137,6 +137,7 @@ def test_weights_for_an_engine_come_with_its_request_and_fuse_other_runs(sample,
     assert run("fuse", *other, "--model", weights, "--output", output) in (0, None)
     written = read_run(output)
     assert written.groupby("query", observed=True).size().max() <= 40  # two lists of 20
+    capsys.readouterr()
     shallow = ("fuse", *other, "--model", weights, "--output", output, "--depth", 5)
     assert "the weights are for a window of 20" in refused(capsys, *shallow)
 
