@@ -37,9 +37,11 @@ def _end_beside_threads(status: int) -> None:
 
     The thread would abort that; see `margins.separation.interruptible`.
     """
-    from structsvm_papk.errors import LEFT_ALONE
-
-    if all(thread.name != LEFT_ALONE for thread in threading.enumerate()):
+    errors = sys.modules.get(
+        "structsvm_papk.errors"
+    )  # an interrupt may have come before it is there
+    name = getattr(errors, "LEFT_ALONE", None)
+    if all(thread.name != name for thread in threading.enumerate()):
         return
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):  # a pipe that nobody reads, a stream that is closed
