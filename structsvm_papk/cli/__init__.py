@@ -37,9 +37,8 @@ def _end_beside_threads(status: int) -> None:
 
     The thread would abort that; see `margins.separation.interruptible`.
     """
-    errors = sys.modules.get(
-        "structsvm_papk.errors"
-    )  # an interrupt may have come before it is there
+    # not imported: an interrupt may have come before it was, and then there is no such thread
+    errors = sys.modules.get("structsvm_papk.errors")
     name = getattr(errors, "LEFT_ALONE", None)
     if all(thread.name != name for thread in threading.enumerate()):
         return
