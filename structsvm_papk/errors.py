@@ -156,9 +156,10 @@ def whole_number(name: str, value: Any, least: int = 1) -> int:
 
 # --- Ctrl-C -------------------------------------------------------------------------------------
 
+LEFT_ALONE = "structsvm_papk, left alone"  # name of a thread that an interrupt does not wait for
+
 # A wish that solvers look at between their steps: nothing is ever left half done.
 
-LEFT_ALONE = "structsvm_papk, left alone"  # of a thread that an interrupt does not wait for
 _wish = threading.Event()
 _noting = False  # whether a block of the main thread notes interrupts
 

@@ -35,7 +35,6 @@ K = 20
 QUERIES = 40  # of ClueWeb09 that train
 FOLDS = 3
 
-
 of_two_labels = partial(ranker, relevance_threshold=1, tol=1e-4)
 METHODS = {
     "Avg": of_two_labels(),

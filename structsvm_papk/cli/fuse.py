@@ -301,7 +301,7 @@ def _show_rankings(report: FusionReport) -> None:
 
 
 def _show_weights(report: FusionReport) -> None:
-    largest = max(1e-9, *(abs(weight.share) for weight in report.weights))
+    largest = max(abs(weight.share) for weight in report.weights) or 1.0
     n_relevant = max(report.n_relevant, 1)
     rows = []
     for weight in report.weights:
@@ -357,4 +357,4 @@ def _ends(lower: float, upper: float, form: str = ".4f") -> str:
 
 def _bar(share: float) -> str:
     """A bar for a share of the largest weight, in a character that every terminal has."""
-    return ("#" if share >= 0 else "-") * int(np.ceil(round(abs(share), 6) * _BAR))
+    return ("#" if share >= 0 else "-") * int(np.ceil(abs(share) * _BAR))

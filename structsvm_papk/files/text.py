@@ -200,7 +200,7 @@ def _open_rows(path: Path, format: str) -> Iterator[OpenTable]:
             usual = _SEPARATORS[format]
             separator = next((character for character in usual if character in unquoted), usual[0])
             file.seek(0)
-            names = next(csv.reader(file, delimiter=separator, skipinitialspace=True), None)
+            names = next(_fields_of(file, separator), None)
             if not names:
                 raise InputError(f"{path}: the first line must name the columns, but it is empty")
             yield OpenTable(file, names, separator)
@@ -218,11 +218,16 @@ def _open_rows(path: Path, format: str) -> Iterator[OpenTable]:
         raise InputError(f"{path} is not a readable text file: {error}") from None
 
 
+def _fields_of(file, separator):
+    """What splits rows for messages, as pandas does for values."""
+    return csv.reader(file, delimiter=separator, skipinitialspace=True)
+
+
 def _rows(path, format):
     """First and last line, and fields of each row; blank lines are none."""
     with _open_rows(path, format) as rows:
         rows.file.seek(0)  # so that lines are counted from the first one
-        reader = csv.reader(rows.file, delimiter=rows.separator, skipinitialspace=True)
+        reader = _fields_of(rows.file, rows.separator)
         next(reader)
         last = reader.line_num
         for fields in reader:

@@ -223,9 +223,8 @@ class CrossValidation:
 
 def shares(ranker: Any, of_minmax: bool) -> Array:
     """Weights of the runs that can be held beside each other; their sizes have the sum 1."""
-    weight = _comparable(ranker, of_minmax)
-    share: Array = weight / _total(ranker, of_minmax)
-    return share
+    share = _comparable(ranker, of_minmax) / _total(ranker, of_minmax)
+    return np.where(np.abs(share) > _NOTHING, share, 0.0)
 
 
 def _total(ranker: Any, of_minmax: bool) -> float:

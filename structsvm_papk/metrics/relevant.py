@@ -78,6 +78,16 @@ class Matched:
     grades: Array
     missed: Array
 
+    @property
+    def is_listed(self) -> Array:
+        """Which users have a list."""
+        return np.bincount(self.listed_user, minlength=self.users.size) > 0
+
+    @property
+    def is_judged(self) -> Array:
+        """Which users have relevant pairs, of whatever grade."""
+        return np.bincount(self.pair_user, minlength=self.users.size) > 0
+
 
 def pairs_of(
     relevant: Any,
@@ -215,9 +225,8 @@ def build(
 
 def _refuse_other_users(matched: Matched) -> None:
     """Lists and pairs that have no user in common are of other data, whatever the population."""
-    users = np.arange(matched.users.size)
-    listed = np.isin(users, matched.listed_user)
-    judged = np.isin(users, matched.pair_user)
+    listed = matched.is_listed
+    judged = matched.is_judged
     if not (listed & judged).any():
         raise InputError(
             f"no user counts: the lists are of {named(matched.users, listed)}, the relevant "
@@ -235,10 +244,9 @@ def _above_what_is_missed(scores: Array) -> Array:
 
 def _who_counts(matched: Matched, grades: Array, rules: Conventions) -> tuple[Array, Relevance]:
     """Mask of the users that count, and what is said of the others."""
-    n_users = matched.users.size
-    listed = np.bincount(matched.listed_user, minlength=n_users) > 0
-    judged = np.bincount(matched.pair_user, minlength=n_users) > 0
-    wanting = np.bincount(matched.pair_user[grades > 0], minlength=n_users) > 0
+    listed = matched.is_listed
+    judged = matched.is_judged
+    wanting = np.bincount(matched.pair_user[grades > 0], minlength=matched.users.size) > 0
     lost = wanting & ~listed
     if rules.population == "raise" and lost.any():
         raise InputError(
@@ -271,8 +279,7 @@ def _missed_rows(matched: Matched, grades: Array, included: Array) -> Array:
     """
     wanted = matched.missed & included[matched.pair_user]
     extra = np.flatnonzero(wanted & (grades > 0))
-    has_row = np.zeros(matched.users.size, dtype=bool)
-    has_row[matched.listed_user] = True
+    has_row = matched.is_listed
     has_row[matched.pair_user[extra]] = True
     empty = np.flatnonzero(wanted & ~has_row[matched.pair_user])
     _, first = np.unique(matched.pair_user[empty], return_index=True)

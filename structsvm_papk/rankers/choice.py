@@ -178,9 +178,10 @@ class Choice:
     def __str__(self) -> str:
         text = f"chosen: {self.setting}: {self.scoring} {self.score:.4f} on held-out users, "
         way = "ahead of" if self.lead >= 0 else "behind"
-        lead = f"{abs(self.lead):.4f} ± {self.error:.4f} {way}"
-        chance = f"chance explains up to {self.by_chance:.4f}"
-        if not np.isfinite(self.error):
+        if np.isfinite(self.error):
+            lead = f"{abs(self.lead):.4f} ± {self.error:.4f} {way}"
+            chance = f"chance explains up to {self.by_chance:.4f}"
+        else:
             lead = f"{abs(self.lead):.4f} {way}"
             chance = "a single fold does not say what chance explains"
         if self.setting != self.default:
