@@ -14,6 +14,7 @@ from scipy import sparse
 from structsvm_papk._types import Array
 from structsvm_papk.data import features, validation
 from structsvm_papk.data.column_scale import ScaleRule, Variation, check_standardize
+from structsvm_papk.data.curves import Knots
 from structsvm_papk.data.features import (
     ListRows,
     Spread,
@@ -29,6 +30,7 @@ from structsvm_papk.data.grades import (
     gains_of_checked,
     remark_of_grades,
 )
+from structsvm_papk.data.piecewise import PiecewiseColumns
 from structsvm_papk.errors import InputError, as_floats, check_choice, whole_number
 
 POLICIES = ("exclude", "raise", "cap")
@@ -528,6 +530,37 @@ class RankingData:
         lists = self.scaled_by(variation.scale(rule))
         lists.scale_rule = rule
         return lists
+
+    def with_curves(self, knots: Knots) -> RankingData:
+        """These lists, whose columns are straight parts and pieces between some knots.
+
+        See `data.piecewise`; nothing of X is copied.
+
+        Raises
+        ------
+        InputError
+            X is sparse, or has missing values.
+        """
+        if self.is_sparse:
+            raise InputError(
+                "curves need a dense X: of a sparse one nearly all values are 0, and lines are "
+                "what fits. Give curves=None, or X.toarray()"
+            )
+        self.spread()  # refuses missing values, and columns whose digits do not suffice
+        lists = self._shallow_copy()
+        lists.X = PiecewiseColumns(self.X, knots)
+        lists.with_holes = np.zeros(knots.n_weights, dtype=bool)
+        lists.column_scale = None
+        lists.scale_rule = None
+        lists._spread = None
+        lists._variation = None
+        lists._less_first_rows = None
+        return lists
+
+    @property
+    def knots(self) -> Knots | None:
+        """Where the functions of the columns may change their slope; None where X is as it came."""
+        return self.X.knots if isinstance(self.X, PiecewiseColumns) else None
 
     def scaled_by(self, column_scale: Array | None) -> RankingData:
         """These lists with their columns divided by other numbers than now; nothing is copied."""

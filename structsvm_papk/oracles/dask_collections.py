@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from structsvm_papk.data import validation as _validation
-from structsvm_papk.data.features import refuse_non_finite
+from structsvm_papk.data.features import refuse_non_finite, stacked
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.user_scaling import scaled_lists
 from structsvm_papk.errors import InputError
@@ -241,6 +241,5 @@ def join_users(how, gone, rows, *arrivals):
         rows = take_users(rows, gone, others=True)
     if arrivals:
         X, y, groups = zip(rows, *arrivals, strict=True)
-        stack = sparse.vstack if sparse.issparse(rows.X) else np.concatenate
-        rows = _BlockRows(stack(X), np.concatenate(y), _validation.joined(*groups))
+        rows = _BlockRows(stacked(X), np.concatenate(y), _validation.joined(*groups))
     return _UsersPartition(rows, *how)
