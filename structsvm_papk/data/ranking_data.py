@@ -562,6 +562,16 @@ class RankingData:
         """Where the functions of the columns may change their slope; None where X is as it came."""
         return self.X.knots if isinstance(self.X, PiecewiseColumns) else None
 
+    def stiffened(self, stiffness: float) -> RankingData:
+        """These lists of curves, whose pieces the penalty holds so many times stronger."""
+        if self.knots is None or stiffness == 1.0:
+            return self
+        scale = np.ones(self.n_features) if self.column_scale is None else self.column_scale.copy()
+        scale[self.knots.n_columns :] *= np.sqrt(stiffness)
+        lists = self.scaled_by(scale)
+        lists.scale_rule = self.scale_rule
+        return lists
+
     def scaled_by(self, column_scale: Array | None) -> RankingData:
         """These lists with their columns divided by other numbers than now; nothing is copied."""
         lists = self._shallow_copy()

@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from structsvm_papk._types import Array
+from structsvm_papk.data.curves import Knots, knots_at_quantiles
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError, check_choice, check_number, whole_number
 from structsvm_papk.rankers import given_solver
@@ -179,6 +180,8 @@ class Setting:
     alpha: float | str  # 'auto' until the data are known
     user_scaling: str | None = None
     standardize: bool | str = "auto"
+    pieces: int | None = None  # of a curve; None: a line
+    stiffness: float = 1.0  # how many times stronger the penalty is on pieces than on lines
 
     @classmethod
     def of(cls, surrogate: Any, depth: Any, *others: Any, missing: str | None = None) -> Setting:
@@ -227,6 +230,14 @@ class Setting:
         if isinstance(self.surrogate, Surrogate):
             return replace(self.surrogate, depth=self.depth)
         return make_surrogate(self.surrogate, k, self.depth)
+
+    def columns_of(self, lists: RankingData, knots: Knots | None = None) -> RankingData:
+        """Lists with their columns as the setting has them: lines or curves, and their units."""
+        if self.pieces is None:
+            return lists.standardized(self.standardize)
+        if knots is None:
+            knots = knots_at_quantiles(lists.X, lists.rows, self.pieces)
+        return lists.with_curves(knots).standardized(self.standardize).stiffened(self.stiffness)
 
     def identity(self, k: int) -> tuple[Any, ...]:
         """All that determines it: for digests."""
