@@ -64,9 +64,13 @@ class Curve:
         return np.asarray(inside + self.slope * beyond)
 
 
-def check_pieces(pieces: Any) -> int:
-    """The number of pieces of a curve; refused where a byte does not hold it."""
-    pieces = whole_number("curves", pieces)
+def check_curves(curves: Any) -> int | None:
+    """The number of pieces of a curve; None for a line, and while folds are to decide ('auto')."""
+    if curves is None or (isinstance(curves, str) and curves == "auto"):
+        return None
+    if isinstance(curves, str):
+        raise InputError(f"curves={curves!r} must be 'auto', None, or a number of pieces")
+    pieces = whole_number("curves", curves)
     if pieces > MOST_PIECES:
         raise InputError(f"curves={pieces}: a column has at most {MOST_PIECES} pieces")
     return pieces
@@ -95,6 +99,18 @@ class Knots:
             positions=np.concatenate(columns).astype(np.float64),
             starts=np.concatenate([[0], np.cumsum(counts)]),
         )
+
+    def with_lines(self, n: int) -> Knots:
+        """These, and behind them so many columns that are lines through 0."""
+        last = self.starts[-1]
+        return Knots(
+            positions=np.concatenate([self.positions, np.zeros(n)]),
+            starts=np.concatenate([self.starts, last + 1 + np.arange(n)]),
+        )
+
+    def first_columns(self, n: int) -> Knots:
+        """Those of the first so many columns."""
+        return Knots(self.positions[: self.starts[n]], self.starts[: n + 1])
 
     @property
     def n_columns(self) -> int:

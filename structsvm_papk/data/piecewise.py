@@ -140,6 +140,57 @@ def reported_scores(matrix: PiecewiseColumns, rows: Array, w: Array, out: Array)
         _columns_in_order(X.T, cells.T, rows, knots.cell_starts, table, out)
 
 
+def contributions_of(matrix: PiecewiseColumns, w: Array) -> Array:
+    """What each column adds to the score of each row, shape (n_rows, n_columns)."""
+    knots = matrix.knots
+    table = knots.table(knots.values(w), w[: knots.n_columns])
+    out = np.empty(matrix.X.shape)
+    _contributions(read_only(matrix.X), read_only(matrix.cells), knots.cell_starts, table, out)
+    return out
+
+
+@kernel
+def _contributions(X, cells, cell_starts, table, out):
+    for i in range(X.shape[0]):
+        for f in range(X.shape[1]):
+            out[i, f] = _linear(table, cell_starts[f] + cells[i, f], X[i, f])
+
+
+def deviations_of_curves(matrix: PiecewiseColumns, rows: Array, indptr: Array, w: Array) -> Array:
+    """Pooled deviation within users of what each column adds to the scores."""
+    knots = matrix.knots
+    table = knots.table(knots.values(w), w[: knots.n_columns])
+    squares = np.zeros(knots.n_columns)
+    _contribution_squares(
+        read_only(matrix.X), read_only(matrix.cells), rows, indptr, knots.cell_starts, table,
+        squares,
+    )  # fmt: skip
+    return np.asarray(np.sqrt(squares / max(rows.size, 1)))
+
+
+@kernel
+def _contribution_squares(X, cells, rows, indptr, cell_starts, table, squares):
+    n_columns = squares.size
+    first = np.empty(n_columns)
+    total = np.empty(n_columns)
+    square = np.empty(n_columns)
+    for u in range(indptr.size - 1):
+        n = indptr[u + 1] - indptr[u]
+        total[:] = 0.0
+        square[:] = 0.0
+        for p in range(indptr[u], indptr[u + 1]):
+            i = rows[p]
+            for f in range(n_columns):
+                value = _linear(table, cell_starts[f] + cells[i, f], X[i, f])
+                if p == indptr[u]:
+                    first[f] = value
+                total[f] += value - first[f]
+                square[f] += (value - first[f]) * (value - first[f])
+        if n > 0:
+            for f in range(n_columns):
+                squares[f] += max(0.0, square[f] - total[f] * total[f] / n)
+
+
 def cells_of(X: Array, knots: Knots) -> Array:
     """The cell of every value, in the order in which X is stored."""
     cells = np.empty_like(X, dtype=np.uint8)

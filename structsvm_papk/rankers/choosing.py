@@ -1,28 +1,125 @@
-"""What `PAPKRanker` decides by folds: how curved the columns are; of one list surrogate and alpha.
+"""What `PAPKRanker` decides by folds: lines or curves; of one list surrogate and alpha, too.
 
 A candidate is a setting, and the training lists in its columns. Each is fitted to a gap of 1% on
 the lists (or the rows of one list) that a fold leaves in, warm from the candidate before, and
-scored on those that the fold leaves out. The largest mean wins; of equal ones the earlier.
+scored on those that the fold leaves out: lists by NDCG@k, one list by average precision. The
+largest mean wins; of equal ones the earlier.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from structsvm_papk._types import Array
+from structsvm_papk.data.curves import PIECES, Knots
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
-from structsvm_papk.rankers.folds import Fold
-from structsvm_papk.rankers.settings import Evidence, Setting, automatic_alpha, is_auto, make_solver
+from structsvm_papk.rankers.folds import (
+    Fold,
+    digests_of_rows,
+    folds_by_content,
+    folds_of_lists,
+    mean_of,
+)
+from structsvm_papk.rankers.settings import (
+    STIFFNESS,
+    SURROGATES_OF_ONE_LIST,
+    Evidence,
+    Setting,
+    automatic_alpha,
+    is_auto,
+    make_solver,
+)
 from structsvm_papk.solvers.solver import SolverResult, Status
 
-_ENOUGH = 10  # candidates that go on, where few folds have said which are far behind
-_FIRST = 2  # these folds
+TOL = 1e-2  # of the fits on folds
+_FOLDS = 5
+_FEWEST_LISTS = 5  # with a positive and a negative, one for each fold
+_MOST_VALUES_OF_LISTS = 2_000_000  # of more every n-th list is looked at
+# of one list
+MULTIPLES = 10.0 ** np.arange(3.0, -3.5, -1.0)  # alphas, times the mean variance of the columns
+_MAX_ITER = 250
+_MOST_VALUES = 5_000_000  # with more alpha hardly matters, and the fits take a while
+_BLOCKS = 32  # with more columns than half of them the usual number takes up to twice the time
+_FEWEST = 5  # positives or negatives, one for each fold
+_FIRST = 2  # folds that try everything,
+_ENOUGH = 10  # the others so many of what is best there
+
+
+@dataclass(frozen=True)
+class Left:
+    """What is left to folds."""
+
+    curves: bool
+    surrogate: bool = False
+    alpha: bool = False
+
+    @property
+    def anything(self) -> bool:
+        """Whether there is something to decide."""
+        return self.curves or self.surrogate or self.alpha
+
+
+class Columns:
+    """The columns of some lists, as lines or as curves, in the units of the penalty.
+
+    Parameters
+    ----------
+    given : RankingData
+        As they came: knots lie between values that are there.
+    filled : RankingData
+        The same lists without missing values, and behind their columns further ones.
+    standardize : bool or 'auto'
+    signs : ndarray of shape (n_columns,), optional
+        1 and -1 for columns that have to rise and to fall, 0 for others.
+    """
+
+    def __init__(
+        self,
+        given: RankingData,
+        filled: RankingData,
+        standardize: bool | str,
+        signs: Array | None = None,
+    ) -> None:
+        self.given = given
+        self.filled = filled
+        self.standardize = standardize
+        self.signs = signs
+        self._made: dict[int | None, RankingData] = {}
+
+    def of(self, pieces: int | None) -> RankingData:
+        """The lists with lines, or with curves of so many pieces; columns that fall are turned."""
+        if pieces not in self._made:
+            lists = self.filled
+            if pieces is not None:
+                lists = lists.with_curves(self._knots(pieces))
+            lists = lists.standardized(self.standardize).stiffened(STIFFNESS)
+            falls = self._sign_of_weights(lists) < 0
+            self._made[pieces] = lists.turned(falls) if falls.any() else lists
+        return self._made[pieces]
+
+    def constrained(self, lists: RankingData) -> Any:
+        """Which weights of `of` have to be 0 or above: a setting `positive` of solvers."""
+        return self._sign_of_weights(lists) != 0
+
+    def _knots(self, pieces: int) -> Knots:
+        knots = self.given.knots_at_quantiles(pieces)
+        return knots.with_lines(self.filled.n_features - self.given.n_features)
+
+    def _sign_of_weights(self, lists: RankingData) -> Array:
+        """The sign of each weight, 0 where it is free."""
+        if self.signs is None:
+            return np.zeros(lists.n_features)
+        signs = np.pad(self.signs, (0, self.filled.n_features - self.signs.size))
+        if lists.knots is None:
+            return signs
+        return np.concatenate([signs, signs[lists.knots.column_of_piece]])
 
 
 @dataclass(frozen=True)
@@ -38,9 +135,7 @@ class Training:
     """How candidates are fitted on folds, by what all of them share."""
 
     k: int
-    policy: str
-    positive: Any
-    tol: float
+    positive: Callable[[RankingData], Any]  # which weights have to be 0 or above
     max_iter: int | None = None
     n_blocks: int | None = None
     n_threads: int = 1
@@ -48,15 +143,15 @@ class Training:
     def risk(self, setting: Setting, lists: RankingData) -> EmpiricalRisk:
         """What a setting minimises on lists, beside the penalty."""
         surrogate = setting.make(self.k)
-        return EmpiricalRisk(surrogate, lists, self.policy, n_threads=self.n_threads)
+        return EmpiricalRisk(surrogate, lists, "cap", n_threads=self.n_threads)
 
     def solve(
         self, risk: EmpiricalRisk, alpha: float, time_limit: float | None, **start: Any
     ) -> SolverResult:
         """The solution with a penalty."""
         solver = make_solver(
-            "auto", risk.surrogate, alpha, tol=self.tol, max_iter=self.max_iter,
-            n_blocks=self.n_blocks, positive=self.positive, time_limit=time_limit,
+            "auto", risk.surrogate, alpha, tol=TOL, max_iter=self.max_iter,
+            n_blocks=self.n_blocks, positive=self.positive(risk.data), time_limit=time_limit,
         )  # fmt: skip
         result: SolverResult = solver.suited_to(risk).solve(risk, **start)
         if result.status is Status.INTERRUPTED:
@@ -91,11 +186,136 @@ class Choice:
         return [i for i, means in enumerate(self.means) if most and len(means) == most]
 
     @property
+    def summary(self) -> str:
+        """A sentence of what was chosen, and what ended the choice before all folds were tried."""
+        chosen = "Folds were not asked: the usual settings were taken"
+        if self.best is not None:
+            chosen = f"Folds chose {self.best.setting}"
+        if not self.ended_by:
+            return f"{chosen}."
+        return f"{chosen}; {self.ended_by} ended them early, and with more time it may be another."
+
+    @property
     def best(self) -> Candidate | None:
         """The candidate with the largest mean; None where no fold was finished."""
         if not self.in_race:
             return None
         return self.candidates[max(self.in_race, key=lambda i: (np.mean(self.means[i]), -i))]
+
+
+def choose(
+    columns: Columns,
+    given: Setting,
+    left: Left,
+    k: int,
+    *,
+    positive: bool = False,
+    n_threads: int = 1,
+    deadline: float | None = None,
+) -> Choice | None:
+    """What folds say of the candidates for what is left to them.
+
+    Parameters
+    ----------
+    columns : Columns
+    given : Setting
+        With what is not left to the folds.
+    left : Left
+    k : int
+    positive : bool
+        Whether all weights have to be 0 or above.
+    n_threads : int
+    deadline : float, optional
+        By `time.perf_counter`, until when to try.
+
+    Returns
+    -------
+    Choice or None
+        None where there are too few lists, or rows of one list, or too many.
+    """
+
+    def constrained(lists: RankingData) -> Any:
+        return positive or columns.constrained(lists)
+
+    lists = columns.given
+    if lists.n_users > 1:
+        folds = _folds_of_some(lists)
+        training = Training(k, constrained, n_threads=n_threads)
+        candidates = _lines_or_curves(columns, given)
+        score = partial(mean_of, f"ndcg@{k}")
+    elif _can_be_cut(lists):
+        columns = _in_order_of_content(columns)
+        folds = folds_by_content(_FOLDS, columns.given)
+        n_blocks = None if lists.is_sparse else _BLOCKS
+        training = Training(k, constrained, _MAX_ITER, n_blocks, n_threads)
+        candidates = _of_one_list(columns, given, left)
+        score = partial(mean_of, "ap")
+    else:
+        return None
+    if len(folds) < 2:
+        return None
+    return best_on_folds(candidates, folds, score, training, deadline)
+
+
+def _folds_of_some(lists: RankingData) -> list[Fold]:
+    """Folds of the lists, or of every n-th where there are many values."""
+    n_values = lists.rows.size * lists.n_features
+    every = -(-n_values // _MOST_VALUES_OF_LISTS)
+    usable = (lists.n_pos > 0) & (lists.n_neg > 0)
+    usable &= np.arange(lists.n_users) % every == 0
+    if usable.sum() < _FEWEST_LISTS:
+        return []
+    return folds_of_lists(_FOLDS, lists, usable)
+
+
+def _lines_or_curves(columns: Columns, given: Setting) -> list[Candidate]:
+    settings = [replace(given, pieces=None), replace(given, pieces=PIECES)]
+    return [Candidate(setting, columns.of(setting.pieces)) for setting in settings]
+
+
+def _can_be_cut(lists: RankingData) -> bool:
+    """Whether there is one list, with rows enough for folds and not too many to try."""
+    if lists.n_users != 1 or min(int(lists.n_pos[0]), int(lists.n_neg[0])) < _FEWEST:
+        return False
+    n_values = lists.X.nnz if lists.is_sparse else lists.rows.size * lists.n_features
+    return bool(n_values <= _MOST_VALUES)
+
+
+def _of_one_list(columns: Columns, given: Setting, left: Left) -> list[Candidate]:
+    """Surrogates with lines, the first of them with curves, each at a path of alphas.
+
+    Of other surrogates than the first the smallest alpha is not tried: its fits take as long as all
+    others together. In place of a surrogate that is not convex Avg is tried.
+    """
+    if not given.kind.convex:
+        given = replace(given, surrogate=SURROGATES_OF_ONE_LIST[0])
+    tried = [given]
+    if left.surrogate:
+        tried = [replace(given, surrogate=name) for name in SURROGATES_OF_ONE_LIST]
+    if left.curves:
+        tried.append(replace(tried[0], pieces=PIECES))
+    candidates = []
+    for setting in tried:
+        lists = columns.of(setting.pieces)
+        alphas = [setting.alpha]
+        if left.alpha:
+            unit = Evidence.of(lists, lists).mean_variance
+            multiples = MULTIPLES if setting.surrogate == tried[0].surrogate else MULTIPLES[:-1]
+            alphas = [float(alpha) for alpha in unit * multiples]
+        candidates += [Candidate(replace(setting, alpha=alpha), lists) for alpha in alphas]
+    return candidates
+
+
+def _in_order_of_content(columns: Columns) -> Columns:
+    """One list, its rows in an order that does not depend on how they came or are stored.
+
+    So the same rows give the same fits to the last bit.
+    """
+    data = columns.given
+    classes = ~data.labels if data.grades is None else -data.gains  # as they have to stand
+    order = np.lexsort((digests_of_rows(data), classes))
+    given, filled = (lists.in_order(order) for lists in (columns.given, columns.filled))
+    return Columns(given, filled, columns.standardize, columns.signs)
 
 
 def best_on_folds(
