@@ -157,7 +157,7 @@ def test_the_bound_holds_at_any_weights(n_draws):
     for _ in range(n_draws):
         d, n_blocks, alpha = int(rng.integers(1, 5)), int(rng.integers(1, 4)), 0.1
         slopes, heights = rng.normal(size=(n_blocks * 3, d)), rng.random(n_blocks * 3)
-        model = CutModel(d, d, n_blocks, "interior_point", positive=True)
+        model = CutModel(np.zeros(d), d, n_blocks, "interior_point")
         model.add(slopes, heights, np.repeat(np.arange(n_blocks), 3))
         model._theta[:] = 0.0
         model._theta[model.order] = rng.dirichlet(np.ones(3), n_blocks).ravel()
@@ -263,7 +263,7 @@ def test_what_cannot_do_it_refuses_and_auto_takes_what_can():
         PAPKRanker(3, solver="dual_ascent", positive=True).check_settings()
     for wrong in (1, "yes", None):
         for make in (CuttingPlane, SubgradientDescent, CCCP):
-            with pytest.raises(TypeError, match="positive must be True or False"):
+            with pytest.raises(TypeError, match="positive must be True, False, or"):
                 make(0.1, positive=wrong)
     # many sparse columns: DualAscent where signs are free
     X = sp.random(3000, 3000, 0.003, random_state=rng, format="csr")
