@@ -64,8 +64,9 @@ class CutModel:
         self._theta = np.empty(0)  # zero in the slots that are free
         self._norms = np.empty(0)
         self._idle = np.empty(0, dtype=np.int64)
-        self._gram = np.empty((0, 0)) if floor.size > _WIDE else None
-        self._summed = np.ones(floor.size, dtype=bool)  # the features of these inner products
+        # where weights have signs, which features are free changes in every iteration
+        wide = floor.size > _WIDE and not self.signed
+        self._gram = np.empty((0, 0)) if wide else None
         self.order = np.empty(0, dtype=np.int64)
         self.starts = np.zeros(n_blocks, dtype=np.int64)
 
@@ -85,7 +86,7 @@ class CutModel:
         self._norms[slots] = np.linalg.norm(slopes, axis=1)
         self._list(np.concatenate([self.order, slots]))
         if self._gram is not None:
-            new = self._slopes[slots, : self.n_features] * self._summed
+            new = self._slopes[slots, : self.n_features]
             self._gram[slots] = new @ self._slopes[:, : self.n_features].T
             self._gram[:, slots] = self._gram[slots].T
         sums = np.add.reduceat(self._theta[self.order], self.starts)
@@ -145,29 +146,29 @@ class CutModel:
         features are at the floor was right.
         """
         root = np.sqrt(curvature)
-        slopes = _Slopes(self._slopes, self.order, root)
+        slopes = self._slopes[self.order] / root
         floor = root * (self.floor - centre)
         before = -np.inf
         for _ in range(_FREE_ROUNDS):
-            v = np.maximum(-slopes.sum(theta), floor)
-            now = heights + slopes.rise(v)
+            v = np.maximum(-(theta @ slopes), floor)
+            now = heights + slopes @ v
             gap = np.maximum.reduceat(now, self.starts).sum() - now @ theta
             dual = now @ theta + v @ v / 2
             if gap <= target or dual - before <= _WORTH * gap:
                 break
             before = dual
             free = v > floor
-            fixed = heights + slopes.rise(np.where(free, 0.0, floor))
-            step = self._improve(self._coordinates(curvature, free), fixed, theta, 0.5 * target)
+            fixed = heights + slopes[:, ~free] @ floor[~free]
+            step = self._improve(_span(slopes[:, free]), fixed, theta, 0.5 * target)
             step = onto_simplices(step, self.starts) - theta
-            length = self._length(step, theta, slopes, heights, floor)
-            theta = onto_simplices(theta + length * step, self.starts)
-        return theta, slopes.rise(np.maximum(-slopes.sum(theta), floor))
+            theta = onto_simplices(theta + self._length(step, theta, slopes, heights, floor) * step,
+                                   self.starts)  # fmt: skip
+        return theta, slopes @ np.maximum(-(theta @ slopes), floor)
 
     def _length(self, step, theta, slopes, heights, floor):
         """Where in [0, 1] the dual is largest along a step of the weights."""
-        origin = -slopes.sum(theta)
-        direction = -slopes.sum(step)
+        origin = -(theta @ slopes)
+        direction = -(step @ slopes)
         gain = heights @ step
 
         def rises(t):
@@ -185,32 +186,13 @@ class CutModel:
                 high = middle
         return low
 
-    def _coordinates(self, curvature, free=None):
-        """Slopes in coordinates with curvature 1, of the free variables or of the span of the cuts.
-
-        By default all of them are free.
-        """
-        free = np.ones(curvature.size, dtype=bool) if free is None else free
+    def _coordinates(self, curvature):
+        """Slopes in coordinates with curvature 1: of the variables, or of the span of the cuts."""
         if self._gram is None:
-            return self._slopes[np.ix_(self.order, free)] / np.sqrt(curvature[free])
-        d = self.n_features
-        self._sum_over(free[:d])
+            return self._slopes[self.order] / np.sqrt(curvature)
         gram = self._gram[np.ix_(self.order, self.order)] / curvature[0]
-        others = self._slopes[self.order, d:] / np.sqrt(curvature[d:])
+        others = self._slopes[self.order, self.n_features :] / np.sqrt(curvature[self.n_features :])
         return np.hstack([_factor(gram), others])
-
-    def _sum_over(self, features):
-        """Let the inner products be over some features: few change from one time to the next."""
-        changed = features != self._summed
-        if 2 * np.count_nonzero(changed) > np.count_nonzero(features):
-            self._gram[:] = 0.0
-            self._summed[:] = False
-            changed = features
-        for sign, some in ((1.0, changed & features), (-1.0, changed & ~features)):
-            if some.any():
-                part = self._slopes[:, : self.n_features][:, some]
-                self._gram += sign * (part @ part.T)
-        self._summed = features.copy()
 
     def _solve_qp(self, slopes, heights, theta, tol):
         """Solve the restricted QP on the cuts with dual weight and the highest of each block."""
@@ -294,23 +276,11 @@ def _longer(array, n):
     return np.concatenate([array, np.zeros((n, *array.shape[1:]), array.dtype)])
 
 
-class _Slopes:
-    """The slopes of the cuts in use, in coordinates with curvature 1, without a copy of them."""
-
-    def __init__(self, slopes, order, root):
-        self.slopes = slopes
-        self.order = order
-        self.root = root
-
-    def sum(self, weights):
-        """The sum of the slopes, with weights."""
-        every = np.zeros(self.slopes.shape[0])
-        every[self.order] = weights
-        return every @ self.slopes / self.root
-
-    def rise(self, v):
-        """What each cut rises by from 0 to v."""
-        return (self.slopes @ (v / self.root))[self.order]
+def _span(slopes):
+    """Slopes in an orthonormal basis of their span, where features are many."""
+    if slopes.shape[1] <= max(_WIDE, slopes.shape[0]):
+        return slopes
+    return _factor(slopes @ slopes.T)
 
 
 def _factor(gram):
