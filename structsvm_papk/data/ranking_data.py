@@ -611,7 +611,10 @@ class RankingData:
         return lists
 
     def scaled_by(self, column_scale: Array | None) -> RankingData:
-        """These lists with their columns divided by other numbers than now; nothing is copied."""
+        """These lists with their columns divided by other numbers than now; nothing is copied.
+
+        A negative number turns the sign of its column.
+        """
         lists = self._shallow_copy()
         lists.column_scale = column_scale
         lists.scale_rule = None

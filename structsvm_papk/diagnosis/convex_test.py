@@ -124,7 +124,7 @@ def rounding_of(risk: ListRisk) -> Array:
     """Bound of the rounding error of each entry of a slope: sums of multiples of rows of X."""
     data = risk.data
     heaviest = (data.n_pos / np.minimum(data.n_pos, risk.surrogate.k)).max()
-    return _SUM_ROUNDING * 2 * heaviest * data.divided(data.spread().largest)
+    return _SUM_ROUNDING * 2 * heaviest * np.abs(data.divided(data.spread().largest))
 
 
 class Coordinates:
@@ -136,7 +136,7 @@ class Coordinates:
 
     def __init__(self, data: RankingData) -> None:
         rows = _sample(data)
-        scale = scale_of(data.divided(data.deviation()))
+        scale = scale_of(np.abs(data.divided(data.deviation())))
         self.scale = scale
         self.T = sparse.diags_array(1.0 / scale)
         self._turns = False  # whether there are directions beside the features

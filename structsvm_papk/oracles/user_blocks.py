@@ -153,7 +153,7 @@ class UserBlocks(DualBlocks):
         weights = duals.coef * np.repeat(self.share, risk.data.sizes)
         kernels.column_sizes(self.matrix, self.lists.rows, weights, sizes, counts)
         terms = counts + risk.edges.size + duals.roundings
-        return error_of_sum(terms, risk.data.divided(sizes))
+        return error_of_sum(terms, np.abs(risk.data.divided(sizes)))
 
     def _move_to(self, w):
         """Let w be the point; kernels have it in the units of X."""

@@ -266,7 +266,7 @@ class Evidence:
         """Of what `fit` was given, and of the lists of it that train: lists, or a risk of both."""
         deviation = given.deviation()
         if given.column_scale is not None:
-            deviation = deviation / given.column_scale
+            deviation = deviation / np.abs(given.column_scale)
         n_lists = trained.effective_users
         with np.errstate(over="ignore"):  # of columns that are left out below
             variances = np.square(deviation)
