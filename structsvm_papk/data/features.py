@@ -330,6 +330,16 @@ def add_weighted_rows(X: Any, rows: Array, coef: Array, edges: Array, out: Array
         _column_add(read_only(X.T), rows, coef, active, bounds, out)
 
 
+def combined_rows(X: Any, rows: Array, coef: Array) -> Array:
+    """``coef @ X[rows]`` in float64, for several rows of coefficients."""
+    if not isinstance(X, PiecewiseColumns):
+        return np.asarray(coef @ X[rows], dtype=np.float64)
+    out = np.zeros((coef.shape[0], X.shape[1]))
+    for part, own in enumerate(coef):
+        add_weighted_rows(X, rows, own, np.array([0, rows.size]), out[part : part + 1])
+    return out
+
+
 def as_dense(X: Any) -> Array:
     """Some rows of any storage as an array; itself where it is one."""
     if sparse.issparse(X) or isinstance(X, PiecewiseColumns):

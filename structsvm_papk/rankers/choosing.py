@@ -2,8 +2,8 @@
 
 A candidate is a setting, and the training lists in its columns. Each is fitted to a gap of 1% on
 the lists (or the rows of one list) that a fold leaves in, warm from the candidate before, and
-scored on those that the fold leaves out: lists by NDCG@k, one list by average precision. The
-largest mean wins; of equal ones the earlier.
+scored on those that the fold leaves out: lists by NDCG@k, one list by average precision. Of one
+list the largest mean wins; of lists curves have to be ahead of lines by half a standard error.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from structsvm_papk.rankers.folds import (
     digests_of_rows,
     folds_by_content,
     folds_of_lists,
-    mean_of,
+    values_of,
 )
 from structsvm_papk.rankers.settings import (
     STIFFNESS,
@@ -39,8 +39,11 @@ from structsvm_papk.rankers.settings import (
 from structsvm_papk.solvers.solver import SolverResult, Status
 
 TOL = 1e-2  # of the fits on folds
+_LEAD = 0.5  # standard errors by which curves have to be ahead: benchmarks/results/curves.md
+_FEWEST_LISTS = 5  # with a positive and a negative
+_FOLDS_OF_LISTS = 10
+_MANY_LISTS = 100  # of more five folds say as much
 _FOLDS = 5
-_FEWEST_LISTS = 5  # with a positive and a negative, one for each fold
 _MOST_VALUES_OF_LISTS = 2_000_000  # of more every n-th list is looked at
 # of one list
 MULTIPLES = 10.0 ** np.arange(3.0, -3.5, -1.0)  # alphas, times the mean variance of the columns
@@ -106,7 +109,7 @@ class Columns:
 
     def constrained(self, lists: RankingData) -> Any:
         """Which weights of `of` have to be 0 or above: a setting `positive` of solvers."""
-        return self._sign_of_weights(lists) != 0
+        return False if self.signs is None else self._sign_of_weights(lists) != 0
 
     def _knots(self, pieces: int) -> Knots:
         knots = self.given.knots_at_quantiles(pieces)
@@ -166,24 +169,50 @@ class Choice:
     Attributes
     ----------
     candidates : sequence of Candidate
-    means : list of list of float
-        For each candidate the mean score on each fold that tried it.
+    lead : float
+        By how many standard errors another one has to be ahead of the first.
+    values : list of list of ndarray
+        For each candidate and each fold that tried it, the score of every list.
     ended_by : str
         Why not all folds were tried: 'time_limit', 'Ctrl-C', or empty.
     """
 
     candidates: Sequence[Candidate]
-    means: list[list[float]] = field(init=False)
+    lead: float
+    values: list[list[Array]] = field(init=False)
     ended_by: str = ""
 
     def __post_init__(self) -> None:
-        self.means = [[] for _ in self.candidates]
+        self.values = [[] for _ in self.candidates]
+
+    def mean(self, i: int) -> float:
+        """The mean score of a candidate; 0 where it is known of no list."""
+        known = np.concatenate(self.values[i])
+        known = known[~np.isnan(known)]
+        return float(known.mean()) if known.size else 0.0
 
     @property
-    def in_race(self) -> list[int]:
-        """The candidates that as many folds as any have tried, by number."""
-        most = max(map(len, self.means))
-        return [i for i, means in enumerate(self.means) if most and len(means) == most]
+    def best(self) -> Candidate | None:
+        """The candidate with the largest mean of those that all finished folds have tried.
+
+        The first one, unless the best is ahead of it by the lead; None where no fold was finished.
+        """
+        most = max(map(len, self.values))
+        if most == 0:
+            return None
+        tried = [i for i, values in enumerate(self.values) if len(values) == most]
+        best = max(tried, key=lambda i: (self.mean(i), -i))
+        if self.lead > 0.0 and not self._is_ahead(best):
+            best = 0
+        return self.candidates[best]
+
+    def _is_ahead(self, i: int) -> bool:
+        """Whether a candidate is ahead of the first by the lead, list by list."""
+        ahead = np.concatenate(self.values[i]) - np.concatenate(self.values[0])
+        ahead = ahead[~np.isnan(ahead)]
+        if ahead.size < 2:
+            return False
+        return bool(ahead.mean() > self.lead * ahead.std(ddof=1) / np.sqrt(ahead.size))
 
     @property
     def summary(self) -> str:
@@ -194,13 +223,6 @@ class Choice:
         if not self.ended_by:
             return f"{chosen}."
         return f"{chosen}; {self.ended_by} ended them early, and with more time it may be another."
-
-    @property
-    def best(self) -> Candidate | None:
-        """The candidate with the largest mean; None where no fold was finished."""
-        if not self.in_race:
-            return None
-        return self.candidates[max(self.in_race, key=lambda i: (np.mean(self.means[i]), -i))]
 
 
 def choose(
@@ -242,19 +264,21 @@ def choose(
         folds = _folds_of_some(lists)
         training = Training(k, constrained, n_threads=n_threads)
         candidates = _lines_or_curves(columns, given)
-        score = partial(mean_of, f"ndcg@{k}")
+        score = partial(values_of, f"ndcg@{k}")
+        lead = _LEAD
     elif _can_be_cut(lists):
         columns = _in_order_of_content(columns)
         folds = folds_by_content(_FOLDS, columns.given)
         n_blocks = None if lists.is_sparse else _BLOCKS
         training = Training(k, constrained, _MAX_ITER, n_blocks, n_threads)
         candidates = _of_one_list(columns, given, left)
-        score = partial(mean_of, "ap")
+        score = partial(values_of, "ap")
+        lead = 0.0
     else:
         return None
     if len(folds) < 2:
         return None
-    return best_on_folds(candidates, folds, score, training, deadline)
+    return best_on_folds(candidates, folds, score, training, lead, deadline)
 
 
 def _folds_of_some(lists: RankingData) -> list[Fold]:
@@ -263,9 +287,10 @@ def _folds_of_some(lists: RankingData) -> list[Fold]:
     every = -(-n_values // _MOST_VALUES_OF_LISTS)
     usable = (lists.n_pos > 0) & (lists.n_neg > 0)
     usable &= np.arange(lists.n_users) % every == 0
-    if usable.sum() < _FEWEST_LISTS:
+    n_usable = int(usable.sum())
+    if n_usable < _FEWEST_LISTS:
         return []
-    return folds_of_lists(_FOLDS, lists, usable)
+    return folds_of_lists(_FOLDS if n_usable > _MANY_LISTS else _FOLDS_OF_LISTS, lists, usable)
 
 
 def _lines_or_curves(columns: Columns, given: Setting) -> list[Candidate]:
@@ -321,8 +346,9 @@ def _in_order_of_content(columns: Columns) -> Columns:
 def best_on_folds(
     candidates: Sequence[Candidate],
     folds: Sequence[Fold],
-    score: Callable[[Array, RankingData], float],
+    score: Callable[[Array, RankingData], Array],
     training: Training,
+    lead: float = 0.0,
     deadline: float | None = None,
 ) -> Choice:
     """Fit the candidates on folds and score them on what each fold leaves out.
@@ -334,8 +360,10 @@ def best_on_folds(
     folds : sequence of Fold
         Masks of list positions.
     score : callable
-        Of scores at the list positions, and these lists: a number, larger is better.
+        Of scores at the list positions, and these lists: a number for each, larger is better.
     training : Training
+    lead : float
+        See `Choice`.
     deadline : float, optional
         By `time.perf_counter`, until when to try.
 
@@ -344,20 +372,19 @@ def best_on_folds(
     Choice
         At the deadline and after Ctrl-C what the finished folds say.
     """
-    choice = Choice(candidates)
+    choice = Choice(candidates, lead)
     left = list(range(len(candidates)))
     try:
         for number, fold in enumerate(folds):
             if number == _FIRST and len(left) > _ENOUGH:
-                ahead = sorted(left, key=lambda i: -np.mean(choice.means[i]))[:_ENOUGH]
-                left = sorted(ahead)
+                left = sorted(sorted(left, key=lambda i: -choice.mean(i))[:_ENOUGH])
             some = [candidates[i] for i in left]
             values = _scores_on(fold, some, score, training, deadline)
             if len(values) < len(left):
                 choice.ended_by = "time_limit"
                 break
             for i, value in zip(left, values, strict=True):
-                choice.means[i].append(value)
+                choice.values[i].append(value)
     except KeyboardInterrupt:
         choice.ended_by = "Ctrl-C"
     return choice
@@ -366,12 +393,12 @@ def best_on_folds(
 def _scores_on(
     fold: Fold,
     candidates: Sequence[Candidate],
-    score: Callable[[Array, RankingData], float],
+    score: Callable[[Array, RankingData], Array],
     training: Training,
     deadline: float | None,
-) -> list[float]:
+) -> list[Array]:
     """What the candidates score on what a fold leaves out; of fewer where the time was short."""
-    values: list[float] = []
+    values: list[Array] = []
     before: tuple[Candidate, EmpiricalRisk, SolverResult] | None = None
     for candidate in candidates:
         setting = candidate.setting

@@ -1,4 +1,4 @@
-"""Folds of lists, or of the rows of one list: what each leaves out is what the rest is judged on."""
+"""Folds of lists, or of the rows of one list: what one leaves out judges what the rest learns."""
 
 from __future__ import annotations
 
@@ -74,9 +74,7 @@ def _digest(X: Any, row: int) -> bytes:
 # --- scores on a fold -----------------------------------------------------------------------------
 
 
-def mean_of(metric: str, scores: Array, lists: RankingData) -> float:
-    """The mean of a metric over lists, or lists and grades; 0 where it is defined for none."""
+def values_of(metric: str, scores: Array, lists: RankingData) -> Array:
+    """A metric of each list, of grades as mean over them; NaN where it is not defined."""
     rules = {"no_positives": "exclude", "few_negatives": "normalise"}
-    values = evaluate_by_grade(metric, scores, lists, **rules).values[:, 0]
-    defined = values[~np.isnan(values)]
-    return float(defined.mean()) if defined.size else 0.0
+    return evaluate_by_grade(metric, scores, lists, **rules).values[:, 0]

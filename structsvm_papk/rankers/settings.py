@@ -118,7 +118,7 @@ def make_solver(name: str, surrogate: Surrogate, alpha: float, **settings: Any) 
     given = {key: value for key, value in settings.items() if value is not None}
     if solver is SubgradientDescent:  # a step of 2 / alpha or more leads away from the optimum
         given.setdefault("eta", min(SubgradientDescent.eta, 1.0 / alpha))
-    if given.get("positive") and "positive" not in known:
+    if np.any(given.get("positive", False)) and "positive" not in known:
         able = [other for other, cls in _SOLVERS.items() if "positive" in cls.__dataclass_fields__]
         raise InputError(
             f"{solver.__name__} cannot keep weights from being negative: with positive=True use "
