@@ -18,7 +18,7 @@ from structsvm_papk.data.columns import remark_of_ids
 from structsvm_papk.data.features import check_missing, finite_matrix, readable, reported_scores
 from structsvm_papk.data.grades import are_grades, check_label_gain, gains_of
 from structsvm_papk.data.ranking_data import Exclusions, RankingData
-from structsvm_papk.data.user_scaling import OneListColumns, completed_rows
+from structsvm_papk.data.missing import LowestInTraining, completed_rows
 from structsvm_papk.data.validation import ONE_LIST, refuse_weights, required_groups
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError, warn
 from structsvm_papk.files.model import Model, certificate_of, save_model, weights_of, write_onnx
@@ -158,7 +158,6 @@ class LinearRanker(BaseEstimator):
     scale_: Array | None
     exclusions_: Exclusions
     n_iter_: int
-    user_scaling_: str | None
     result_: SolverResult
     classes_: Array
     label_gain_: Any
@@ -166,7 +165,7 @@ class LinearRanker(BaseEstimator):
     _scale_rule: ScaleRule | None  # by which `scale_` was chosen
     _with_holes: Array
     _weights_given: bool
-    _one_list: OneListColumns | None
+    _one_list: LowestInTraining | None
 
     @property
     def n_shown(self) -> int:
@@ -236,7 +235,7 @@ class LinearRanker(BaseEstimator):
             warn(result.message, ConvergenceWarning)
 
     def list_weights(self) -> Array:
-        """Weights of `scaled_lists`: of the columns, and of "is there" for each of them."""
+        """Weights of `filled_lists`: of the columns, and of "is there" for each of them."""
         return self.to_model().list_weights()
 
     def _take_weights(self, weights: Array) -> None:
@@ -275,7 +274,7 @@ class LinearRanker(BaseEstimator):
         X = validated(self, X, missing=missing, reset=False)
         if groups is None and self.one_list:
             groups = ONE_LIST
-        completed = completed_rows(X, groups, self.user_scaling_, missing, self._one_list)
+        completed = completed_rows(X, groups, missing, self._one_list)
         weights = completed.weights(self.coef_, self.missing_coef_)
         return reported_scores(completed.matrix, weights, n_threads=self.n_threads)
 
@@ -334,7 +333,6 @@ class LinearRanker(BaseEstimator):
             depth=surrogate.depth,
             user_weight="given" if self._weights_given else self._setting.user_weight,
             scale_rule=None if self._scale_rule is None else str(self._scale_rule),
-            user_scaling=self.user_scaling_,
             missing_coef=self.missing_coef_,
             one_list=self._one_list,
             certificate=certificate_of(self.result_),

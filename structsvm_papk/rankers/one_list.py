@@ -1,10 +1,9 @@
-"""What a ranker of one list takes: folds of its rows choose surrogate, scaling and alpha.
+"""What a ranker of one list takes: folds of its rows choose surrogate and alpha.
 
 How many columns and positives there are says what several lists need (`settings`). For one list how
-clean its labels are decides, which nothing but trying shows: of Avg and TS on the columns as they
-are, and Avg on their ranks in training, every alpha of a path is fitted on two folds, the best
-ten on three more, and what has the largest mean average precision on the rows left out is taken
-(`docs/howto/one-list.md`).
+clean its labels are decides, which nothing but trying shows: of Avg and TS every alpha of a path is
+fitted on two folds, the best ten on three more, and what has the largest mean average precision on
+the rows left out is taken (`docs/howto/one-list.md`).
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from dataclasses import replace
 import numpy as np
 
 from structsvm_papk._types import Array
+from structsvm_papk.data.missing import filled_lists
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.data.user_scaling import scaled_lists
-from structsvm_papk.rankers.folds import ByMetric, Fold, digests_of_rows, folds_by_content
-from structsvm_papk.rankers.log import Log
-from structsvm_papk.rankers.search import KeptFits, Plan, Training, search
+from structsvm_papk.metrics.by_grade import evaluate_by_grade
+from structsvm_papk.rankers import choosing
+from structsvm_papk.rankers.folds import digests_of_rows, folds_by_content
 from structsvm_papk.rankers.settings import SURROGATES_OF_ONE_LIST, Evidence, Setting, is_auto
 
 MULTIPLES = 10.0 ** np.arange(3.0, -3.5, -1.0)  # times the mean variance of the columns
@@ -28,8 +27,6 @@ MAX_ITER = 250
 MOST_VALUES = 5_000_000  # with more alpha hardly matters, and the fits take a while
 _FOLDS = 5
 _BLOCKS = 32  # with more columns than half of them the usual number takes up to twice the time
-_OF_ALL = 2  # folds that try everything,
-_KEPT = 10  # the others so many of what is best there
 _FEWEST = 5  # positives or negatives, one for each fold
 
 
@@ -41,17 +38,11 @@ def can_be_cut(data: RankingData) -> bool:
     return bool(n_values <= MOST_VALUES) and bool(folds_by_content(_FOLDS, data))
 
 
-def options(given: Setting, surrogate: bool, scaling: bool, data: RankingData) -> list[Setting]:
-    """What folds choose among, beside alpha, where surrogate or scaling are left to them.
-
-    Both of them: Avg and TS on the columns as they are, Avg on ranks. A sparse X is taken as it is.
-    """
-    tried = [given]
-    if surrogate:
-        tried = [replace(given, surrogate=name) for name in SURROGATES_OF_ONE_LIST]
-    if scaling and not data.is_sparse:
-        tried.append(replace(tried[0], user_scaling="rank"))
-    return tried
+def options(given: Setting, surrogate: bool) -> list[Setting]:
+    """What folds choose among, beside alpha: Avg and TS, where the surrogate is left to them."""
+    if not surrogate:
+        return [given]
+    return [replace(given, surrogate=name) for name in SURROGATES_OF_ONE_LIST]
 
 
 def best_on_folds(
@@ -63,7 +54,6 @@ def best_on_folds(
     missing: str | None = None,
     n_threads: int = 1,
     deadline: float | None = None,
-    kept: KeptFits | None = None,
 ) -> Setting | None:
     """The setting with the largest mean average precision on the rows that folds leave out.
 
@@ -80,22 +70,19 @@ def best_on_folds(
         As for `PAPKRanker`.
     deadline : float, optional
         By `time.perf_counter`, until when to try.
-    kept : KeptFits, optional
-        Where fits on folds are kept: those that are there already are not made again.
 
     Returns
     -------
     Setting or None
         None where the time was not enough.
     """
-    data = _in_order_of_content(data)
-    ways = dict.fromkeys(setting.user_scaling for setting in settings)
-    scaled = {how: scaled_lists(data, how, missing) for how in ways}
+    data = filled_lists(_in_order_of_content(data), missing)
+    units = {setting.standardize: data.standardized(setting.standardize) for setting in settings}
     given: dict[Setting, Setting] = {}  # by what is tried in its place
     for setting in settings:
         alphas = [setting.alpha]
         if is_auto(setting.alpha):
-            lists = scaled[setting.user_scaling].standardized(setting.standardize)
+            lists = units[setting.standardize]
             unit = Evidence.of(lists, lists).mean_variance
             is_first = setting.surrogate == settings[0].surrogate
             multiples = MULTIPLES if is_first else MULTIPLES[:-1]
@@ -105,25 +92,19 @@ def best_on_folds(
             tried = own if own.kind.convex else replace(own, surrogate="avg")
             given.setdefault(tried, own)
     n_blocks = None if data.is_sparse else _BLOCKS
-    training = Training(k, "cap", positive, TOL, MAX_ITER, n_blocks)
-
-    def scores(some: Sequence[Fold], settings: Sequence[Setting]) -> Array | None:
-        """A row for each setting, a column for each fold; None where time was not enough."""
-        plan = Plan(some, ByMetric("ap"), training, kept, deadline)
-        table = search(plan, settings, scaled, n_threads, Log(0))
-        return table.fold_means() if table.n_done == table.seconds.size else None
-
-    left = list(given)
+    training = choosing.Training(k, "cap", positive, TOL, MAX_ITER, n_blocks, n_threads)
+    candidates = [choosing.Candidate(tried, units[tried.standardize]) for tried in given]
     folds = folds_by_content(_FOLDS, data)
-    values = scores(folds[:_OF_ALL], left)
-    if values is not None and len(folds) > _OF_ALL:
-        ahead = np.sort(np.argsort(-values.mean(axis=1), kind="stable")[:_KEPT])
-        left = [left[i] for i in ahead]
-        more = scores(folds[_OF_ALL:], left)
-        values = None if more is None else np.hstack([values[ahead], more])
-    if values is None:
+    choice = choosing.best_on_folds(candidates, folds, _average_precision, training, deadline)
+    if choice.ended_by == "Ctrl-C":
+        raise KeyboardInterrupt
+    if choice.ended_by or choice.best is None:
         return None
-    return given[left[int(np.argmax(values.mean(axis=1)))]]
+    return given[choice.best.setting]
+
+
+def _average_precision(scores: Array, lists: RankingData) -> float:
+    return evaluate_by_grade("ap", scores, lists).mean("ap")
 
 
 def _in_order_of_content(data: RankingData) -> RankingData:

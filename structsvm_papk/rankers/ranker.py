@@ -18,7 +18,7 @@ from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.column_scale import check_standardize
 from structsvm_papk.data.features import check_missing
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.data.user_scaling import OneListColumns, check_user_scaling, scaled_lists
+from structsvm_papk.data.missing import LowestInTraining, filled_lists
 from structsvm_papk.errors import InputError, check_number, check_type, warn
 from structsvm_papk.files.checkpoint import as_checkpoint
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
@@ -93,8 +93,8 @@ class PAPKRanker(LinearRanker):
         variance of the columns as the penalty sees them (1, where each is divided by its
         deviation); where the variances differ, as those of rare indicators do, d is their effective
         number ``(sum var)^2 / sum var^2``. For one list it
-        is chosen by five folds of its rows, by average precision, together with `surrogate` and
-        `user_scaling` where these are 'auto' (``.1 m`` where it has fewer than five positives, more
+        is chosen by five folds of its rows, by average precision, together with `surrogate`
+        where that is 'auto' (``.1 m`` where it has fewer than five positives, more
         than 5,000,000 values, or is not in memory), and a solver that is an object keeps its own.
         `alpha_` says what it was.
     solver : str, object or function
@@ -156,23 +156,14 @@ class PAPKRanker(LinearRanker):
         number, the root of their mean variance: so rare indicators are not nearly free.
         `coef_` is in the columns' own units all the same; objective, bound and gap are of the
         problem that was solved. False is the paper's problem.
-    user_scaling : {'auto', None, 'standardize', 'rank', 'minmax'}
-        'auto' is None, and for one list in memory what its folds choose of None and 'rank';
-        `user_scaling_` says what it was. None leaves the columns as they are. The others scale
-        every column inside each user's list, in `fit` and in `predict`, which then needs `groups`:
-        'standardize' to mean 0 and deviation 1, 'rank' to ranks between -1/2 and 1/2,
-        'minmax' to 0 for the lowest and 1 for the highest, as search engines do. A column that is
-        constant in a list becomes 0 there. X is copied; a sparse one is refused. `coef_` is for the
-        scaled columns. One list takes 'rank' only, and `predict` no groups: the ranks of further
-        rows are those that their values had in training, linear between them.
     positive : bool
         Minimise over w >= 0 only, with a certificate of that problem: for scores of other systems,
         none of which is to count against an item, and for search engines that refuse negative
         weights. 'dual_ascent' cannot.
     missing : {None, 'lowest'}
         What NaN (None, pandas' NA) in X means; None refuses them. 'lowest': the source of this
-        column did not return the item, so it takes the lowest of the column in its list, after
-        `user_scaling`, which looks at what is there (0 in a list without any: a constant, which
+        column did not return the item, so it takes the lowest of the column in its list
+        (0 in a list without any: a constant, which
         moves no item past another). Besides, every column with holes in training has a weight for
         "not there", `missing_coef_`, penalised as the others are. `predict` needs `groups` then,
         unless all is one list: its lowest is that of training.
@@ -181,13 +172,11 @@ class PAPKRanker(LinearRanker):
     Attributes
     ----------
     coef_ : ndarray of shape (n_features_in_,)
-        For the columns as they are, or as `user_scaling` makes them.
+        For the columns as they are.
     alpha_ : float
         The regularisation strength that was taken.
     surrogate_ : str
         The surrogate that was taken.
-    user_scaling_ : str or None
-        The user scaling that was taken.
     missing_coef_ : ndarray of shape (n_features_in_,) or None
         What a hole in the column adds to a score, beside ``coef_`` times the lowest; 0 for columns
         without holes in training. None without `missing`.
@@ -251,7 +240,6 @@ class PAPKRanker(LinearRanker):
     one_list: bool = False
     verbose: int = 0
     standardize: bool | str = "auto"
-    user_scaling: str | None = AUTO
     positive: bool = False
     missing: str | None = None
 
@@ -328,9 +316,9 @@ class PAPKRanker(LinearRanker):
             raise InputError("give sample_weight or user_weight='positives', not both")
         self._with_holes = np.flatnonzero(lists.with_holes)
         self._one_list = None
-        if setting.user_scaling is not None or self.missing is not None:
-            self._one_list = OneListColumns.of(lists, setting.user_scaling, self.missing)
-            lists = scaled_lists(lists, setting.user_scaling, self.missing, one_list=self._one_list)
+        if self.missing is not None:
+            self._one_list = LowestInTraining.of(lists, self.missing)
+            lists = filled_lists(lists, self.missing, one_list=self._one_list)
         lists = lists.standardized(self.standardize)
         surrogate = setting.make(self.n_shown)
         refuse_deeper_than_all(surrogate, lists.most_negatives)
@@ -342,7 +330,7 @@ class PAPKRanker(LinearRanker):
     def _setting_of(self, lists: RankingData) -> _Chosen:
         """What is minimised; of one list what its folds choose."""
         given = self._given_setting()
-        left = [is_auto(value) for value in (self.surrogate, self.user_scaling, given.alpha)]
+        left = [is_auto(value) for value in (self.surrogate, given.alpha)]
         if lists.n_users > 1 or not any(left):
             return _Chosen(given)
         from structsvm_papk.rankers.one_list import best_on_folds, can_be_cut, options
@@ -352,38 +340,21 @@ class PAPKRanker(LinearRanker):
         deadline = None
         if self.time_limit is not None:
             deadline = time.perf_counter() + self.time_limit / 2
-        kept = self._kept_fits_on_folds()
         chosen = best_on_folds(
             lists,
-            options(given, left[0], left[1] and lists.one_list, lists),
+            options(given, left[0]),
             self.n_shown,
             positive=self.positive,
             missing=self.missing,
             n_threads=self.n_threads,
             deadline=deadline,
-            kept=kept,
         )
-        self._fits_on_folds = kept if chosen is None else None
         if chosen is None:
-            advice = "Give checkpoint or warm_start=True, and the same fit goes on from here."
-            if kept is not None:
-                advice = "The same fit goes on from here."
-            note = _OUT_OF_TIME + advice
+            note = _OUT_OF_TIME
             warn(note, ConvergenceWarning)
             return _Chosen(given, (note,), in_time=False)
-        ranks = ", ranks of the columns" if chosen.user_scaling == "rank" else ""
-        note = f"Folds of the list chose {chosen.name}{ranks}, alpha {chosen.known_alpha:.4g}."
+        note = f"Folds of the list chose {chosen.name}, alpha {chosen.known_alpha:.4g}."
         return _Chosen(chosen, (note,))
-
-    def _kept_fits_on_folds(self) -> Any:
-        """A `KeptFits` beside the checkpoint, or with `warm_start` in memory; else None."""
-        from structsvm_papk.rankers.search import KeptFits
-
-        if self.checkpoint is not None:
-            return KeptFits(as_checkpoint(self.checkpoint).path_of_folds)
-        if not self.warm_start:
-            return None
-        return getattr(self, "_fits_on_folds", None) or KeptFits()
 
     @property
     def n_shown(self) -> int:
@@ -410,10 +381,8 @@ class PAPKRanker(LinearRanker):
         Raises
         ------
         InputError
-            The risk is of another surrogate, k or depth, or of lists in memory; `user_scaling`.
+            The risk is of another surrogate, k or depth, or of lists in memory.
         """
-        if self._given_scaling() is not None:
-            raise InputError("user_scaling needs the lists: in memory, or Dask collections")
         self._refuse_missing("a risk in parts")
         if isinstance(risk, EmpiricalRisk):
             raise InputError("a risk of lists in memory: give the lists to fit_lists")
@@ -441,7 +410,6 @@ class PAPKRanker(LinearRanker):
             partitions = lists.partitions(
                 self.classes_[1] if threshold is None else threshold,
                 self.label_gain_,
-                self._given_scaling(),
             )
             risk = cluster.DaskRisk(
                 surrogate, partitions, client, self.policy, user_weight=self.user_weight
@@ -483,7 +451,6 @@ class PAPKRanker(LinearRanker):
         self._setting = setting
         self.alpha_ = setting.known_alpha
         self.surrogate_ = setting.name
-        self.user_scaling_ = setting.user_scaling
         self.scale_ = given.column_scale
         self._scale_rule = given.scale_rule
         solver = self._make_solver(risk.surrogate, self.alpha_)
@@ -531,13 +498,8 @@ class PAPKRanker(LinearRanker):
             own = given_solver.alpha_of(self.solver)
             if own is not None:
                 alpha = own
-        scaling = self._given_scaling()
-        parts = self.user_weight, alpha, scaling, self.standardize
+        parts = self.user_weight, alpha, self.standardize
         return Setting.of(self.surrogate, self.depth, *parts, missing=self.missing)
-
-    def _given_scaling(self) -> str | None:
-        """The user scaling as it was given; None for 'auto', which only one list does not take."""
-        return None if is_auto(self.user_scaling) else check_user_scaling(self.user_scaling)
 
     def _make_solver(self, surrogate: Surrogate, alpha: Any) -> Any:
         if not isinstance(self.solver, str):

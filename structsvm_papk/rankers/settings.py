@@ -178,7 +178,6 @@ class Setting:
     depth: int | float | None
     user_weight: str
     alpha: float | str  # 'auto' until the data are known
-    user_scaling: str | None = None
     standardize: bool | str = "auto"
     pieces: int | None = None  # of a curve; None: a line
     stiffness: float = 1.0  # how many times stronger the penalty is on pieces than on lines
@@ -241,7 +240,7 @@ class Setting:
 
     def identity(self, k: int) -> tuple[Any, ...]:
         """All that determines it: for digests."""
-        lists = repr(self.user_scaling), repr(self.standardize), self.user_weight
+        lists = repr(self.standardize), self.user_weight
         return *self.make(k).settings(), *lists, repr(self.alpha)
 
     def as_dict(self) -> dict[str, Any]:
@@ -251,10 +250,9 @@ class Setting:
     def __str__(self) -> str:
         depth = "k" if self.depth is None else self.depth
         weight = WEIGHTS_IN_WORDS[self.user_weight]
-        scaling = f", user scaling {self.user_scaling}" if self.user_scaling else ""
         alpha = self.alpha if isinstance(self.alpha, str) else f"{self.alpha:.4g}"
         units = "" if self.standardize else ", columns in their own units"
-        return f"{self.name}, depth {depth}, {weight}, alpha {alpha}{scaling}{units}"
+        return f"{self.name}, depth {depth}, {weight}, alpha {alpha}{units}"
 
 
 def order_of_depth(depth: int | float | None) -> tuple[float, float]:

@@ -348,7 +348,7 @@ def _automatic_alpha(
     """What `PAPKRanker` takes for the surrogate of a risk; `lists` are the data standardized."""
     if can_be_cut(data):
         surrogate = risk.surrogate
-        parts = surrogate.depth, "equal", AUTO, None, standardize
+        parts = surrogate.depth, "equal", AUTO, standardize
         best = best_on_folds(
             data, [Setting(surrogate.name, *parts)], surrogate.k, positive=positive
         )
