@@ -23,8 +23,8 @@ from structsvm_papk.cli._shared.outputs import check_outputs, save_plot
 from structsvm_papk.cli._shared.reading import Reading, say_columns
 from structsvm_papk.cli._shared.scores import scores_of
 from structsvm_papk.data.column_scale import ScaleRule
-from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.missing import filled_lists
+from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError, check_number
 from structsvm_papk.files.model import Model, load_model
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk

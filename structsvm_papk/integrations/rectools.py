@@ -146,7 +146,7 @@ class PAPKReranker(Reranker):  # type: ignore[misc,valid-type]
 
 
 def _standardized(frame: pd.DataFrame, groups: Array) -> pd.DataFrame:
-    """Columns with mean 0 and variance 1 within each user, by what is there; constant ones are 0."""
+    """Columns with mean 0 and variance 1 within each user, of what is there; constant ones 0."""
     by_user = frame.groupby(groups)
     rounding = frame.abs().groupby(groups).transform("max") * _ROUNDING
     deviation = by_user.transform("std", ddof=0)

@@ -17,8 +17,8 @@ from sklearn.exceptions import ConvergenceWarning
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.column_scale import check_standardize
 from structsvm_papk.data.features import check_missing
-from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.missing import LowestInTraining, filled_lists
+from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError, check_number, check_type, warn
 from structsvm_papk.files.checkpoint import as_checkpoint
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
@@ -28,7 +28,6 @@ from structsvm_papk.rankers.linear import LinearRanker, take_columns
 from structsvm_papk.rankers.log import Log
 from structsvm_papk.rankers.settings import (
     ALPHA,
-    AUTO,
     DEPTH,
     SURROGATE,
     Evidence,
