@@ -240,7 +240,7 @@ class LinearRanker(BaseEstimator):
             warn(result.message, ConvergenceWarning)
 
     def list_weights(self) -> Array:
-        """Weights of `scaled_lists`: of the columns, and of "is there" for each of them."""
+        """Weights of the lists that `Model.in_columns` gives."""
         return self.to_model().list_weights()
 
     def _take_weights(self, weights: Array) -> None:
@@ -293,9 +293,8 @@ class LinearRanker(BaseEstimator):
             The weights are zero, and so are all scores.
         """
         completed = self._completed(X, groups)
-        columns, weights = completed.columns_and_weights(
-            self._weights, self.missing_coef_, self._knots
-        )
+        columns = completed.columns(self._knots)
+        weights = completed.weights(self._weights, self.missing_coef_)
         return reported_scores(columns, weights, n_threads=self.n_threads)
 
     def contributions(self, X: Any, groups: ArrayLike | None = None) -> Array:

@@ -18,7 +18,6 @@ from structsvm_papk import (
     CuttingPlane,
     EmpiricalRisk,
     PAPKRanker,
-    PAPKRankerCV,
     RankingData,
     SubgradientDescent,
     make_surrogate,
@@ -400,7 +399,7 @@ def test_what_cannot_do_it_refuses_and_auto_takes_what_can():
     assert model.solver == "cutting_plane" and model.positive
 
 
-def test_model_file_search_and_exports_say_so(tmp_path):
+def test_model_file_and_exports_say_so(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 4))
     y = X @ [1.0, -1.0, 0.5, 0.0] + rng.normal(size=600) > 1
@@ -410,12 +409,8 @@ def test_model_file_search_and_exports_say_so(tmp_path):
     ranker.save(tmp_path / "model")
     assert load_model(tmp_path / "model").positive
     assert ranker.export_weights()["positive"] is True
-    grid = {"surrogates": ("avg",), "depths": (0.9,), "alphas": (1e-2, 1e-3), "cv": 3}
-    for checkpoint in (None, tmp_path / "kept"):
-        free = PAPKRankerCV(2, **grid, checkpoint=checkpoint).fit(X, y, groups)
-        search = PAPKRankerCV(2, **grid, checkpoint=checkpoint, positive=True).fit(X, y, groups)
-        assert (search.coef_ >= 0).all() and (free.coef_ < 0).any()
-        assert search.to_model().positive and not free.to_model().positive
+    free = PAPKRanker(2).fit(X, y, groups)
+    assert (free.coef_ < 0).any() and not free.to_model().positive
 
 
 def test_commands(tmp_path, capsys):
@@ -443,8 +438,3 @@ def test_commands(tmp_path, capsys):
         ours["objective"] > other["objective"]
         for ours, other in zip(said["runs"], free["runs"], strict=True)
     )
-    few = (*options, "--depth", "0.9", "--alpha", 0.01, "--cv", 3, "--user-weight", "equal")
-    _, said = run_json(capsys, "tune", data, *few, "--positive", "--model", model)
-    assert said["positive"] is True and " --positive" in said["command"]
-    assert "positive=True" in said["python"]
-    assert (load_model(model).coef >= 0).all()
