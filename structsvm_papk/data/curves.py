@@ -218,6 +218,13 @@ class Knots:
         ]
 
 
+def stiffened_scale(knots: Knots, scale: Array | None, stiffness: float) -> Array:
+    """What columns are divided by so that the penalty is so many times stronger on pieces."""
+    stiff = np.ones(knots.n_weights)
+    stiff[knots.n_columns :] = np.sqrt(stiffness)
+    return stiff if scale is None else scale * stiff
+
+
 def knots_at_quantiles(X: Array, rows: Array, n_pieces: int) -> Knots:
     """Knots at the values of some rows that cut each column into pieces of about as many rows.
 

@@ -14,7 +14,7 @@ from scipy import sparse
 from structsvm_papk._types import Array
 from structsvm_papk.data import features, validation
 from structsvm_papk.data.column_scale import ScaleRule, Variation, check_standardize
-from structsvm_papk.data.curves import Knots, knots_at_quantiles
+from structsvm_papk.data.curves import Knots, knots_at_quantiles, stiffened_scale
 from structsvm_papk.data.features import (
     ListRows,
     Spread,
@@ -574,9 +574,7 @@ class RankingData:
         """These lists of curves, whose pieces the penalty holds so many times stronger."""
         if self.knots is None or stiffness == 1.0:
             return self
-        scale = np.ones(self.n_features) if self.column_scale is None else self.column_scale.copy()
-        scale[self.knots.n_columns :] *= np.sqrt(stiffness)
-        lists = self.scaled_by(scale)
+        lists = self.scaled_by(stiffened_scale(self.knots, self.column_scale, stiffness))
         lists.scale_rule = self.scale_rule
         return lists
 

@@ -16,8 +16,11 @@ from importlib import import_module
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from scipy import sparse
+
 from structsvm_papk._types import Callback
 from structsvm_papk._version import __version__
+from structsvm_papk.data.curves import Knots, check_curves
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError, OracleFailure, as_names, check_type
 from structsvm_papk.oracles.list_risk import DEFAULTS, Partition, Thresholds, users_needed
@@ -48,6 +51,9 @@ class DaskRisk(PartitionedRisk):
         As for `EmpiricalRisk`.
     user_weight : {'equal', 'positives'}, optional
         Instead of the partitions' own weights.
+    curves : int, optional
+        Pieces of a curve for each column, between quantiles of the rows of the first partition; by
+        default the columns are lines.
     thresholds : Thresholds
         As for `EmpiricalRisk`.
 
@@ -74,6 +80,7 @@ class DaskRisk(PartitionedRisk):
         policy: str = "cap",
         user_weight: str | None = None,
         *,
+        curves: int | None = None,
         thresholds: Thresholds = DEFAULTS,
     ) -> None:
         partitions = as_names("partitions", partitions)
@@ -88,6 +95,7 @@ class DaskRisk(PartitionedRisk):
             client,
             policy=policy,
             user_weight=user_weight,
+            pieces=check_curves(curves),
             thresholds=thresholds,
         )
         super().__init__(surrogate, held)
@@ -166,7 +174,9 @@ class _Held:
         if self.data is None:
             return 1000
         X = self.data.X
-        arrays = (X,) if hasattr(X, "nbytes") else (X.data, X.indices, X.indptr)
+        arrays: tuple[Any, ...] = (X,)
+        if sparse.issparse(X):
+            arrays = X.data, X.indices, X.indptr
         return sum(array.nbytes for array in (*arrays, self.data.rows, self.data.indptr))
 
     def run(self, task, share):
@@ -178,7 +188,7 @@ class _Held:
 class _DaskPartitions(Partitions):
     """Partitions on the workers."""
 
-    def __init__(self, surrogate, partitions, client, *, policy, user_weight, thresholds):
+    def __init__(self, surrogate, partitions, client, *, policy, user_weight, pieces, thresholds):
         import dask
 
         need = users_needed(surrogate, policy)
@@ -186,20 +196,28 @@ class _DaskPartitions(Partitions):
         self._address = client.scheduler.address
         self._sample = None
         self._check_packages()
-        how_used = need.negatives, need.setting, user_weight
+        if pieces is not None:
+            first = client.submit(knots_of_partition, partitions[0], pieces, pure=False)
+            self._held = [first]
+            self.knots = self._loaded(copy_of, self._held)[0]
+        how_used = need.negatives, need.setting, user_weight, self.knots
         # one by one: a partition of arrays goes over with its task, which Dask would warn of
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
             self._held = [
                 client.submit(load_partition, partition, *how_used, pure=False)
                 for partition in partitions
             ]
-        try:
-            summaries = self._gathered(summary_of, self._held)
-        except OracleFailure as failure:
-            raise InputError(str(failure)) from failure.__cause__
+        summaries = self._loaded(summary_of, self._held)
         loaded = zip(self._held, summaries, strict=True)
         self._with_users = [future for future, each in loaded if each.exclusions.n_used]
         super().__init__(summaries, surrogate, need.policy, thresholds)
+
+    def _loaded(self, function, futures):
+        """What a function gives of partitions that are loaded for the first time."""
+        try:
+            return self._gathered(function, futures)
+        except OracleFailure as failure:
+            raise InputError(str(failure)) from failure.__cause__
 
     def sample_lists(self, surrogate):
         """The lists of few of the users, for which many workers do not wait for long."""
@@ -269,9 +287,25 @@ class _DaskPartitions(Partitions):
 # tasks of these names show on Dask's dashboard
 
 
-def load_partition(partition: Any, needed: int, setting: str, user_weight: str | None) -> _Held:
+def knots_of_partition(partition: Any, pieces: int) -> Knots:
+    """Knots between quantiles of the rows of a partition; runs on a worker."""
+    lists: RankingData = partition.load()
+    return lists.knots_at_quantiles(pieces)
+
+
+def copy_of(held: Any) -> Any:
+    """What lies on a worker, for this process."""
+    return held
+
+
+def load_partition(
+    partition: Any, needed: int, setting: str, user_weight: str | None, knots: Knots | None
+) -> _Held:
     """Load a partition; runs on a worker."""
-    return _Held(*summarise(partition.load(), needed, setting, user_weight))
+    lists = partition.load()
+    if knots is not None:
+        lists = lists.with_curves(knots)
+    return _Held(*summarise(lists, needed, setting, user_weight))
 
 
 def summary_of(held: _Held) -> PartitionSummary:

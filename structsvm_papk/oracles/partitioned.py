@@ -18,6 +18,7 @@ import numpy as np
 
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.column_scale import ScaleRule, Variation, check_standardize
+from structsvm_papk.data.curves import Knots, stiffened_scale
 from structsvm_papk.data.features import rounding_bound
 from structsvm_papk.data.fingerprint import fingerprint_of
 from structsvm_papk.data.grades import remark_of_grades
@@ -210,6 +211,11 @@ class PartitionedRisk(PartitionedCuts, MajorisedOracle):
         )
 
     @property
+    def knots(self) -> Knots | None:
+        """Where the curves of the columns may change their slope; None: they are lines."""
+        return self.partitions.knots
+
+    @property
     def remarks(self) -> tuple[str, ...]:
         """What was made of the labels, where they are grades."""
         if self.label_gain is None:
@@ -262,6 +268,22 @@ class PartitionedRisk(PartitionedCuts, MajorisedOracle):
         rule = variation.rule(how)
         scale = variation.scale(rule)
         return PartitionedRisk(self.surrogate, self.partitions, scale, self.n_blocks, rule)
+
+    def stiffened(self, stiffness: float) -> PartitionedRisk:
+        """The same risk, see `RankingData.stiffened`."""
+        if self.knots is None or stiffness == 1.0:
+            return self
+        scale = stiffened_scale(self.knots, self.column_scale, stiffness)
+        return PartitionedRisk(
+            self.surrogate, self.partitions, scale, self.n_blocks, self.scale_rule
+        )
+
+    def deviations_of_curves(self, w: Array, knots: Knots) -> Array:
+        """Pooled deviation within users of what each column adds to the scores."""
+        task = partial(_curve_deviations, w=w, knots=knots)
+        n_rows = np.array([each.n_rows for each in self.partitions.used])
+        squares = np.square(list(self.on_each_partition(task)))
+        return np.asarray(np.sqrt(n_rows @ squares / n_rows.sum()))
 
     def majorant(self, w: Array) -> PartitionedMajorant:
         """A convex majorant of a Ramp or ClippedRamp risk, tight at w; see `majorants`.
@@ -327,6 +349,12 @@ def _oracle(
         return risk
     majorant = surrogate.majorant(risk.scores(frozen), data.indptr, data.n_pos)
     return ListRisk(majorant, data, bounds, n_threads)
+
+
+def _curve_deviations(partition: Partition, *, w: Array, knots: Knots) -> Array:
+    """How much each column moves the scores of one partition within users."""
+    deviations: Array = partition.data.deviations_of_curves(w, knots)
+    return deviations
 
 
 def _gains(partition: Partition, *, k: int, w: Array) -> Array:

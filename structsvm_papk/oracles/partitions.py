@@ -12,6 +12,7 @@ import numpy as np
 
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.column_scale import Variation
+from structsvm_papk.data.curves import Knots
 from structsvm_papk.data.features import stacked
 from structsvm_papk.data.fingerprint import fingerprint_of
 from structsvm_papk.data.ranking_data import Exclusions, RankingData, refusal
@@ -117,6 +118,8 @@ class Partitions(ABC):
         Rows that are used; columns.
     most_negatives : int
         Of any user, used or not.
+    knots : Knots or None
+        Of curves: the columns of all partitions are pieces between them.
     n_threads : int
         Threads of this process that share the work on lists that are in it.
     most_blocks, most_start_rows : float
@@ -129,6 +132,7 @@ class Partitions(ABC):
         their columns.
     """
 
+    knots: Knots | None = None
     n_threads: int = 1
     most_blocks: float = np.inf
     most_start_rows: float = np.inf

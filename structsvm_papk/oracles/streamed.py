@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from structsvm_papk._jit import kernel
 from structsvm_papk._types import PathLike
+from structsvm_papk.data.curves import check_curves
 from structsvm_papk.data.features import refuse_non_finite
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.validation import checked_weight
@@ -61,6 +62,9 @@ class StreamedRisk(PartitionedRisk):
         As for `RankingData`; numbers in the order of the users in the file.
     label_gain : {'linear', 'exponential'} or sequence of float, optional
         Labels of more than two whole values are grades, which count so; see `RankingData`.
+    curves : int, optional
+        Pieces of a curve for each column, between quantiles of the rows that are read first, those
+        of the first partition; by default the columns are lines.
     thresholds : Thresholds
         As for `EmpiricalRisk`.
 
@@ -87,6 +91,7 @@ class StreamedRisk(PartitionedRisk):
         user_weight: str | ArrayLike = "equal",
         *,
         label_gain: str | Sequence[float] | None = None,
+        curves: int | None = None,
         thresholds: Thresholds = DEFAULTS,
     ) -> None:
         check_type("source", source, Source, "what open_source returns")
@@ -102,6 +107,7 @@ class StreamedRisk(PartitionedRisk):
             n_threads=whole_number("n_threads", n_threads),
             scratch=scratch,
             user_weight=user_weight,
+            pieces=check_curves(curves),
             thresholds=thresholds,
         )
         super().__init__(surrogate, held)
@@ -127,12 +133,17 @@ class _StreamedPartitions(Partitions):
         n_threads,
         scratch,
         user_weight,
+        pieces,
         thresholds,
     ):
         need = users_needed(surrogate, policy)
         self.n_threads = n_threads
+        self._pieces = pieces
+        n_cells = 0 if pieces is None else source.n_features  # of a row, a byte each
+        self._row_bytes = source.row_bytes + n_cells
         room = _CUT_SHARE * budget
-        self.most_blocks = max(1, int(room / (8 * source.n_features * _CUTS_A_BLOCK)))
+        n_weights = source.n_features * (1 + (pieces or 0))  # at most
+        self.most_blocks = max(1, int(room / (8 * n_weights * _CUTS_A_BLOCK)))
         self.most_start_rows = max(1, int(room / source.row_bytes))
         self._lists = scan_users(source, relevance_threshold, label_gain)
         self._gains = self._lists.gains
@@ -142,7 +153,7 @@ class _StreamedPartitions(Partitions):
         self._user_weight = checked_weight(user_weight, self._lists.users, n_pos)
         self._bounds, free = self._plan(source, budget)
         self._sample_rows = self._room_for_sample(source, free, thresholds)
-        free -= self._sample_rows * (source.row_bytes + _ROW_BYTES)
+        free -= self._sample_rows * (self._row_bytes + _ROW_BYTES)
         self._file = _FeatureFile(source, scratch)
         largest = int(np.diff(self._lists.indptr[self._bounds]).max())
         self._buffers = [self._file.buffer(largest) for _ in range(2)]
@@ -176,7 +187,7 @@ class _StreamedPartitions(Partitions):
         with self._readable():
             for start, first, size in zip(starts, first_rows, sizes, strict=True):
                 self._file.read(start, X[first : first + size])
-        return self._laid_out(users, X, starts - first_rows)
+        return self._in_columns(self._laid_out(users, X, starts - first_rows))
 
     @contextmanager
     def _readable(self):
@@ -201,7 +212,7 @@ class _StreamedPartitions(Partitions):
     def _plan(self, source, budget):
         """Bounds of the partitions in users, and the bytes that are free to keep some of them."""
         lists = self._lists
-        row_bytes = source.row_bytes
+        row_bytes = self._row_bytes
         always = lists.nbytes + (_USER_BYTES + lists.users.itemsize) * lists.users.size
         free = int((1 - _CUT_SHARE) * budget) - always
         bounds = cut_users(lists.indptr, max(1, free // (_PARTITIONS_IN_BUDGET * row_bytes)))
@@ -225,17 +236,20 @@ class _StreamedPartitions(Partitions):
         if step is None:
             return 0
         n_rows = int(1.25 * source.n_rows / step)
-        return n_rows if n_rows * (source.row_bytes + _ROW_BYTES) <= 0.5 * free else 0
+        return n_rows if n_rows * (self._row_bytes + _ROW_BYTES) <= 0.5 * free else 0
 
     def _survey(self, p, need, free):
         """Read and check a partition, keep it if there is room; summary, bytes still free."""
         first, last = self._bounds[p : p + 2]
         start, stop = self._lists.indptr[[first, last]]
-        cost = (stop - start) * (self._file.npy.row_bytes + 9)  # its index and label
+        cost = (stop - start) * (self._row_bytes + 9)  # its index and label
         buffer = self._file.buffer(stop - start) if cost <= free else self._buffers[0]
         try:
             data = self._read(np.arange(first, last), buffer)
             refuse_non_finite(data.X)
+            if self._pieces is not None and self.knots is None:
+                self.knots = data.knots_at_quantiles(self._pieces)
+            data = self._in_columns(data)
             data, summary = summarise(data, need.negatives, need.setting)
         except (OSError, InputError) as error:
             raise InputError(
@@ -259,17 +273,23 @@ class _StreamedPartitions(Partitions):
         self._file.check()
         if i in self.kept:
             return self.kept[i].scaled_by(None)  # a view: what is computed for it does not stay
-        return self._read(self._users[i], self._buffers[i % 2], self._spreads[i])
+        data = self._in_columns(self._read(self._users[i], self._buffers[i % 2]))
+        data._spread = self._spreads[i]
+        return data
 
-    def _read(self, users, buffer, spread=None):
+    def _in_columns(self, data):
+        """Lists with curves in place of lines, where these are wanted."""
+        return data if self.knots is None else data.with_curves(self.knots)
+
+    def _read(self, users, buffer):
         """The lists of some users of a partition, with their rows in the buffer."""
         start = self._lists.indptr[users[0]]
         stop = self._lists.indptr[users[-1] + 1]
         X = buffer[: stop - start]
         self._file.read(start, X)
-        return self._laid_out(users, X, np.full(users.size, start), spread)
+        return self._laid_out(users, X, np.full(users.size, start))
 
-    def _laid_out(self, users, X, first_rows, spread=None):
+    def _laid_out(self, users, X, first_rows):
         """The lists of some users; X holds their rows of the file, less `first_rows`."""
         lists = self._lists
         starts = lists.indptr[users]
@@ -289,7 +309,6 @@ class _StreamedPartitions(Partitions):
             users=lists.users[users],
             user_weight=weight,
             feature_names=self._names,
-            spread=spread,
             grades=grades,
             label_gain=lists.label_gain,
         )

@@ -33,6 +33,7 @@ from structsvm_papk.rankers.settings import (
     ALPHA,
     AUTO,
     DEPTH,
+    STIFFNESS,
     SURROGATE,
     Evidence,
     Setting,
@@ -419,7 +420,7 @@ class PAPKRanker(LinearRanker):
         if risk.surrogate != self.make_surrogate():
             raise InputError(f"the risk has {risk.surrogate}, the settings {self.make_surrogate()}")
         refuse_deeper_than_all(risk.surrogate, risk.most_negatives)
-        self.n_features_in_ = risk.n_features
+        self.n_features_in_ = risk.n_features if risk.knots is None else risk.knots.n_columns
         self.classes_ = risk.classes
         self.label_gain_ = risk.label_gain
         return self._minimise_parts(risk)
@@ -442,7 +443,12 @@ class PAPKRanker(LinearRanker):
                 self.label_gain_,
             )
             risk = cluster.DaskRisk(
-                surrogate, partitions, client, self.policy, user_weight=self.user_weight
+                surrogate,
+                partitions,
+                client,
+                self.policy,
+                user_weight=self.user_weight,
+                curves=self._given_setting().pieces,
             )
             refuse_deeper_than_all(surrogate, risk.most_negatives)
             del lists  # the blocks as they were read leave the workers
@@ -457,7 +463,7 @@ class PAPKRanker(LinearRanker):
         if self.monotonic_cst is not None:
             raise InputError("monotonic_cst needs the lists in memory; give a sample of the users")
         if risk.column_scale is None:
-            risk = risk.standardized(self.standardize)
+            risk = risk.standardized(self.standardize).stiffened(STIFFNESS)
         if is_auto(setting.alpha):
             setting = replace(setting, alpha=automatic_alpha(Evidence.of(risk, risk)))
         self._constrained = self.positive
