@@ -21,7 +21,9 @@ from scipy import sparse
 
 from structsvm_papk._types import Array
 from structsvm_papk.data import validation
+from structsvm_papk.data.curves import Knots
 from structsvm_papk.data.features import check_missing
+from structsvm_papk.data.piecewise import PiecewiseColumns
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.validation import groups_or_none
 from structsvm_papk.errors import InputError
@@ -33,14 +35,20 @@ class Completed(NamedTuple):
     X: Any
     holes: Array | None
 
-    @property
-    def matrix(self) -> Any:
-        """What is multiplied by `weights`: the columns, and behind each other the holes of all."""
-        return self.X if self.holes is None else np.hstack([self.X, self.holes])
+    def columns_and_weights(
+        self, w: Array, missing_coef: Array | None, knots: Knots | None
+    ) -> tuple[Any, Array]:
+        """What is multiplied, the columns with the holes of all behind them, and its weights.
 
-    def weights(self, coef: Array, missing_coef: Array | None) -> Array:
-        """The weights of `matrix`."""
-        return coef if missing_coef is None else np.concatenate([coef, missing_coef])
+        `w` are weights of the columns, or with `knots` of their straight parts and pieces.
+        """
+        X = self.X
+        if self.holes is not None and missing_coef is not None:
+            n_features = missing_coef.size
+            X = np.hstack([X, self.holes])
+            w = np.concatenate([w[:n_features], missing_coef, w[n_features:]])
+            knots = None if knots is None else knots.with_lines(n_features)
+        return (X if knots is None else PiecewiseColumns(X, knots)), w
 
 
 @dataclass(frozen=True)

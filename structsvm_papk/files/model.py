@@ -178,7 +178,7 @@ class Model:
             )
         X = self._features(X)
         completed = completed_rows(X, groups, self.missing, self.one_list)
-        return reported_scores(completed.matrix, completed.weights(self.coef, self.missing_coef))
+        return reported_scores(*completed.columns_and_weights(self.coef, self.missing_coef, None))
 
     def top(self, X: Any, groups: ArrayLike | None = None, n: int | None = None) -> pd.DataFrame:
         """The best items of each user, as a frame with columns user, item, score and rank.

@@ -275,8 +275,8 @@ class LinearRanker(BaseEstimator):
         if groups is None and self.one_list:
             groups = ONE_LIST
         completed = completed_rows(X, groups, missing, self._one_list)
-        weights = completed.weights(self.coef_, self.missing_coef_)
-        return reported_scores(completed.matrix, weights, n_threads=self.n_threads)
+        columns, weights = completed.columns_and_weights(self.coef_, self.missing_coef_, None)
+        return reported_scores(columns, weights, n_threads=self.n_threads)
 
     def predict(self, X: Any, groups: ArrayLike | None = None) -> Array:
         """The same as `decision_function`."""
