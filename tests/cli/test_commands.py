@@ -403,7 +403,7 @@ def test_a_degenerate_fit_says_in_two_lines_what_repairs_it(noisy, tmp_path, cap
     assert told["objective"] == pytest.approx(1)
     assert run(*fit, "--depth", "k") == 0
     said = capsys.readouterr().err
-    depth = re.search(r"degenerate: w = 0 .*, or take another surrogate\.\ntry (.*)$", said)
+    depth = re.search(r"degenerate: w = 0 .*, or take another surrogate\.\ntry (.*)\n", said)
     assert depth[1].split()[0] == "--depth"
     assert run("predict", tmp_path / "m", noisy, "-o", tmp_path / "s") == 0
     assert "warning: every score is 0" in capsys.readouterr().err

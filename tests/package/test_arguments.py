@@ -100,7 +100,7 @@ def calls(folder):
     (folder / "f.csv").write_text("user_id,label,x\n1,0,1\n1,1,2\n")
     fitted = sp.PAPKRanker(k=2).fit(X, Y, USERS)
     fitted.save(folder / "model")
-    filled = sp.PAPKRanker(k=2, missing="lowest").fit(X, Y, USERS)
+    filled = sp.PAPKRanker(k=2, depth=0.9, missing="lowest").fit(X, Y, USERS)
     table = metrics.evaluate(["pap@2", "ap"], SCORES, Y, USERS)
     (folder / "a.run").write_text("q Q0 x 1 2.0 t\nq Q0 y 2 1.0 t\n")
     (folder / "a.qrels").write_text("q 0 x 1\n")
