@@ -30,11 +30,13 @@ if TYPE_CHECKING:
 _ENDS = (0.005, 0.995)  # quantiles of X between which a column is drawn
 _MIDDLE = (0.25, 0.75)
 _ROOM = 0.05  # share of an axis that the middle half of the rows should have
-_SHORT = (0.05, 0.95)  # quantiles between which a column is drawn where a logarithm does not help
+_CUT = 1 / 16  # of the rows at either end, where a logarithm does not help: one of 16 pieces
 _MARGIN = 0.04  # of a panel on each side
 _STRIP = 0.16  # of its height, for where the rows lie
 _LEAST_BAR = 0.12  # of the strip: a single row is seen
 _BINS = 30
+_OVERHANG = 0.05  # of labels over the end of a panel, and their least distance, in inches
+_ALIGNMENTS = {0.0: "left", 0.5: "center", 1.0: "right"}
 _POINTS = 200  # at which a curve is drawn, beside its knots
 _NAME_SIZE = 10.0  # of letters
 _SMALL_SIZE = 8.5
@@ -124,6 +126,8 @@ class CurvesDisplay:
         check_number("n_columns", n_columns, least=1)
         deviations = np.array([curve.deviation for curve in self.curves])
         order = np.argsort(-deviations, kind="stable")[: int(n_columns)]
+        if not any(np.ptp(curve.values) or curve.slope for curve in self.curves):
+            order = order[:0]
         n_beside = _n_beside(order.size)
         n_below = ceil(order.size / n_beside)
         if ax is None:
@@ -131,7 +135,7 @@ class CurvesDisplay:
             ax.figure.set_layout_engine("none")  # of hundreds of panels it takes minutes
         ax.set_axis_off()
         self.figure_ = ax.figure
-        if not any(np.ptp(curve.values) or curve.slope for curve in self.curves):
+        if not order.size:
             ax.text(0.5, 0.5, _NOTHING, ha="center", va="center", transform=ax.transAxes)
             self.axes_ = np.array([], dtype=object)
             return self
@@ -139,29 +143,30 @@ class CurvesDisplay:
         scale = _Scale.of(panels)
         area = ax.figure.add_subfigure(ax.get_subplotspec())
         width, height = area.bbox.size / ax.figure.dpi
-        caption = fill(self._caption(panels), round(14 * width))
+        caption = fill(self._caption(panels), round(14 * width), break_long_words=False)
         places = _places(area, n_below, n_beside, scale.label_width, 1 + caption.count("\n"))
         self.axes_ = np.array([area.add_subplot(places[i]) for i in range(order.size)])
         shares = deviations / (deviations.sum() or 1.0)
         for axes, panel, share in zip(self.axes_, panels, shares[order], strict=True):
             panel.draw(axes, scale)
             _write_title(axes, panel.curve.name, share, axes.bbox.width / ax.figure.dpi)
-        area.supylabel("adds to the score", fontsize=_NAME_SIZE, x=0.05 / width)
+        middle = (places.bottom + places.top) / 2
+        area.supylabel("adds to the score", fontsize=_NAME_SIZE, x=0.05 / width, y=middle)
         area.supxlabel(caption, fontsize=_SMALL_SIZE, color=_DATA, y=0.05 / height)
         return self
 
     def _caption(self, panels: Sequence[_Panel]) -> str:
         """What percentages and the strip mean."""
-        parts = ["%: share of a column in how much scores differ within lists."]
+        parts = ["%: share of the spread within lists."]
         if len(panels) < len(self.curves):
             parts.insert(0, f"{len(panels)} of {len(self.curves)} columns.")
         if self.X is not None:
             parts.append("Bars: rows.")
         elif any(not panel.is_relative for panel in panels):
-            parts.append("Grey lines: knots, at quantiles of the rows.")
+            parts.append("Grey lines: knots (quantiles).")
         if any(panel.is_relative for panel in panels):
-            parts.append("Straight lines: x is a change.")
-        return " ".join(parts)
+            parts.append("Straight lines: x is a difference.")
+        return " ".join(part.replace(" ", "\u00a0") for part in parts)  # lines are whole sentences
 
     def _column(self, j: int) -> Array | None:
         """Values of a column; None where there are none."""
@@ -184,7 +189,7 @@ def _figure_size(n_beside: int, n_below: int) -> tuple[float, float]:
     """Of a figure, in inches: as wide as a column of text, wider from four panels on."""
     panel = max(1.85, 5.5 / n_beside)
     height = 0.42 + min(0.75 * panel, 2.6)
-    return 0.65 + n_beside * panel, 0.25 + n_below * height
+    return 0.65 + n_beside * panel, 0.25 + max(n_below * height, 1.0)
 
 
 def _places(area: SubFigure, n_below: int, n_beside: int, labels: float, caption: int) -> GridSpec:
@@ -221,7 +226,7 @@ class _Scale:
     @property
     def label_width(self) -> float:
         """Of the labels of its ticks, in inches."""
-        return 0.64 * _SMALL_SIZE / 72 * max(map(len, _labels(self.ticks)))
+        return float(_widths(_labels(self.ticks)).max())
 
     @classmethod
     def of(cls, panels: Sequence[_Panel]) -> Self:
@@ -257,10 +262,10 @@ class _Axis:
             middle = np.quantile(sample, _MIDDLE)
         size = np.abs(sample[sample != 0])
         for axis in (cls(low, high), cls(low, high, float(np.quantile(size, 0.25)))):
-            first, start, stop, last = axis.transform.transform([low, *middle, high])
-            if stop - start >= _ROOM * (last - first):
+            if np.ptp(axis.share(middle)) >= _ROOM:
                 return axis
-        return cls(*np.quantile(sample, _SHORT))
+        first = np.quantile(sample, _CUT, method="higher")
+        return cls(first, np.quantile(sample, 1 - _CUT, method="lower"))
 
     @property
     def transform(self) -> Any:
@@ -278,6 +283,11 @@ class _Axis:
         margin *= last - first
         places = np.linspace(first - margin, last + margin, n)
         return np.asarray(self.transform.inverted().transform(places))
+
+    def share(self, x: Array) -> Array:
+        """Where values lie, from 0 at the lower to 1 at the higher end."""
+        first, *places, last = self.transform.transform([self.low, *x, self.high])
+        return (np.array(places) - first) / (last - first)
 
     def ticks(self) -> Array:
         """Round numbers; powers of ten where it is logarithmic."""
@@ -306,14 +316,14 @@ class _Panel:
 
     @cached_property
     def sample(self) -> Array:
-        """What is known of where rows lie."""
+        """What is known of where rows lie: they, or knots, or only how far from each other."""
         if self.rows is not None:
             return self.rows
         if not self.is_relative:
             return self.curve.knots
         slope = abs(self.curve.slope)
         reach = 2 * self.curve.deviation / slope if slope else 0.0
-        return self.curve.knots[0] + reach * np.array([-1.0, 0.0, 1.0])
+        return reach * np.array([-1.0, 0.0, 1.0])
 
     @cached_property
     def axis(self) -> _Axis:
@@ -335,7 +345,8 @@ class _Panel:
     @cached_property
     def y(self) -> Array:
         """What the column adds there, less its mean over the sample."""
-        return self.curve(self.x) - self.curve(self.sample).mean()
+        start = self.curve.knots[0] if self.is_relative else 0.0
+        return self.curve(start + self.x) - self.curve(start + self.sample).mean()
 
     def draw(self, axes: Axes, scale: _Scale) -> None:
         """The curve, and below it where rows lie."""
@@ -363,9 +374,21 @@ class _Panel:
         axes.stairs(tall, edges, fill=True, color=_DATA, alpha=0.7, lw=0, transform=strip)
 
     def _set_ticks(self, axes: Axes, scale: _Scale) -> None:
-        x = self.axis.ticks()
-        axes.set_xticks(x, _labels(x, with_sign=self.is_relative))
+        """Ticks of x as far as their labels have room, and those of y that panels share."""
+        width = axes.bbox.width / axes.figure.dpi
+        ticks = self.axis.ticks()
+        labels = _labels(ticks, self.is_relative)
+        places = (_MARGIN + self.axis.share(ticks)) / (1 + 2 * _MARGIN) * width
+        anchors = _anchors(labels, places, width)
+        while not _are_apart(labels, anchors, places):
+            ticks = ticks[::2]
+            labels = labels[::2]
+            places = places[::2]
+            anchors = anchors[::2]
+        axes.set_xticks(ticks, labels)
         axes.set_xticks([], minor=True)
+        for text, anchor in zip(axes.get_xticklabels(), anchors, strict=True):
+            text.set_horizontalalignment(_ALIGNMENTS[anchor])
         axes.set_yticks(scale.ticks, _labels(scale.ticks))
         is_first = axes.get_subplotspec().is_first_col()
         axes.tick_params(labelsize=_SMALL_SIZE, length=2.5, pad=2)
@@ -405,7 +428,29 @@ def _labels(ticks: Array, with_sign: bool = False) -> list[str]:
         texts = [f"{tick:{sign if tick else ''}.{digits}g}" for tick in ticks]
         if len(set(texts)) == len(texts):
             break
-    return [text.replace("e+0", "e").replace("e-0", "e-").replace("-", "\u2212") for text in texts]
+    return [
+        text.replace("e+0", "e").replace("e+", "e").replace("e-0", "e-").replace("-", "\u2212")
+        for text in texts
+    ]
+
+
+def _anchors(labels: Sequence[str], places: Array, width: float) -> Array:
+    """How much of a label is left of its tick: all or nothing of it at the ends of a panel."""
+    half = _widths(labels) / 2
+    over_left = places - half < -_OVERHANG
+    over_right = places + half > width + _OVERHANG
+    return np.where(over_left, 0.0, np.where(over_right, 1.0, 0.5))
+
+
+def _are_apart(labels: Sequence[str], anchors: Array, places: Array) -> bool:
+    starts = places - anchors * _widths(labels)
+    ends = starts + _widths(labels)
+    return bool((starts[1:] - ends[:-1] > _OVERHANG).all())
+
+
+def _widths(labels: Sequence[str]) -> Array:
+    """Of labels of digits, in inches."""
+    return np.array([0.64 * _SMALL_SIZE / 72 * len(label) for label in labels])
 
 
 def _line_color(axes: Axes) -> str:
@@ -433,7 +478,7 @@ def _shortened(name: str, room: float) -> str:
         text = name
         if kept < len(name):
             text = f"{name[: kept - kept // 2]}\u2026{name[len(name) - kept // 2 :]}"
-        text = literal(text)
-        if TextPath((0, 0), text, size=_NAME_SIZE).get_extents().width <= room:
-            break
-    return text
+        outline = TextPath((0, 0), literal(text), size=_NAME_SIZE).vertices
+        if outline.size == 0 or np.ptp(outline[:, 0]) <= room:
+            return literal(text)
+    return literal(name[:1])
