@@ -140,8 +140,9 @@ class CurvesDisplay:
             self.axes_[i] = area.add_subplot(places[i])
             panel.draw(self.axes_[i], scale)
             _write_title(self.axes_[i], panel.curve.name, shares[shown[i]])
-        middle = (places.bottom + places.top) / 2
-        area.supylabel("adds to the score", fontsize=_NAME_SIZE, x=0.05 / width, y=middle)
+        label = area.supylabel("adds to the score", fontsize=_NAME_SIZE)
+        if not _is_constrained(area):
+            label.set_position((0.05 / width, (places.bottom + places.top) / 2))
         area.supxlabel(caption, fontsize=SMALL_SIZE, color=DATA)
         return self
 
@@ -187,6 +188,8 @@ def _places(area: Any, n_panels: int, labels: float, caption: int) -> Any:
     """A grid of places, with room for labels of y (in inches) and a caption (in lines)."""
     n_beside = _n_beside(n_panels)
     n_below = ceil(n_panels / n_beside)
+    if _is_constrained(area):  # which sees to that room
+        return area.add_gridspec(n_below, n_beside)
     width, height = area.bbox.size / area.figure.dpi
     left = 0.3 + labels
     right = 0.12
@@ -213,13 +216,20 @@ def _places(area: Any, n_panels: int, labels: float, caption: int) -> Any:
     )
 
 
+def _is_constrained(area: Any) -> bool:
+    """Whether matplotlib places panels by the room that their texts take."""
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    return isinstance(area.get_layout_engine(), ConstrainedLayoutEngine)
+
+
 def _write_title(axes: Any, name: str, share: float) -> None:
     """The name of a column on the left, its share of the spread on the right."""
     corner = f"{share:.0%}" if share >= 0.005 or share == 0 else "<1%"
     axes.set_title(corner, loc="right", fontsize=SMALL_SIZE, color=DATA, pad=3)
     name = f"column {name}" if name.isdecimal() else " ".join(name.split())
-    room = axes.bbox.width / axes.figure.dpi - widths([corner + " "])[0]
-    axes.set_title(_shortened(name, room), loc="left", fontsize=_NAME_SIZE, pad=3)
+    room = axes.bbox.width / axes.figure.dpi - widths([corner + "  "])[0]
+    axes.set_title(_shortened(name, 0.96 * room), loc="left", fontsize=_NAME_SIZE, pad=3)
 
 
 def _shortened(name: str, room: float) -> str:
