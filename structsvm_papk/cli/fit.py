@@ -14,11 +14,12 @@ from structsvm_papk._types import Array
 from structsvm_papk.cli import scale
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.options import OUTPUT, PROBLEM, SOLVER
-from structsvm_papk.cli._shared.outputs import check_outputs
+from structsvm_papk.cli._shared.outputs import check_outputs, save_plot
 from structsvm_papk.cli._shared.reading import Reading, Weighting, say_columns
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files.checkpoint import Checkpoint
 from structsvm_papk.files.model import Model, certificate_of, save_model
+from structsvm_papk.plots.curves import curves_figure
 from structsvm_papk.rankers import PAPKRanker
 from structsvm_papk.rankers.settings import (
     ALPHA,
@@ -99,15 +100,16 @@ def fit(
             rich_help_panel=OUTPUT,
         ),
     ] = 60.0,
+    plot: options.Plot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Train a ranker and write a model file.
+    """Train a ranker and write a model file; --plot draws what each column adds to a score.
 
     Ctrl-C keeps the best model so far.
     """
     kept = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_interval)
     folds = None if kept is None else kept.path_of_folds
-    check_outputs([data], [model_file, checkpoint, folds])
+    check_outputs([data], [model_file, checkpoint, folds], plot=plot)
     reading = Reading(
         label=label,
         group=group,
@@ -172,6 +174,7 @@ def fit(
             first_index=loaded.table.first_index,
         )
         save_model(model_file, model)
+        save_plot(plot, lambda: curves_figure(ranker.curves_, loaded.matrix(ranker)))
         say_columns(loaded.table)
         console.note(str(ranker.exclusions_))
         gain = loaded.gain(ranker)

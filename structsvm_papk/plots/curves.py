@@ -24,7 +24,9 @@ from structsvm_papk.plots.rankings import new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
+_N_COLUMNS = 12  # that are drawn, if not asked for more
 _NAME_SIZE = 10.0  # of letters
 _LEAST_SIZE = 0.4  # of a panel, in inches
 _NOTHING = "All curves are flat: this ranker adds\nthe same to every score, and ranks nothing."
@@ -79,7 +81,7 @@ class CurvesDisplay:
 
     @classmethod
     def from_estimator(
-        cls, ranker: Any, X: Any = None, *, n_columns: int = 12, ax: Axes | None = None
+        cls, ranker: Any, X: Any = None, *, n_columns: int = _N_COLUMNS, ax: Axes | None = None
     ) -> Self:
         """Display of a fitted ranker.
 
@@ -108,7 +110,7 @@ class CurvesDisplay:
             X = validated(ranker, X, missing=ranker.missing, reset=False)
         return cls(ranker.curves_, X).plot(ax, n_columns=n_columns)
 
-    def plot(self, ax: Axes | None = None, *, n_columns: int = 12) -> Self:
+    def plot(self, ax: Axes | None = None, *, n_columns: int = _N_COLUMNS) -> Self:
         """Draw in the place of the axes, or in a figure of its own; returns the display."""
         check_number("n_columns", n_columns, least=1)
         deviations = np.array([curve.deviation for curve in self.curves])
@@ -140,10 +142,11 @@ class CurvesDisplay:
             self.axes_[i] = area.add_subplot(places[i])
             panel.draw(self.axes_[i], scale)
             _write_title(self.axes_[i], panel.curve.name, shares[shown[i]])
-        label = area.supylabel("adds to the score", fontsize=_NAME_SIZE)
+        of_y = area.supylabel("adds to the score", fontsize=_NAME_SIZE)
+        of_x = area.supxlabel(caption, fontsize=SMALL_SIZE, color=DATA)
         if not _is_constrained(area):
-            label.set_position((0.05 / width, (places.bottom + places.top) / 2))
-        area.supxlabel(caption, fontsize=SMALL_SIZE, color=DATA)
+            of_y.set_position((0.05 / width, (places.bottom + places.top) / 2))
+            of_x.set_y(0.06 * area.figure.dpi / area.bbox.height)
         return self
 
     def _column(self, j: int) -> Array | None:
@@ -167,6 +170,16 @@ class CurvesDisplay:
         if any(panel.is_relative for panel in panels):
             parts.append("Straight lines: x is a difference.")
         return " ".join(part.replace(" ", "\u00a0") for part in parts)  # lines are whole sentences
+
+
+def curves_figure(curves: Sequence[Curve], X: Any = None) -> Figure:
+    """The picture of a `CurvesDisplay`, in a figure that is not one of pyplot's."""
+    from matplotlib.figure import Figure
+
+    display = CurvesDisplay(curves, X)
+    figure = Figure(figsize=_figure_size(min(len(display.curves), _N_COLUMNS)))
+    display.plot(figure.add_subplot())
+    return figure
 
 
 def _n_beside(n_panels: int) -> int:
