@@ -257,8 +257,8 @@ def test_of_a_ranker():
     with pytest.raises(InputError, match=r"NaN at row 0, column 'constant'"):
         CurvesDisplay.from_estimator(ranker, holes)
     ranker.missing = "lowest"
-    shown = CurvesDisplay.from_estimator(ranker, holes, n_columns=3)
-    assert shown.axes_[2].get_title("left") == "constant" and not shown.axes_[2].patches  # no row
+    shown = CurvesDisplay.from_estimator(ranker, holes, n_columns=4)
+    assert shown.axes_[3].get_title("left") == "constant" and not shown.axes_[3].patches  # no row
     with pytest.raises(InputError, match="feature names"):
         CurvesDisplay.from_estimator(ranker, frame[frame.columns[::-1]])
     with pytest.raises(NotFittedError):
