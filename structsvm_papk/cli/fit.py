@@ -16,6 +16,7 @@ from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.options import OUTPUT, PROBLEM, SOLVER
 from structsvm_papk.cli._shared.outputs import check_outputs, save_plot
 from structsvm_papk.cli._shared.reading import Reading, Weighting, say_columns
+from structsvm_papk.data.curves import Curve
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files.checkpoint import Checkpoint
 from structsvm_papk.files.model import Model, certificate_of, save_model
@@ -174,7 +175,7 @@ def fit(
             first_index=loaded.table.first_index,
         )
         save_model(model_file, model)
-        save_plot(plot, lambda: curves_figure(ranker.curves_, loaded.matrix(ranker)))
+        save_plot(plot, lambda: curves_figure(_named_curves(ranker, model), loaded.matrix(ranker)))
         say_columns(loaded.table)
         console.note(str(ranker.exclusions_))
         gain = loaded.gain(ranker)
@@ -220,6 +221,14 @@ def fit(
         console.warn(advice)
     if not result.converged:
         raise typer.Exit(1)
+
+
+def _named_curves(ranker: PAPKRanker, model: Model) -> list[Curve]:
+    """The curves, by the names of the file, or by the numbers that it counts columns with."""
+    if model.feature_names is not None:
+        return ranker.curves_
+    first = model.first_index or 0
+    return [replace(curve, name=str(f + first)) for f, curve in enumerate(ranker.curves_)]
 
 
 def _show(title: str, model: Model, result: SolverResult, gain: float, scale: Array | None) -> None:
