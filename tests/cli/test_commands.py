@@ -103,6 +103,7 @@ def test_fit_draws_what_each_column_adds(files, tmp_path, capsys):
     for other in ("curves.png", "curves.pdf"):
         assert run(*fit[:-1], tmp_path / other) == 0 and (tmp_path / other).stat().st_size > 5000
     model.unlink()
+    capsys.readouterr()
     assert "must end in .png" in refused(capsys, *fit[:-1], "curves.jpg")
     assert "is an input of this command" in refused(capsys, *fit[:-1], files / "qid.txt")
     assert not model.exists()
