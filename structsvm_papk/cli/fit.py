@@ -175,7 +175,7 @@ def fit(
             first_index=loaded.table.first_index,
         )
         save_model(model_file, model)
-        save_plot(plot, lambda: curves_figure(_named_curves(ranker, model), loaded.matrix(ranker)))
+        save_plot(plot, lambda: curves_figure(_named_curves(ranker, model), loaded.matrix))
         say_columns(loaded.table)
         console.note(str(ranker.exclusions_))
         gain = loaded.gain(ranker)

@@ -48,11 +48,10 @@ class Loaded:
         else:
             ranker.fit_risk(self.lists)
 
-    def matrix(self, ranker: PAPKRanker) -> Any:
-        """The features as they are scored; None where they are scaled first, or not in memory."""
-        if isinstance(self.lists, RankingData) and ranker.user_scaling_ is None:
-            return self.lists.X
-        return None
+    @property
+    def matrix(self) -> Any:
+        """The features, where they are in memory; None where they are not."""
+        return self.lists.X if isinstance(self.lists, RankingData) else None
 
     def gain(self, ranker: PAPKRanker) -> float:
         """Mean pAp@k of a trained ranker on them."""
