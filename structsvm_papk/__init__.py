@@ -12,7 +12,7 @@ from structsvm_papk._version import __version__ as __version__
 if TYPE_CHECKING:
     from structsvm_papk.data import RankingData
     from structsvm_papk.oracles import EmpiricalRisk
-    from structsvm_papk.rankers import PAPKRanker, PAPKRankerCV
+    from structsvm_papk.rankers import PAPKRanker
     from structsvm_papk.solvers import (
         CCCP,
         CuttingPlane,
@@ -30,7 +30,6 @@ __all__ = [
     "EmpiricalRisk",
     "GlobalRamp",
     "PAPKRanker",
-    "PAPKRankerCV",
     "RankingData",
     "SolverResult",
     "SubgradientDescent",
@@ -38,8 +37,8 @@ __all__ = [
 ]
 
 _SUBPACKAGE_OF = {
-    **dict.fromkeys(("PAPKRanker", "PAPKRankerCV"), "rankers"),
     "EmpiricalRisk": "oracles",
+    "PAPKRanker": "rankers",
     "RankingData": "data",
     "make_surrogate": "surrogates",
 }

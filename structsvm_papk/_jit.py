@@ -19,6 +19,9 @@ from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.dispatcher import Dispatcher
 
 _log = logging.getLogger(__name__)
+# a sum may be taken in another order, which lets it run in vector registers, and a product be fused
+# with its addition; of a zero the sign may be lost, of NaN and infinite values nothing
+REORDERED_SUMS = {"reassoc", "contract", "nsz"}
 _COMPILED_IN = (bool, int, float, complex, str, bytes, tuple, np.generic, np.ndarray)
 
 
@@ -138,3 +141,19 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
         with contextlib.suppress(RuntimeError):  # no folder can be written
             compiled._cache = _Cache(function, settings)
     return compiled
+
+
+def read_only(array: Any) -> Any:
+    """A view of an array through which it cannot be written.
+
+    Kernels that get it are compiled once; else they would be compiled again for arrays that cannot
+    be written, as memory maps and those of pandas.
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def is_row_major(X: Any) -> bool:
+    """Whether the entries of a row lie next to each other."""
+    return bool(abs(X.strides[0]) >= abs(X.strides[1]))

@@ -49,7 +49,7 @@ class DegenerateOptimumWarning(UserWarning):
 
     def __str__(self) -> str:
         call = ", ".join(f"{name}={value!r}" for name, value in self.settings.items())
-        return f"{self.what}\nTry {call}, or let PAPKRankerCV choose." if call else self.what
+        return f"{self.what}\nTry {call}." if call else self.what
 
 
 def warn(message: str | Warning, category: type[Warning] = UserWarning) -> None:

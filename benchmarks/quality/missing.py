@@ -16,9 +16,9 @@ import pandas as pd
 
 from benchmarks.common.markdown import table
 from benchmarks.quality.fusing.lists import JoinedLists, together, trec_years
-from benchmarks.quality.fusing.methods import METHODS, ranker
+from benchmarks.quality.fusing.methods import METHODS, min_max, ranker
 from structsvm_papk import PAPKRanker
-from structsvm_papk.data.user_scaling import completed_rows
+from structsvm_papk.data.missing import completed_rows
 
 RRF = 60  # the usual constant
 DEPTH = 0.5  # of all ways: that of `missing`, so that they differ in what a hole is
@@ -37,12 +37,12 @@ def filled_by(make):
 
 def lowest(lists, training):
     """The lowest of the list."""
-    return completed_rows(lists.X, lists.groups, None, "lowest").X
+    return completed_rows(lists.X, lists.groups, "lowest").X
 
 
 def minmax(lists, training):
     """0, where the highest of a list is 1 and the lowest 0."""
-    return completed_rows(lists.X, lists.groups, "minmax", "lowest").X
+    return min_max(lists)
 
 
 def lowest_of_training(lists, training):
@@ -65,8 +65,6 @@ WAYS = {
     'missing="lowest"': ranker(),
     'missing="lowest", depth=0.9': ranker(depth=0.9),
     'missing="lowest", positive=True': ranker(positive=True),
-    'missing="lowest", user_scaling="standardize"': ranker(user_scaling="standardize"),
-    'missing="lowest", user_scaling="minmax"': ranker(user_scaling="minmax"),
     "the lowest of the list, no weight for holes": filled_by(lowest),
     "minmax, holes 0, no weight for holes": filled_by(minmax),
     "the lowest of the training column": filled_by(lowest_of_training),

@@ -45,7 +45,7 @@ def logistic():
 
 METHODS = {
     "PAPKRanker": ranker(),
-    "Avg": ranker(surrogate="avg", user_scaling=None),
+    "Avg": ranker(surrogate="avg"),
     LOGISTIC: logistic,
     "boosting": lambda: HistGradientBoostingClassifier(random_state=0),
 }
@@ -101,7 +101,7 @@ def one_draw(X, classes, n_rows, draw):
         value = average_precision_score(split.y_test, scores_of(model, split.X_test))
         result[name] = {"ap": float(value), "seconds": seconds}
         if name == "PAPKRanker":
-            result[name]["chosen"] = f"{model.surrogate_}, {model.user_scaling_ or 'as they are'}"
+            result[name]["chosen"] = model.surrogate_
     return result
 
 

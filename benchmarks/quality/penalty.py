@@ -135,7 +135,7 @@ class OneList:
         X, y, X_test, y_test = self.make(size, draw)
 
         def measured(alpha):
-            avg = {"surrogate": "avg", "user_scaling": None}  # as of lists: alpha alone differs
+            avg = {"surrogate": "avg"}  # as of lists: alpha alone differs
             ranker = PAPKRanker(k=10, alpha=alpha, tol=1e-4, one_list=True, **avg).fit(X, y)
             return average_precision_score(y_test, ranker.predict(X_test)), float(ranker.alpha_)
 

@@ -307,7 +307,7 @@ def rerank(
         ),
     ] = True,
     method: Annotated[
-        Names, typer.Option(help="Only this re-ranker beside PAPKRankerCV; repeat.")
+        Names, typer.Option(help="Only this re-ranker beside PAPKRanker; repeat.")
     ] = None,
     as_json: console.Json = False,
 ):

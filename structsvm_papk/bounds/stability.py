@@ -17,6 +17,7 @@ from scipy import sparse
 from structsvm_papk._jit import kernel
 from structsvm_papk._sorting import increasing_order, top_k
 from structsvm_papk._types import Array
+from structsvm_papk.data.features import as_dense
 from structsvm_papk.errors import InputError, check_number, check_type
 from structsvm_papk.solvers.solver import SolverResult
 from structsvm_papk.surrogates import Surrogate
@@ -201,7 +202,7 @@ def _dense_lists(data: Any) -> Iterator[tuple[Array, ...]]:
         if sparse.issparse(X):
             columns = np.unique(X.indices)
             X = X[:, columns].toarray()
-        rows = np.array(X, dtype=float, order="C")
+        rows = np.array(as_dense(X), dtype=float, order="C")
         yield rows, columns, starts - starts[0], data.n_pos[first : first + several]
 
 

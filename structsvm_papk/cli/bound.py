@@ -24,11 +24,11 @@ from structsvm_papk.cli._shared.reading import Reading, say_columns
 from structsvm_papk.cli._shared.scores import scores_of
 from structsvm_papk.data.column_scale import ScaleRule
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.data.user_scaling import scaled_lists
 from structsvm_papk.errors import InputError, check_number
 from structsvm_papk.files.model import Model, load_model
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.propositions.optimising import list_risks
+from structsvm_papk.rankers.settings import STIFFNESS
 from structsvm_papk.solvers.solver import SolverResult, Status
 from structsvm_papk.surrogates import make_surrogate
 from structsvm_papk.surrogates.losses import SURROGATES
@@ -315,13 +315,11 @@ def _model_of_the_package(file: Path) -> Model:
 
 def _as_in_training(lists: RankingData, model: Model) -> RankingData:
     """Lists in the units, and with the weights of users, of the problem that the model solves."""
-    every_column = np.arange(model.n_features)
-    lists = lists.weighted(model.user_weight)
-    how = model.user_scaling, model.missing, every_column, model.one_list
-    lists = scaled_lists(lists, *how)
+    lists = model.in_columns(lists.weighted(model.user_weight))
     if model.scale_rule is None:
-        return lists
-    return lists.scaled_by(lists.variation().scale(ScaleRule(model.scale_rule)))
+        return lists.stiffened(STIFFNESS)
+    scale = lists.variation().scale(ScaleRule(model.scale_rule))
+    return lists.scaled_by(scale).stiffened(STIFFNESS)
 
 
 def _result_of(model: Model, scale: Any) -> SolverResult:

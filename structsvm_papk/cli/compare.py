@@ -11,7 +11,7 @@ from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.options import PROBLEM, READING, SOLVER
 from structsvm_papk.cli._shared.outputs import check_outputs, save_plot
 from structsvm_papk.cli._shared.reading import Reading, Weighting, say_columns
-from structsvm_papk.data.user_scaling import scaled_lists
+from structsvm_papk.data.missing import filled_lists
 from structsvm_papk.errors import InputError, check_choice
 from structsvm_papk.plots import figures as plots
 from structsvm_papk.rankers.settings import ALPHA, DEPTH, as_depth, solver_name
@@ -36,7 +36,6 @@ def compare(
     depth: options.Depth = DEPTH,
     user_weight: options.UserWeight = "equal",
     standardize: options.Standardize = "auto",
-    user_scaling: options.UserScaling = "none",
     positive: options.Positive = False,
     label: options.Label = "label",
     group: options.Group = None,
@@ -107,16 +106,14 @@ def compare(
         missing=missing,
         label_gain=label_gain,
     )
-    if paper and (depth not in (DEPTH, None) or standardize is True or user_scaling is not None):
+    if paper and (depth not in (DEPTH, None) or standardize is True):
         raise InputError(
-            "--paper is depth k and columns as they are: leave out --depth, --standardize and "
-            "--user-scaling"
+            "--paper is depth k and columns as they are: leave out --depth and --standardize"
         )
     weighting = Weighting(
         depth=None if paper else as_depth(depth, missing),
         user_weight=user_weight,
         standardize=False if paper else standardize,
-        user_scaling=user_scaling,
     )
     names: list[str] = []
     for name in surrogate or ["all"]:
@@ -137,7 +134,7 @@ def compare(
     held_out = None
     if second is not None:
         others = reading.lists(second)
-        held_out = scaled_lists(others, user_scaling, missing, with_holes)
+        held_out = filled_lists(others, missing, with_holes)
     with console.live() as watch:
         runs = run_all(
             train,

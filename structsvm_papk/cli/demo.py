@@ -55,6 +55,6 @@ def demo(
         runs = run_all(data, CONVEX, K, alpha, etas=eta or ETAS, watch=watch, tol=tol)
     if picture is None:
         console.note("no plot: matplotlib is missing; pip install matplotlib (the extra 'plot')")
-    weighting = Weighting(depth=None, user_weight="equal", standardize="auto", user_scaling=None)
+    weighting = Weighting(depth=None, user_weight="equal", standardize="auto")
     title = weighting.title(k=K, alpha=runs[0].alpha)
     compare.finish(runs, f"breast cancer: {title}", weighting.content, picture, as_json)

@@ -52,7 +52,6 @@ def diagnose(
     depth: options.Depth = DEPTH,
     user_weight: options.UserWeight = "equal",
     standardize: options.Standardize = "auto",
-    user_scaling: options.UserScaling = "none",
     label: options.Label = "label",
     group: options.Group = None,
     ignore: options.Ignore = None,
@@ -81,7 +80,6 @@ def diagnose(
         depth=as_depth(depth, missing),
         user_weight=user_weight,
         standardize=standardize,
-        user_scaling=user_scaling,
     )
     names = surrogate or SURROGATES
     for name in names:

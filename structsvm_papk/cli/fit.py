@@ -53,7 +53,6 @@ def fit(
     depth: options.Depth = DEPTH,
     user_weight: options.UserWeight = "equal",
     standardize: options.Standardize = "auto",
-    user_scaling: options.TrainedScaling = "auto",
     positive: options.Positive = False,
     label: options.Label = "label",
     group: options.Group = None,
@@ -109,8 +108,7 @@ def fit(
     Ctrl-C keeps the best model so far.
     """
     kept = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_interval)
-    folds = None if kept is None else kept.path_of_folds
-    check_outputs([data], [model_file, checkpoint, folds], plot=plot)
+    check_outputs([data], [model_file, checkpoint], plot=plot)
     reading = Reading(
         label=label,
         group=group,
@@ -125,7 +123,6 @@ def fit(
         depth=as_depth(depth, missing),
         user_weight=user_weight,
         standardize=standardize,
-        user_scaling=user_scaling,
     )
     where = scale.Loading(
         memory_budget=memory_budget, scratch=scratch, dask=dask, partitions=partitions
@@ -159,7 +156,6 @@ def fit(
         relevance_threshold=relevance_threshold,
         checkpoint=kept,
         standardize=standardize,
-        user_scaling=user_scaling,
         positive=positive,
         missing=missing,
     )
@@ -188,7 +184,6 @@ def fit(
             console.note(remark)
     elif result.status is not Status.DEGENERATE:  # of that a warning has said what to do
         console.warn(result.message)
-    weighting = replace(weighting, user_scaling=model.user_scaling)  # 'auto' no longer
     content = {
         "solver": model.solver,
         "surrogate": model.surrogate,
@@ -281,5 +276,5 @@ def _said(warning: Any) -> str:
         advice.append("without --positive" if option == "positive" else f"--{option} {value}")
     text = f"degenerate: {warning.what}"
     if advice:
-        text += f"\ntry {' '.join(advice)}, or tune"
+        text += f"\ntry {' '.join(advice)}"
     return text

@@ -30,7 +30,6 @@ _PANELS = {
     "Train and use a ranker": {
         "demo": "Rank the breast-cancer data of scikit-learn as one list, malignant first.",
         "example-data": "Write train.csv, new.csv and liked.csv: candidates with four scores each.",
-        "tune": "Choose surrogate, depth and alpha on held-out users, and train with them.",
         "fit": "Train a ranker and write a model file.",
         "fuse": "Put the lists of several retrievers or recommenders into one.",
         "predict": "Score rows with a model, or print the top of each list (user or query).",

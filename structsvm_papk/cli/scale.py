@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from structsvm_papk.cli._shared import console
 from structsvm_papk.cli._shared.reading import Reading
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.data.user_scaling import scaled_lists
 from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.files.partitions import (
     SOURCES,
@@ -56,10 +54,8 @@ class Loaded:
     def gain(self, ranker: PAPKRanker) -> float:
         """Mean pAp@k of a trained ranker on them."""
         if not isinstance(self.lists, RankingData):
-            return train_gain(self.lists, ranker.coef_)
-        every_column = np.arange(ranker.coef_.size)
-        how = ranker.user_scaling_, ranker.missing, every_column, ranker.to_model().one_list
-        lists = scaled_lists(self.lists, *how)
+            return train_gain(self.lists, ranker.list_weights())
+        lists = ranker.to_model().in_columns(self.lists)
         return mean_pap_at_k(ranker.list_weights(), lists, ranker.n_shown)
 
 
@@ -148,11 +144,6 @@ class Loading:
             raise InputError("--scratch is for --memory-budget")
         if self.partitions is not None and self.dask is None:
             raise InputError("--partitions is for --dask")
-        if ranker.user_scaling not in (None, "auto") and (self.memory_budget or self.dask):
-            raise InputError(
-                "--user-scaling needs the lists in memory, without --memory-budget and --dask; "
-                "PAPKRanker takes it with Dask collections"
-            )
         if ranker.missing is not None and (self.memory_budget or self.dask):
             raise InputError(
                 "--missing needs the lists in memory, without --memory-budget and --dask: which "

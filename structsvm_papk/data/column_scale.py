@@ -24,9 +24,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from structsvm_papk._jit import kernel
+from structsvm_papk._jit import kernel, read_only
 from structsvm_papk._types import Array
-from structsvm_papk.data.features import Spread, difference, read_only
+from structsvm_papk.data.features import Spread, difference, spread_of
+from structsvm_papk.data.piecewise import PiecewiseColumns, variation_of_pieces
 from structsvm_papk.errors import InputError
 
 _SMALLEST = 1e-150  # what a column can be divided by lies between these
@@ -67,6 +68,8 @@ class Variation:
     @classmethod
     def of(cls, X: Any, rows: Array, indptr: Array, spread: Spread) -> Variation:
         """Of the lists ``rows[indptr[u]:indptr[u + 1]]`` of X."""
+        if isinstance(X, PiecewiseColumns):
+            return cls._of_pieces(X, rows, indptr)
         is_sparse = sparse.issparse(X)
         low = np.full(X.shape[1], np.nan)
         high = low
@@ -78,6 +81,19 @@ class Variation:
             high=high,
             n_rows=rows.size,
             is_sparse=is_sparse,
+        )
+
+    @classmethod
+    def _of_pieces(cls, matrix: PiecewiseColumns, rows: Array, indptr: Array) -> Variation:
+        """Of the straight parts, as of the columns themselves, and of the pieces."""
+        straight = cls.of(matrix.X, rows, indptr, spread_of(matrix.X, rows, indptr))
+        pieces = variation_of_pieces(matrix, rows, indptr)
+        return cls(
+            deviation=np.concatenate([straight.deviation, pieces.deviation]),
+            low=np.concatenate([straight.low, pieces.low]),
+            high=np.concatenate([straight.high, pieces.high]),
+            n_rows=rows.size,
+            is_sparse=False,
         )
 
     @classmethod

@@ -31,8 +31,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from structsvm_papk._jit import kernel
+from structsvm_papk._jit import REORDERED_SUMS, is_row_major, kernel, read_only
 from structsvm_papk._types import Array
+from structsvm_papk.data import piecewise
+from structsvm_papk.data.piecewise import PiecewiseColumns
 from structsvm_papk.data.validation import EXACT, as_array, as_numbers, is_number
 from structsvm_papk.data.validation import missing as missing_values
 from structsvm_papk.errors import InputError, check_choice
@@ -41,9 +43,6 @@ from structsvm_papk.solvers.oracle import Rounding, error_of_sum
 _OFFSET = 1024.0  # how many times its spread a column's values must be for a copy to pay
 _STEPS = 4  # steps of the storage type within a user that are too few to be more than rounding
 _BLOCK_VALUES = 1 << 17  # of X that are scored at a time: the scores of a block stay in the cache
-# a sum may be taken in another order, which lets it run in vector registers, and a product be fused
-# with its addition; of a zero the sign may be lost, of NaN and infinite values nothing
-_REORDERED_SUMS = {"reassoc", "contract", "nsz"}
 ROUNDED = (
     "such whole numbers lose digits in double precision; give them as float64 if that is meant, "
     "or subtract an offset"
@@ -306,7 +305,9 @@ class ListRows(NamedTuple):
 
 def scores(X: Any, rows: Array, w: Array, start: int, stop: int, out: Array) -> None:
     """Write ``X[rows[p]] . w`` into ``out[p]`` for ``start <= p < stop``."""
-    if sparse.issparse(X):
+    if isinstance(X, PiecewiseColumns):
+        piecewise.scores(X, rows, w, start, stop, out)
+    elif sparse.issparse(X):
         _csr_scores(X.data, X.indices, X.indptr, rows, w, start, stop, out)
     elif is_row_major(X):
         _row_scores(read_only(X), rows, w, start, stop, out)
@@ -319,12 +320,41 @@ def add_weighted_rows(X: Any, rows: Array, coef: Array, edges: Array, out: Array
     # of booleans the indices are found five times faster
     active = edges[0] + np.flatnonzero(coef[edges[0] : edges[-1]] != 0.0)
     bounds = np.searchsorted(active, edges)
-    if sparse.issparse(X):
+    if isinstance(X, PiecewiseColumns):
+        piecewise.add_weighted_rows(X, rows, coef, active, bounds, out)
+    elif sparse.issparse(X):
         _csr_add(X.data, X.indices, X.indptr, rows, coef, active, bounds, out)
     elif is_row_major(X):
         _row_add(read_only(X), rows, coef, active, bounds, out)
     else:
         _column_add(read_only(X.T), rows, coef, active, bounds, out)
+
+
+def combined_rows(X: Any, rows: Array, coef: Array) -> Array:
+    """``coef @ X[rows]`` in float64, for several rows of coefficients."""
+    if not isinstance(X, PiecewiseColumns):
+        return np.asarray(coef @ X[rows], dtype=np.float64)
+    out = np.zeros((coef.shape[0], X.shape[1]))
+    for part, own in enumerate(coef):
+        add_weighted_rows(X, rows, own, np.array([0, rows.size]), out[part : part + 1])
+    return out
+
+
+def as_dense(X: Any) -> Array:
+    """Some rows of any storage as an array; itself where it is one."""
+    if sparse.issparse(X) or isinstance(X, PiecewiseColumns):
+        return np.asarray(X.toarray())
+    return np.asarray(X)
+
+
+def stacked(parts: Sequence[Any]) -> Any:
+    """The rows of several matrices of one storage, of pieces with the same knots."""
+    if isinstance(parts[0], PiecewiseColumns):
+        X = np.concatenate([part.X for part in parts])
+        return PiecewiseColumns(X, parts[0].knots, np.concatenate([part.cells for part in parts]))
+    if sparse.issparse(parts[0]):
+        return sparse.vstack(parts)
+    return np.concatenate(parts)
 
 
 def less_first_rows(X: Any, rows: Array, indptr: Array, columns: Array) -> ListRows:
@@ -353,13 +383,16 @@ def reported_scores(X: Any, w: Array, rows: Array | None = None, n_threads: int 
     rows = np.arange(X.shape[0]) if rows is None else rows
     w = read_only(w)
     out = np.empty(rows.size)
-    size = max(1, _BLOCK_VALUES // X.shape[1])
+    n_columns = X.X.shape[1] if isinstance(X, PiecewiseColumns) else X.shape[1]
+    size = max(1, _BLOCK_VALUES // n_columns)
     starts = range(0, rows.size, size)
 
     def fill(start: int) -> None:
         block = rows[start : start + size]
         part = out[start : start + size]
-        if sparse.issparse(X):
+        if isinstance(X, PiecewiseColumns):
+            piecewise.reported_scores(X, block, w, part)
+        elif sparse.issparse(X):
             _csr_in_order(X.data, X.indices, X.indptr, block, w, part)
         elif X.flags.c_contiguous:
             _rows_in_order(read_only(X), block, w, part)
@@ -376,22 +409,6 @@ def reported_scores(X: Any, w: Array, rows: Array | None = None, n_threads: int 
         with ThreadPoolExecutor(n_threads) as pool:
             list(pool.map(fill, starts))
     return out
-
-
-def read_only(array: Array) -> Array:
-    """A view of an array through which it cannot be written.
-
-    Kernels that get it are compiled once; else they would be compiled again for arrays that cannot
-    be written, as memory maps and those of pandas.
-    """
-    view = array.view()
-    view.flags.writeable = False
-    return view
-
-
-def is_row_major(X: Array) -> bool:
-    """Whether the entries of a row lie next to each other."""
-    return abs(X.strides[0]) >= abs(X.strides[1])
 
 
 @kernel
@@ -447,7 +464,7 @@ def difference(value, origin):
     return np.float64(value) - np.float64(origin)
 
 
-@kernel(fastmath=_REORDERED_SUMS)
+@kernel(fastmath=REORDERED_SUMS)
 def _row_scores(X, rows, w, start, stop, out):
     for p in range(start, stop):
         row = X[rows[p]]
@@ -457,7 +474,7 @@ def _row_scores(X, rows, w, start, stop, out):
         out[p] = total
 
 
-@kernel(fastmath=_REORDERED_SUMS)
+@kernel(fastmath=REORDERED_SUMS)
 def _row_add(X, rows, coef, active, bounds, out):
     for part in range(bounds.size - 1):
         total = out[part]
@@ -468,7 +485,7 @@ def _row_add(X, rows, coef, active, bounds, out):
                 total[f] += coef_p * row[f]
 
 
-@kernel(fastmath=_REORDERED_SUMS)
+@kernel(fastmath=REORDERED_SUMS)
 def _column_scores(columns, rows, w, start, stop, out):
     out[start:stop] = 0.0
     for f in range(w.size):
@@ -477,7 +494,7 @@ def _column_scores(columns, rows, w, start, stop, out):
             out[p] += w[f] * column[rows[p]]
 
 
-@kernel(fastmath=_REORDERED_SUMS)
+@kernel(fastmath=REORDERED_SUMS)
 def _column_add(columns, rows, coef, active, bounds, out):
     for part in range(bounds.size - 1):
         for f in range(columns.shape[0]):
@@ -488,7 +505,7 @@ def _column_add(columns, rows, coef, active, bounds, out):
             out[part, f] += total
 
 
-@kernel(fastmath=_REORDERED_SUMS)
+@kernel(fastmath=REORDERED_SUMS)
 def _csr_scores(data, indices, indptr, rows, w, start, stop, out):
     for p in range(start, stop):
         total = 0.0
@@ -497,7 +514,7 @@ def _csr_scores(data, indices, indptr, rows, w, start, stop, out):
         out[p] = total
 
 
-@kernel(fastmath=_REORDERED_SUMS)
+@kernel(fastmath=REORDERED_SUMS)
 def _csr_add(data, indices, indptr, rows, coef, active, bounds, out):
     for part in range(bounds.size - 1):
         total = out[part]
@@ -542,13 +559,15 @@ class Spread:
 
     `within` is the largest distance to the user's first row (`largest` for columns that are not
     shifted); `shifted` are the columns from which that row may be subtracted: for sparse X those
-    that are stored in every row. A row's score adds up at most `row_terms` values.
+    that are stored in every row. A row's score adds up at most `row_terms` values, and an entry of
+    a sum of rows at most `column_terms` besides those of the rows.
     """
 
     largest: Array
     within: Array
     shifted: Array
     row_terms: int
+    column_terms: int = 0
 
     @cached_property
     def has_offsets(self) -> bool:
@@ -561,6 +580,8 @@ class Spread:
 
 def spread_of(X: Any, rows: Array, indptr: Array) -> Spread:
     """The `Spread` of the lists ``rows[indptr[u]:indptr[u + 1]]`` of X, in one pass."""
+    if isinstance(X, PiecewiseColumns):
+        return _spread_of_pieces(X, rows, indptr)
     n_features = X.shape[1]
     largest = np.zeros(n_features)
     if not sparse.issparse(X):
@@ -581,6 +602,25 @@ def spread_of(X: Any, rows: Array, indptr: Array) -> Spread:
     return Spread(largest=largest, within=within, shifted=shifted, row_terms=int(row_terms))
 
 
+def _spread_of_pieces(matrix: PiecewiseColumns, rows: Array, indptr: Array) -> Spread:
+    """Straight parts are measured from the first knot, pieces lie between 0 and 1."""
+    knots = matrix.knots
+    lowest = np.full(knots.n_columns, np.inf)
+    highest = np.full(knots.n_columns, -np.inf)
+    _row_range(read_only(matrix.X), rows, lowest, highest)
+    straight = np.zeros(knots.n_columns)
+    if rows.size:
+        straight = np.maximum(np.abs(lowest - knots.first), np.abs(highest - knots.first))
+    largest = np.concatenate([straight, np.ones(knots.widths.size)])
+    return Spread(
+        largest=largest,
+        within=largest,
+        shifted=np.zeros(knots.n_weights, dtype=bool),
+        row_terms=knots.n_weights,
+        column_terms=int(2 * knots.n_pieces.max() + 2),  # sums over the cells
+    )
+
+
 def rounding_bound(spread: Spread, shifted: bool, l1_bound: float, chain: int) -> Rounding:
     """The `Rounding` of a risk, whose rows may be less their user's first one (`shifted`).
 
@@ -591,12 +631,14 @@ def rounding_bound(spread: Spread, shifted: bool, l1_bound: float, chain: int) -
     sizes = l1_bound * largest_entry  # of all terms together, in absolute value
     return Rounding(
         scores=error_of_sum(spread.row_terms, sizes),
-        slopes=error_of_sum(chain, sizes),
+        slopes=error_of_sum(chain + spread.column_terms, sizes),
     )
 
 
 def refuse_unresolved(X: Any, rows: Array, spread: Spread, names: Sequence[str] | None) -> None:
     """Refuse a column whose values within a user differ by rounding of their storage only."""
+    if not spread.shifted.any():
+        return
     step = np.spacing(spread.largest.astype(X.dtype)).astype(np.float64)
     bad = (spread.within > 0.0) & (spread.within <= _STEPS * step)
     bad &= spread.shifted & (spread.largest > _OFFSET * spread.within)
@@ -612,10 +654,24 @@ def refuse_unresolved(X: Any, rows: Array, spread: Spread, names: Sequence[str] 
 
 def column_text(X: Any, rows: Array, f: int, spread: Spread, names: Sequence[str] | None) -> str:
     """A column with its mean and spread, for messages."""
+    spreads_over = spread.within[f]
+    which = ""
+    if isinstance(X, PiecewiseColumns):
+        f, which = X.column_of(f)
+        X = X.X
     values = X[:, [f]].toarray()[:, 0] if sparse.issparse(X) else X[:, f]
     mean = values[rows].mean(dtype=np.float64)
     name = f"column {f} of X (counted from 0)" if names is None else f"column {names[f]!r}"
-    return f"{name} has mean {mean:.6g}, and spreads over {spread.within[f]:.3g} within a user"
+    return f"{name}{which} has mean {mean:.6g}, and spreads over {spreads_over:.3g} within a user"
+
+
+@kernel
+def _row_range(X, rows, lowest, highest):
+    for i in rows:
+        row = X[i]
+        for f in range(lowest.size):
+            lowest[f] = min(lowest[f], np.float64(row[f]))
+            highest[f] = max(highest[f], np.float64(row[f]))
 
 
 @kernel

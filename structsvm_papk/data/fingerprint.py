@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from structsvm_papk.data.piecewise import PiecewiseColumns
+
 
 def fingerprint_of(*parts: Any, chunk_bytes: int = 1 << 24) -> str:
     """SHA-256 over texts, whole numbers, arrays and CSR matrices, as 64 hexadecimal digits.
@@ -20,7 +22,11 @@ def fingerprint_of(*parts: Any, chunk_bytes: int = 1 << 24) -> str:
 
 
 def _add(digest, part, chunk_bytes):
-    if sparse.issparse(part):
+    if isinstance(part, PiecewiseColumns):  # knots and values say which cell a value is in
+        digest.update(b"pieces;")
+        for array in (part.knots.positions, part.knots.starts, part.X):
+            _add(digest, array, chunk_bytes)
+    elif sparse.issparse(part):
         digest.update(f"csr {part.shape};".encode())
         for array in (part.indptr, part.indices, part.data):
             _add(digest, array, chunk_bytes)

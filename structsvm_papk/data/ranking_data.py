@@ -14,6 +14,7 @@ from scipy import sparse
 from structsvm_papk._types import Array
 from structsvm_papk.data import features, validation
 from structsvm_papk.data.column_scale import ScaleRule, Variation, check_standardize
+from structsvm_papk.data.curves import Knots, knots_at_quantiles
 from structsvm_papk.data.features import (
     ListRows,
     Spread,
@@ -29,6 +30,7 @@ from structsvm_papk.data.grades import (
     gains_of_checked,
     remark_of_grades,
 )
+from structsvm_papk.data.piecewise import PiecewiseColumns, deviations_of_curves
 from structsvm_papk.errors import InputError, as_floats, check_choice, whole_number
 
 POLICIES = ("exclude", "raise", "cap")
@@ -529,8 +531,90 @@ class RankingData:
         lists.scale_rule = rule
         return lists
 
+    def with_curves(self, knots: Knots) -> RankingData:
+        """These lists, whose columns are straight parts and pieces between some knots.
+
+        See `data.piecewise`; nothing of X is copied.
+
+        Raises
+        ------
+        InputError
+            X is sparse, or has missing values.
+        """
+        self._refuse_sparse_curves()
+        self.spread()  # refuses missing values, and columns whose digits do not suffice
+        lists = self._shallow_copy()
+        lists.X = PiecewiseColumns(self.X, knots)
+        lists.with_holes = np.zeros(knots.n_weights, dtype=bool)
+        lists.column_scale = None
+        lists.scale_rule = None
+        lists._spread = None
+        lists._variation = None
+        lists._less_first_rows = None
+        return lists
+
+    def knots_at_quantiles(self, n_pieces: int) -> Knots:
+        """Knots that cut each column into pieces of about as many rows of the lists."""
+        self._refuse_sparse_curves()
+        return knots_at_quantiles(self.X, self.rows, n_pieces)
+
+    def _refuse_sparse_curves(self) -> None:
+        if self.is_sparse:
+            raise InputError(
+                "curves need a dense X: of a sparse one nearly all values are 0, and lines are "
+                "what fits. Give curves=None, or X.toarray()"
+            )
+
+    @property
+    def knots(self) -> Knots | None:
+        """Where the functions of the columns may change their slope; None where X is as it came."""
+        return self.X.knots if isinstance(self.X, PiecewiseColumns) else None
+
+    def stiffened(self, stiffness: float) -> RankingData:
+        """These lists of curves, whose pieces the penalty holds so many times stronger."""
+        if self.knots is None or stiffness == 1.0:
+            return self
+        scale = np.ones(self.n_features) if self.column_scale is None else self.column_scale.copy()
+        scale[self.knots.n_columns :] *= np.sqrt(stiffness)
+        lists = self.scaled_by(scale)
+        lists.scale_rule = self.scale_rule
+        return lists
+
+    def deviations_of_curves(self, w: Array, knots: Knots) -> Array:
+        """Pooled deviation within users of what the first columns add to the scores."""
+        X = self.X
+        first = PiecewiseColumns(X.X[:, : knots.n_columns], knots, X.cells[:, : knots.n_columns])
+        return deviations_of_curves(first, self.rows, self.indptr, w)
+
+    def turned(self, columns: Array) -> RankingData:
+        """These lists with the sign of some columns turned, a mask."""
+        scale = np.ones(self.n_features) if self.column_scale is None else self.column_scale
+        lists = self.scaled_by(np.where(columns, -scale, scale))
+        lists.scale_rule = self.scale_rule
+        return lists
+
+    def in_order(self, order: Array) -> RankingData:
+        """One list with a copy of its rows of X, in the order of these list positions."""
+        X = self.X[self.rows[order]]
+        lists = RankingData.from_parts(
+            X=X if self.is_sparse else np.ascontiguousarray(X),
+            rows=np.arange(order.size),
+            indptr=self.indptr,
+            n_pos=self.n_pos,
+            users=self.users,
+            feature_names=self.feature_names,
+            one_list=self.one_list,
+            grades=None if self.grades is None else self.grades[order],
+            label_gain=self.label_gain,
+        )
+        lists.with_holes = self.with_holes
+        return lists
+
     def scaled_by(self, column_scale: Array | None) -> RankingData:
-        """These lists with their columns divided by other numbers than now; nothing is copied."""
+        """These lists with their columns divided by other numbers than now; nothing is copied.
+
+        A negative number turns the sign of its column.
+        """
         lists = self._shallow_copy()
         lists.column_scale = column_scale
         lists.scale_rule = None

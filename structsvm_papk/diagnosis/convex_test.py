@@ -17,6 +17,7 @@ from scipy.optimize import nnls
 
 from structsvm_papk._types import Array
 from structsvm_papk.data.column_scale import scale_of
+from structsvm_papk.data.features import as_dense
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.oracles.list_risk import ListRisk, runs_of_users
 from structsvm_papk.solvers.cut_model import default_blocks
@@ -123,7 +124,7 @@ def rounding_of(risk: ListRisk) -> Array:
     """Bound of the rounding error of each entry of a slope: sums of multiples of rows of X."""
     data = risk.data
     heaviest = (data.n_pos / np.minimum(data.n_pos, risk.surrogate.k)).max()
-    return _SUM_ROUNDING * 2 * heaviest * data.divided(data.spread().largest)
+    return _SUM_ROUNDING * 2 * heaviest * np.abs(data.divided(data.spread().largest))
 
 
 class Coordinates:
@@ -135,7 +136,7 @@ class Coordinates:
 
     def __init__(self, data: RankingData) -> None:
         rows = _sample(data)
-        scale = scale_of(data.divided(data.deviation()))
+        scale = scale_of(np.abs(data.divided(data.deviation())))
         self.scale = scale
         self.T = sparse.diags_array(1.0 / scale)
         self._turns = False  # whether there are directions beside the features
@@ -176,8 +177,7 @@ def _sample(data: RankingData) -> Array:
     parts = []
     for u in range(0, data.n_users, every_user):
         rows = data.X[data.rows[data.indptr[u] : data.indptr[u + 1] : every_row]]
-        dense = rows.toarray() if sparse.issparse(rows) else rows
-        divided = data.divided(dense.astype(np.float64))
+        divided = data.divided(as_dense(rows).astype(np.float64))
         parts.append(divided - divided.mean(axis=0))
     return np.vstack(parts)
 

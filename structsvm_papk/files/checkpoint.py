@@ -42,11 +42,6 @@ class Checkpoint:
         object.__setattr__(self, "path", as_path(self.path, "path of a checkpoint"))
         check_number("the interval of a checkpoint", self.interval, least=0.0)
 
-    @property
-    def path_of_folds(self) -> Path:
-        """Where, beside it, fits on folds are kept that choose what is minimised on one list."""
-        return self.path.with_name(f"{self.path.name}.folds")
-
     def read(self, identity: Mapping[str, Any]) -> SolverResult | None:
         """The result that the file holds, of the problem with that identity; None without one.
 

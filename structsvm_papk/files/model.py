@@ -17,15 +17,12 @@ from structsvm_papk._types import PathLike
 from structsvm_papk._version import __version__
 from structsvm_papk.data.column_scale import ScaleRule
 from structsvm_papk.data.columns import listed
+from structsvm_papk.data.curves import Knots
 from structsvm_papk.data.features import check_matrix, reported_scores
 from structsvm_papk.data.grades import check_label_gain
+from structsvm_papk.data.missing import LowestInTraining, completed_rows, filled_lists
+from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.top import ids_of, top_rows
-from structsvm_papk.data.user_scaling import (
-    RESOLVED,
-    OneListColumns,
-    check_user_scaling,
-    completed_rows,
-)
 from structsvm_papk.errors import (
     DegenerateOptimumWarning,
     InputError,
@@ -42,7 +39,7 @@ from structsvm_papk.files.tensors import TensorFile
 if TYPE_CHECKING:
     import pandas as pd
 
-_FILE = TensorFile("model", version=4)
+_FILE = TensorFile("model", version=5)
 _DTYPES = ("float64", "float32")
 _CERTIFICATE = ("objective", "lower_bound", "gap", "status", "converged", "n_iter")
 _TYPES = {
@@ -61,7 +58,9 @@ _NUMBERS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Model:
-    """A trained linear ranker: a row scores ``x . coef``; no intercept, ranking ignores it.
+    """A trained ranker: a row scores ``x . coef``, or the sum of a curve for each column.
+
+    There is no intercept: ranking ignores it.
 
     Examples
     --------
@@ -71,6 +70,8 @@ class Model:
     Attributes
     ----------
     coef : ndarray of float64, shape (n_features,)
+        With `knots` the weights of the straight part of each column and, behind them, of the
+        pieces, see `data.curves`.
     k : int
         Number of recommended items that it was trained for.
     surrogate, solver : str
@@ -98,8 +99,6 @@ class Model:
         columns of two values by half the difference of these. 'common': by one number, as for a
         sparse X, the root of their mean variance within users. `coef` is in the columns' own units
         in any case.
-    user_scaling : {None, 'standardize', 'rank', 'minmax'}
-        How columns are scaled inside each user's list before they are multiplied by `coef`.
     package_version : str
         The version that wrote the file.
     positive : bool
@@ -107,9 +106,11 @@ class Model:
     missing_coef : ndarray of float64, shape (n_features,), or None
         What a hole (NaN) in each column adds to a score, beside `coef` times the lowest of its
         column in its list; None: X has no holes.
-    one_list : OneListColumns or None
-        With `user_scaling` or holes, of a model of one list: ranks and lowest values of its columns
-        in training, by which further rows are scaled and filled, each by itself.
+    one_list : LowestInTraining or None
+        With holes, of a model of one list: the lowest values of its columns in training, which fill
+        the holes of further rows, each by itself.
+    knots : Knots or None
+        Where the curves of the columns may change their slope; None: the columns are lines.
     """
 
     coef: np.ndarray
@@ -125,16 +126,21 @@ class Model:
     depth: int | float | None = None
     user_weight: str = "equal"
     scale_rule: str | None = None
-    user_scaling: str | None = None
     package_version: str = ""
     positive: bool = False
     missing_coef: np.ndarray | None = None
-    one_list: OneListColumns | None = None
+    one_list: LowestInTraining | None = None
+    knots: Knots | None = None
 
     @property
     def n_features(self) -> int:
-        """Length of coef."""
-        return self.coef.size
+        """Number of columns."""
+        return self.coef.size if self.knots is None else self.knots.n_columns
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the columns; x0, x1, .. where they have none."""
+        return self.feature_names or tuple(f"x{j}" for j in range(self.n_features))
 
     @property
     def standardized(self) -> bool:
@@ -149,13 +155,23 @@ class Model:
     @property
     def needs_lists(self) -> bool:
         """Whether the score of a row depends on the others of its list."""
-        return self.one_list is None and (self.user_scaling or self.missing) is not None
+        return self.one_list is None and self.missing is not None
+
+    def in_columns(self, lists: RankingData) -> RankingData:
+        """Lists with the columns that `list_weights` are of."""
+        every_column = np.arange(self.n_features)
+        filled = filled_lists(lists, self.missing, every_column, self.one_list)
+        if self.knots is None:
+            return filled
+        return filled.with_curves(self.knots.with_lines(filled.n_features - self.n_features))
 
     def list_weights(self) -> np.ndarray:
-        """Weights of `scaled_lists`: of the columns, and of "is there" for each of them."""
+        """Weights of `in_columns`: of the columns, of "is there" for each, and of pieces."""
         if self.missing_coef is None:
             return self.coef
-        return np.concatenate([self.coef, -self.missing_coef])
+        n_features = self.n_features
+        parts = self.coef[:n_features], -self.missing_coef, self.coef[n_features:]
+        return np.concatenate(parts)
 
     def predict(self, X: Any, groups: ArrayLike | None = None) -> np.ndarray:
         """Scores, shape (n_rows,); larger ranks higher.
@@ -165,8 +181,8 @@ class Model:
         X : array-like, data frame (pandas, polars) or CSR of shape (n_rows, n_features)
             Of a frame the model takes its features by name, if it names them.
         groups : array-like of shape (n_rows,) or 'one_list', optional
-            User of each row, for a model with `user_scaling` or `missing_coef` that is not of one
-            list; of a user all rows have to be there.
+            User of each row, for a model with `missing_coef` that is not of one list; of a user
+            all rows have to be there.
 
         Warns
         -----
@@ -185,8 +201,9 @@ class Model:
                 DegenerateOptimumWarning,
             )
         X = self._features(X)
-        completed = completed_rows(X, groups, self.user_scaling, self.missing, self.one_list)
-        return reported_scores(completed.matrix, completed.weights(self.coef, self.missing_coef))
+        completed = completed_rows(X, groups, self.missing, self.one_list)
+        weights = completed.weights(self.coef, self.missing_coef)
+        return reported_scores(completed.columns(self.knots), weights)
 
     def top(self, X: Any, groups: ArrayLike | None = None, n: int | None = None) -> pd.DataFrame:
         """The best items of each user, as a frame with columns user, item, score and rank.
@@ -254,16 +271,16 @@ def _finite_or_none(value):
 def save_model(path: PathLike, model: Model) -> None:
     """Write a `Model`; an existing file is replaced in one step or kept."""
     entries = asdict(model) | {"package_version": model.package_version or __version__}
-    del entries["one_list"]
+    del entries["one_list"], entries["knots"]
     arrays = {"coef": entries.pop("coef")}
+    if model.knots is not None:
+        arrays["knots"] = model.knots.positions
+        arrays["knot_starts"] = model.knots.starts
     missing_coef = entries.pop("missing_coef")
     if missing_coef is not None:
         arrays["missing_coef"] = missing_coef
     if model.one_list is not None:
         arrays["lowest"] = model.one_list.lowest
-        if model.one_list.ranks is not None:
-            arrays["ranks"] = np.concatenate(model.one_list.ranks)
-            arrays["n_knots"] = np.array([len(knots) for knots in model.one_list.ranks])
     entries |= {"k": int(model.k), "alpha": float(model.alpha)}
     write_atomically(path, _FILE.encoded(entries, arrays))
 
@@ -284,38 +301,52 @@ def load_model(path: PathLike) -> Model:
     if coef is None or coef.ndim != 1 or not coef.size:
         raise _FILE.damaged(path, "it does not hold one vector of coefficients")
     missing_coef = arrays.pop("missing_coef", None)
-    if missing_coef is not None and missing_coef.shape != coef.shape:
-        reason = "it does not hold a coefficient for the holes of every column"
-        raise _FILE.damaged(path, reason)
     try:
-        entries = _checked(description, coef.size)
-        one_list = _one_list(arrays, coef.size)
-        coef = coef.astype(float)
-        return Model(coef=coef, missing_coef=missing_coef, one_list=one_list, **entries)
+        knots = _knots(arrays, coef.size)
+        n_features = coef.size if knots is None else knots.n_columns
+        if missing_coef is not None and missing_coef.shape != (n_features,):
+            raise ValueError("missing_coef must be a number for every column")
+        return Model(
+            coef=coef.astype(float),
+            missing_coef=missing_coef,
+            one_list=_one_list(arrays, n_features),
+            knots=knots,
+            **_checked(description, n_features),
+        )
     except (KeyError, TypeError, ValueError) as error:
         raise _FILE.damaged(path, f"bad or missing entry ({error})") from None
 
 
-def _one_list(arrays: dict[str, np.ndarray], n_features: int) -> OneListColumns | None:
-    """What the columns of one list were in training, of the arrays of a file beside weights."""
+def _knots(arrays: dict[str, np.ndarray], n_weights: int) -> Knots | None:
+    """The knots of curves, of the arrays of a file."""
+    positions = arrays.pop("knots", None)
+    starts = arrays.pop("knot_starts", None)
+    if positions is None or starts is None:
+        if positions is not None or starts is not None:
+            raise ValueError("knots and knot_starts must both be there, or neither")
+        return None
+    whole = starts.ndim == 1 and starts.size > 1 and starts.dtype.kind == "i"
+    if positions.shape != (n_weights,) or not whole or starts[0] != 0 or starts[-1] != n_weights:
+        raise ValueError("knots must be one or more for every column, and coef one for each knot")
+    knots = Knots(positions.astype(float), starts.astype(np.int64))
+    if (np.diff(starts) < 1).any() or (knots.widths <= 0.0).any():
+        raise ValueError("the knots of a column must increase")
+    return knots
+
+
+def _one_list(arrays: dict[str, np.ndarray], n_features: int) -> LowestInTraining | None:
+    """The lowest values of one list in training, of the arrays of a file beside weights."""
     if not arrays:
         return None
     lowest = arrays.pop("lowest")
-    ranks = None
-    if arrays:
-        n_knots = arrays.pop("n_knots")
-        knots = arrays.pop("ranks")
-        if n_knots.shape != (n_features,) or knots.shape != (n_knots.sum(), 2) or n_knots.min() < 1:
-            raise ValueError("ranks must be pairs of a value and its rank for every column")
-        ranks = tuple(np.split(knots, np.cumsum(n_knots)[:-1]))
     if arrays or lowest.shape != (n_features,):
-        raise ValueError("lowest must be a value for every column, and beside it only ranks")
-    return OneListColumns(lowest, ranks)
+        raise ValueError("lowest must be a value for every column, and nothing else beside it")
+    return LowestInTraining(lowest)
 
 
 def _checked(description, n_features):
     """The fields of a `Model` that a file has, each of a type and in a range."""
-    arrays = ("coef", "missing_coef", "one_list")
+    arrays = ("coef", "missing_coef", "one_list", "knots")
     names = [field.name for field in fields(Model) if field.name not in arrays]
     entries = {name: description[name] for name in names}
     entries["certificate"] = {name: description["certificate"][name] for name in _CERTIFICATE}
@@ -330,7 +361,6 @@ def _checked(description, n_features):
         n_names = len(set(feature_names))
         if not isinstance(feature_names, list) or not len(feature_names) == n_names == n_features:
             raise ValueError(f"feature_names must be a list of {n_features} different names")
-    entries["user_scaling"] = check_user_scaling(values["user_scaling"])
     rule = values["scale_rule"]
     if rule is not None:
         entries["scale_rule"] = ScaleRule(rule).value
@@ -349,19 +379,28 @@ _IR = 8
 def weights_of(model: Model) -> dict[str, Any]:
     """A model as names and numbers that JSON can say; features without names are x0, x1, ..
 
-    Of a model of one list `ranks` has for each feature pairs of a value and its rank, which is
-    linear between them and constant beyond, and `lowest` what a hole counts.
+    Of lines `weights` has one for each column. Of curves `curves` has for each column `knots`, the
+    `values` of its function there, which is linear between them, and its `slope` beyond them.
+    Of a model of one list with holes `lowest` has what a hole counts.
     """
-    names = model.feature_names or tuple(f"x{j}" for j in range(model.n_features))
+    names = model.names
     entries: dict[str, Any] = {}
-    entries["weights"] = dict(zip(names, model.coef.tolist(), strict=True))
+    if model.knots is None:
+        entries["weights"] = dict(zip(names, model.coef.tolist(), strict=True))
+    else:
+        curves = model.knots.curves(model.coef, names, np.zeros(model.n_features))
+        entries["curves"] = {
+            curve.name: {
+                "knots": curve.knots.tolist(),
+                "values": curve.values.tolist(),
+                "slope": curve.slope,
+            }
+            for curve in curves
+        }
     if model.missing_coef is not None:
         entries["missing_weights"] = dict(zip(names, model.missing_coef.tolist(), strict=True))
     if model.one_list is not None:
         entries["lowest"] = dict(zip(names, model.one_list.lowest.tolist(), strict=True))
-        if model.one_list.ranks is not None:
-            knots = [column.tolist() for column in model.one_list.ranks]
-            entries["ranks"] = dict(zip(names, knots, strict=True))
     entries |= {
         "k": int(model.k),
         "surrogate": model.surrogate,
@@ -371,7 +410,6 @@ def weights_of(model: Model) -> dict[str, Any]:
         "label_gain": model.label_gain,
         "standardized": model.standardized,
         "scale_rule": model.scale_rule,
-        "user_scaling": model.user_scaling,
         "positive": model.positive,
         "missing": model.missing,
         "solver": model.solver,
@@ -384,49 +422,39 @@ def weights_of(model: Model) -> dict[str, Any]:
 def write_onnx(path: PathLike, model: Model, dtype: str = "float64") -> None:
     """Write a graph: input ``X`` (rows, features), output ``scores`` (rows,).
 
-    Plain models are one product. Where `missing` or minmax makes the score of a row depend on the
-    others of its list, X holds the rows of *one list*, and holes are NaN; its first dimension is
-    called `rows_of_one_list`. Models of one list score each row by itself, ranks included. The
-    metadata ``structsvm_papk`` holds what `weights_of` gives, without the weights, and the names of
-    the features in their order.
+    Plain models are one product. With `missing` the score of a row depends on the others of its
+    list: X holds the rows of *one list*, and holes are NaN; its first dimension is called
+    `rows_of_one_list`. Models of one list score each row by itself. The metadata ``structsvm_papk``
+    holds what `weights_of` gives, without the weights, and the names of the features in their
+    order.
 
     Raises
     ------
     InputError
-        onnx is missing; weights outside the range of `dtype`; another `user_scaling`.
+        onnx is missing; weights outside the range of `dtype`.
     """
     try:
         from onnx import TensorProto, helper, numpy_helper
     except ImportError:
         raise InputError("to_onnx needs onnx: pip install 'structsvm-papk[onnx]'") from None
     check_choice("dtype", dtype, _DTYPES)
-    if model.needs_lists and model.user_scaling not in (None, "minmax"):
-        raise InputError(
-            f"a model with user_scaling={model.user_scaling!r} has no ONNX graph here, only None "
-            "and 'minmax' have: write the model file (save), or the weights (export_weights) for a "
-            "program that scales the lists itself"
-        )
     element_type = TensorProto.DOUBLE if dtype == "float64" else TensorProto.FLOAT
     metadata = weights_of(model)
-    metadata["feature_names"] = list(metadata.pop("weights"))
+    metadata.pop("weights" if model.knots is None else "curves")
+    metadata["feature_names"] = list(model.names)
     graph = _Graph(dtype)
     columns = "X"
-    if model.one_list is not None and model.one_list.ranks is not None:
-        columns = graph.ranked(columns, model.one_list.ranks)
     if model.missing is not None:
         columns = graph.without_holes(columns, model.one_list)
-    if model.user_scaling == "minmax":
-        columns = graph.minmax(columns)
-    coef = graph.constant(_as_type(model, model.coef, dtype))
-    if model.missing_coef is None:
-        graph.add("MatMul", columns, coef, output="scores")
-    else:
+    terms = graph.lines(columns, model)
+    if model.knots is not None and model.knots.widths.size:
+        terms.append(graph.pieces(columns, model))
+    if model.missing_coef is not None:
         is_hole = graph.add("IsNaN", "X")
         holes = graph.add("Cast", is_hole, to=element_type)
         missing_coef = graph.constant(_as_type(model, model.missing_coef, dtype))
-        score_of_holes = graph.add("MatMul", holes, missing_coef)
-        score_of_columns = graph.add("MatMul", columns, coef)
-        graph.add("Add", score_of_columns, score_of_holes, output="scores")
+        terms.append(graph.add("MatMul", holes, missing_coef))
+    graph.add("Sum", *terms, output="scores")
     rows = "rows_of_one_list" if model.needs_lists else "rows"
     nodes = [
         helper.make_node(node.operator, node.inputs, [node.output], **node.attributes)
@@ -479,34 +507,33 @@ class _Graph:
         self.constants[name] = np.asarray(value, self.dtype)
         return name
 
-    def ranked(self, X: str, ranks: tuple[np.ndarray, ...]) -> str:
-        """Each column as ranks of training: a sum of its rises between knots; NaN stays.
+    def lines(self, X: str, model: Model) -> list[str]:
+        """The straight parts, as terms of the score."""
+        coef = self.constant(_as_type(model, model.coef[: model.n_features], self.dtype))
+        if model.knots is not None:
+            X = self.add("Sub", X, self.constant(model.knots.first))
+        return [self.add("MatMul", X, coef)]
 
-        rank(x) = rank_0 + sum_j slope_j min(max(x - x_j, 0), x_(j+1) - x_j)
-        """
-        most = max(2, *(len(knots) for knots in ranks))
-        # the last knot again and again: a rise of 0
-        padded = np.array(
-            [np.pad(knots, ((0, most - len(knots)), (0, 0)), "edge") for knots in ranks]
-        )
-        values = padded[:, :, 0].astype(self.dtype)
-        width = np.diff(values, axis=1)
-        rise = np.diff(padded[:, :, 1], axis=1)
-        if ((width == 0.0) & (rise > 0.0)).any():
+    def pieces(self, X: str, model: Model) -> str:
+        """``sum_b w_b clip((x - t_b) / (t_{b+1} - t_b), 0, 1)``, over the pieces of all columns."""
+        knots = model.knots
+        assert knots is not None
+        positions = knots.positions.astype(self.dtype)
+        left = positions[knots.left]
+        widths = positions[knots.left + 1] - left
+        if (widths <= 0.0).any():
+            name = model.names[knots.column_of_piece[np.argmin(widths)]]
             raise InputError(
-                f"a column has values that are the same in {self.dtype} and rank differently: use "
-                "dtype='float64'"
+                f"two knots of column {name!r} are the same in {self.dtype}: use dtype='float64'"
             )
-        slope = np.divide(rise, width, out=np.zeros(rise.shape), where=width > 0.0)
-        axis = self.add("Constant", value_ints=[2])
-        distance = self.add("Sub", self.add("Unsqueeze", X, axis), self.constant(values[:, :-1]))
-        upwards = self.add("Max", distance, self.constant(0.0))
-        passed = self.add("Min", upwards, self.constant(width))
-        rises = self.add("Mul", passed, self.constant(slope))
-        total = self.add("ReduceSum", rises, axis, keepdims=0)
-        return self.add("Add", total, self.constant(padded[:, 0, 1]))
+        column = self.add("Constant", value_ints=knots.column_of_piece.tolist())
+        gathered = self.add("Gather", X, column, axis=1)
+        distance = self.add("Sub", gathered, self.constant(left))
+        share = self.add("Div", distance, self.constant(widths))
+        clipped = self.add("Clip", share, self.constant(0.0), self.constant(1.0))
+        return self.add("MatMul", clipped, self.constant(model.coef[model.n_features :]))
 
-    def without_holes(self, X: str, one_list: OneListColumns | None) -> str:
+    def without_holes(self, X: str, one_list: LowestInTraining | None) -> str:
         """The lowest of each column, of one list in training, in place of NaN; 0 without any."""
         is_hole = self.add("IsNaN", X)
         if one_list is not None:
@@ -517,19 +544,6 @@ class _Graph:
         instead = self.add("Where", all_holes, self.constant(0.0), lowest)
         return self.add("Where", is_hole, instead, X)
 
-    def minmax(self, X: str) -> str:
-        """From 0 for the lowest of each column to 1 for the highest; 0 in a constant column."""
-        lowest = self.add("ReduceMin", X, axes=[0], keepdims=1)
-        highest = self.add("ReduceMax", X, axes=[0], keepdims=1)
-        width = self.add("Sub", highest, lowest)
-        size = self.add("Max", self.add("Abs", lowest), self.add("Abs", highest))
-        # twice: where the package scales, it compares half the width
-        resolved = self.constant(2 * RESOLVED * np.finfo(self.dtype).eps)
-        rounding = self.add("Mul", size, resolved)
-        is_constant = self.add("LessOrEqual", width, rounding)
-        divisor = self.add("Where", is_constant, self.constant(np.inf), width)
-        return self.add("Div", self.add("Sub", X, lowest), divisor)
-
 
 def _as_type(model, weights, dtype):
     """Weights in another precision, in which all of them have to be the same numbers."""
@@ -539,7 +553,7 @@ def _as_type(model, weights, dtype):
     if bad.any():
         j = int(np.argmax(bad))
         raise InputError(
-            f"the weight of feature {list(weights_of(model)['weights'])[j]!r} is "
+            f"the weight of feature {model.names[j]!r} is "
             f"{weights[j]:g}, outside the range of {dtype}: use dtype='float64', or scale the "
             "feature"
         )

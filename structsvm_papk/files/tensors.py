@@ -78,7 +78,8 @@ class TensorFile:
         if metadata.get("format_version") != str(self.version):
             raise InputError(
                 f"{path} has {self.kind} format {str(metadata.get('format_version'))[:20]}, this "
-                f"version reads format {self.version}: use the version that wrote it"
+                f"version reads format {self.version}: train again, or use the version that wrote "
+                "it"
             )
         text = metadata.get(self.kind)
         if not isinstance(text, str) or metadata.get("sha256") != checksum(text, body):

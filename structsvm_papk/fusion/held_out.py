@@ -19,7 +19,7 @@ from structsvm_papk.fusion.engines import engine_of
 from structsvm_papk.fusion.entries import places
 from structsvm_papk.fusion.joining import Joined
 from structsvm_papk.fusion.report import RunWeight
-from structsvm_papk.fusion.yardsticks import combsum, from_lowest, rrf
+from structsvm_papk.fusion.yardsticks import combsum, from_lowest, minmax, rrf
 from structsvm_papk.metrics.table import MetricTable
 
 if TYPE_CHECKING:
@@ -72,8 +72,8 @@ class Settings:
             relevance_threshold=self.threshold,
             policy="cap",
             missing="lowest",
-            user_scaling="minmax" if self.engine else None,
             positive=self.engine is not None,
+            curves=None,
             **more,
         )
 
@@ -84,7 +84,7 @@ class CrossValidation:
 
     joined: Joined
     settings: Settings
-    columns: pd.DataFrame  # of the runs, as they are trained on
+    columns: pd.DataFrame  # of the runs, as they are trained on: for an engine by min-max
     relevant: Array
     fold: Array
 
@@ -105,7 +105,10 @@ class CrossValidation:
                 f"relevant (grade >= {settings.relevant_from:g}) and other {joined.nouns[1]} that "
                 "some run retrieved; weights and their test need at least two"
             )
-        columns = filled(joined.scores, joined.query) if settings.engine else joined.scores
+        columns = joined.scores
+        if settings.engine is not None:  # 0 where a run did not retrieve the document
+            columns = columns.copy()
+            columns[:] = minmax(joined.frame, joined.names)
         return cls(
             joined=joined,
             settings=settings,
@@ -242,16 +245,6 @@ def _comparable(ranker: Any, of_minmax: bool) -> Array:
     """Weights in a unit that all runs share."""
     weight: Array = ranker.coef_ if of_minmax else ranker.coef_ * ranker.scale_
     return weight
-
-
-def filled(scores: pd.DataFrame, query: Array) -> pd.DataFrame:
-    """Holes take the lowest of their column in the query's list, 0 where there is none.
-
-    By min-max they become 0, as in search engines, and nothing is left that a weight of "not
-    there" could be learned from.
-    """
-    lowest = scores.groupby(query).transform("min").fillna(0.0)
-    return scores.fillna(lowest)
 
 
 def _folds(usable: Array, settings: Settings) -> Array:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.data.user_scaling import completed_rows
+from structsvm_papk.data.missing import completed_rows
 from structsvm_papk.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ except ImportError:
 
 __all__ = ["PAPKReranker"]
 
+_ROUNDING = 16 * np.finfo(np.float64).eps  # of the largest value: a column varies by more
+
 
 class PAPKReranker(Reranker):  # type: ignore[misc,valid-type]
     """The second stage of RecTools' `CandidateRankingModel`, trained for pAp@k.
@@ -34,8 +36,8 @@ class PAPKReranker(Reranker):  # type: ignore[misc,valid-type]
 
     Parameters
     ----------
-    model : PAPKRanker, PAPKRankerCV or Pipeline
-        A pipeline ends in one of them.
+    model : PAPKRanker or Pipeline
+        A pipeline ends in a `PAPKRanker`.
     fit_kwargs : dict, optional
         Further arguments of its `fit`.
     standardize : bool
@@ -62,7 +64,7 @@ class PAPKReranker(Reranker):  # type: ignore[misc,valid-type]
 
     Examples
     --------
-    >>> reranker = PAPKReranker(PAPKRankerCV(k=10))  # doctest: +SKIP
+    >>> reranker = PAPKReranker(PAPKRanker(k=10))  # doctest: +SKIP
     >>> model = CandidateRankingModel(generators, splitter, reranker, sampler)  # doctest: +SKIP
     """
 
@@ -77,7 +79,7 @@ class PAPKReranker(Reranker):  # type: ignore[misc,valid-type]
         last = _last_step(model)
         if not hasattr(type(last), "n_shown"):
             raise InputError(
-                f"PAPKReranker takes PAPKRanker, PAPKRankerCV or a pipeline that ends in one, not "
+                f"PAPKReranker takes PAPKRanker or a pipeline that ends in one, not "
                 f"{type(last).__name__}; other models go into RecTools' own Reranker"
             )
         super().__init__(model, fit_kwargs)
@@ -135,11 +137,21 @@ class PAPKReranker(Reranker):  # type: ignore[misc,valid-type]
         _refuse_other_holes(frame, groups)
         # of ranks the highest is the worst
         signs = np.where([name.endswith("_rank") for name in frame.columns], -1.0, 1.0)
-        how = "standardize" if self.standardize else None
-        completed = completed_rows(frame.to_numpy() * signs, groups, how, "lowest")
         there = frame[self._with_holes].notna().astype(float).add_suffix(" is there")
-        frame[:] = completed.X * signs
+        scores = frame * signs
+        if self.standardize:
+            scores = _standardized(scores, groups)
+        frame[:] = completed_rows(scores.to_numpy(), groups, "lowest").X * signs
         return frame.join(there)
+
+
+def _standardized(frame: pd.DataFrame, groups: Array) -> pd.DataFrame:
+    """Columns with mean 0 and variance 1 within each user, of what is there; constant ones 0."""
+    by_user = frame.groupby(groups)
+    rounding = frame.abs().groupby(groups).transform("max") * _ROUNDING
+    deviation = by_user.transform("std", ddof=0)
+    centred = frame - by_user.transform("mean")
+    return centred / deviation.where(deviation > rounding, np.inf)
 
 
 def _refuse_other_holes(frame: pd.DataFrame, groups: Array) -> None:

@@ -14,8 +14,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from structsvm_papk._jit import read_only
 from structsvm_papk._types import Array
-from structsvm_papk.data.features import read_only
 from structsvm_papk.errors import InputError, as_floats, check_callback
 from structsvm_papk.metrics import _kernels
 from structsvm_papk.metrics.conventions import FEW_NEGATIVES, TIES, Conventions

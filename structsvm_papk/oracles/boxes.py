@@ -27,11 +27,11 @@ additions and a few products: the bound is off by less than ``n eps m``, twice w
 from typing import NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from structsvm_papk._jit import kernel
 from structsvm_papk._sorting import increasing_order, sort
 from structsvm_papk._types import Array, Callback
+from structsvm_papk.data.features import as_dense
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.solvers.oracle import EPS
@@ -96,8 +96,7 @@ class Boxes:
         self.surrogate = risk.surrogate
         self._refuse_large()
         data = self.data
-        X = data.X[data.rows]
-        X = np.array(X.toarray() if sparse.issparse(X) else X, dtype=np.float64, order="C")
+        X = np.array(as_dense(data.X[data.rows]), dtype=np.float64, order="C")
         mean = np.add.reduceat(X, data.indptr[:-1]) / data.sizes[:, None]
         X = data.divided(X - np.repeat(mean, data.sizes, axis=0))
         self._largest = np.abs(X).max(axis=0)

@@ -14,9 +14,8 @@ import numpy as np
 from scipy import sparse
 
 from structsvm_papk.data import validation as _validation
-from structsvm_papk.data.features import refuse_non_finite
+from structsvm_papk.data.features import refuse_non_finite, stacked
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.data.user_scaling import scaled_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.dask_risk import connect
 
@@ -58,13 +57,11 @@ class _UsersPartition(NamedTuple):
     rows: _BlockRows
     relevant_from: float
     label_gain: Any
-    user_scaling: str | None
 
     def load(self):
         rows = self.rows
         y = rows.y if self.label_gain is not None else rows.y >= self.relevant_from
-        lists = RankingData.from_groups(rows.X, y, rows.groups, label_gain=self.label_gain)
-        return scaled_lists(lists, self.user_scaling)
+        return RankingData.from_groups(rows.X, y, rows.groups, label_gain=self.label_gain)
 
 
 class DaskLists:
@@ -94,10 +91,8 @@ class DaskLists:
         if not _validation.same_kind(*(each.users for each in self._overviews)):
             raise _other_types("some blocks hold text, others numbers")
 
-    def partitions(
-        self, relevant_from: float, label_gain: Any = None, user_scaling: str | None = None
-    ) -> list[Any]:
-        """Futures of partitions of whole users, whose lists may be scaled.
+    def partitions(self, relevant_from: float, label_gain: Any = None) -> list[Any]:
+        """Futures of partitions of whole users.
 
         With `label_gain` the labels are grades; else those from `relevant_from` on are relevant.
 
@@ -112,7 +107,7 @@ class DaskLists:
             arrivals[target].append(self._submit(take_users, self._blocks[source], moved))
         bounds = np.flatnonzero(np.diff(block)) + 1
         gone = map(np.ndarray.__getitem__, np.split(users, bounds), np.split(away, bounds))
-        how = relevant_from, label_gain, user_scaling
+        how = relevant_from, label_gain
         return [
             self._submit(join_users, how, left, self._blocks[b], *arrivals[b])
             for b, left in enumerate(gone)
@@ -241,6 +236,5 @@ def join_users(how, gone, rows, *arrivals):
         rows = take_users(rows, gone, others=True)
     if arrivals:
         X, y, groups = zip(rows, *arrivals, strict=True)
-        stack = sparse.vstack if sparse.issparse(rows.X) else np.concatenate
-        rows = _BlockRows(stack(X), np.concatenate(y), _validation.joined(*groups))
+        rows = _BlockRows(stacked(X), np.concatenate(y), _validation.joined(*groups))
     return _UsersPartition(rows, *how)

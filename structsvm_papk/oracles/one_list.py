@@ -107,7 +107,6 @@ class OneListCuts(BlockOracle):
     def _slopes_of(self, terms: TermBlocks) -> Array:
         """The blocks' subgradients in the features."""
         X, rows = self._risk.list_rows()
-        partners = X[rows[terms.partners]]
-        slopes = np.asarray(terms.partner_slopes @ partners, dtype=np.float64)
+        slopes = features.combined_rows(X, rows[terms.partners], terms.partner_slopes)
         features.add_weighted_rows(X, rows, terms.slopes, self._bounds, slopes)
         return self._risk.data.divided(slopes)

@@ -9,10 +9,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.column_scale import Variation
+from structsvm_papk.data.features import stacked
 from structsvm_papk.data.fingerprint import fingerprint_of
 from structsvm_papk.data.ranking_data import Exclusions, RankingData, refusal
 from structsvm_papk.errors import InputError
@@ -222,9 +222,8 @@ def _every_nth(partition: Partition, *, n: int) -> RankingData:
 def _stacked(parts: Sequence[RankingData]) -> RankingData:
     """The lists of all partitions together; users are numbered."""
     sizes = np.concatenate([part.sizes for part in parts])
-    stack = sparse.vstack if parts[0].is_sparse else np.concatenate
     return RankingData.from_parts(
-        X=stack([part.X for part in parts]),
+        X=stacked([part.X for part in parts]),
         rows=np.arange(sizes.sum()),
         indptr=np.concatenate([[0], np.cumsum(sizes)]),
         n_pos=np.concatenate([part.n_pos for part in parts]),

@@ -20,6 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from structsvm_papk._types import Array
+from structsvm_papk.data.features import as_dense
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles import _dual_kernels as kernels
 from structsvm_papk.oracles.list_risk import ListRisk
@@ -152,7 +153,7 @@ class UserBlocks(DualBlocks):
         weights = duals.coef * np.repeat(self.share, risk.data.sizes)
         kernels.column_sizes(self.matrix, self.lists.rows, weights, sizes, counts)
         terms = counts + risk.edges.size + duals.roundings
-        return error_of_sum(terms, risk.data.divided(sizes))
+        return error_of_sum(terms, np.abs(risk.data.divided(sizes)))
 
     def _move_to(self, w):
         """Let w be the point; kernels have it in the units of X."""
@@ -334,12 +335,14 @@ class AverageBlocks(UserBlocks):
 def matrix_of(risk: ListRisk) -> tuple[kernels.Matrix, Array]:
     """The matrix as the kernels take it, and the row of each list position.
 
-    For dense data that are not stored row after row this is a copy.
+    For dense data that are not stored row after row this is a copy, and columns as pieces are
+    written out.
     """
     X, rows = risk.list_rows()
     if sparse.issparse(X):
         return kernels.Matrix(X.data, X.indices, X.indptr), rows
-    return kernels.Matrix(np.ascontiguousarray(X).ravel(), columns=None, starts=None), rows
+    dense = np.ascontiguousarray(as_dense(X))
+    return kernels.Matrix(dense.ravel(), columns=None, starts=None), rows
 
 
 def score_error(risk: ListRisk, w: Array, allowed: float) -> float:

@@ -84,7 +84,12 @@ def ready(solver: Any, alpha: float, given: Mapping[str, Any]) -> Any:
                 f"{setting} is {value!r}, that of solver {name} {getattr(solver, setting)!r}: give "
                 "it to the solver alone"
             )
-    positive = bool(getattr(solver, "positive", False))
+    signs = getattr(solver, "positive", False)
+    if np.ndim(signs) and np.any(signs):
+        raise InputError(
+            f"solver {name} has positive for single weights: a ranker takes it for all or none"
+        )
+    positive = bool(np.any(signs))
     if positive and "positive" not in given:
         raise InputError(f"solver {name} has positive=True: give it to the ranker, too")
     return solver if isinstance(solver, Solver) else OwnSolver(solver, alpha, positive)

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import ClassifierTags
@@ -15,10 +16,12 @@ from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data import validation
 from structsvm_papk.data.column_scale import ScaleRule
 from structsvm_papk.data.columns import remark_of_ids
+from structsvm_papk.data.curves import Curve, Knots
 from structsvm_papk.data.features import check_missing, finite_matrix, readable, reported_scores
 from structsvm_papk.data.grades import are_grades, check_label_gain, gains_of
+from structsvm_papk.data.missing import Completed, LowestInTraining, completed_rows
+from structsvm_papk.data.piecewise import PiecewiseColumns, contributions_of
 from structsvm_papk.data.ranking_data import Exclusions, RankingData
-from structsvm_papk.data.user_scaling import OneListColumns, completed_rows
 from structsvm_papk.data.validation import ONE_LIST, refuse_weights, required_groups
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError, warn
 from structsvm_papk.files.model import Model, certificate_of, save_model, weights_of, write_onnx
@@ -135,7 +138,7 @@ def _zero_is_optimal(surrogate: Surrogate, positive: bool) -> DegenerateOptimumW
 
 
 class LinearRanker(BaseEstimator):
-    """Scores ``X @ coef_``, for lists of users. A subclass finds `coef_`: `fit`, `_fit_lists`."""
+    """Scores, the sum over the columns of a function of each. A subclass finds them: `fit`."""
 
     __metadata_request__fit: ClassVar = {"groups": True, "qid": True, "sample_weight": None}
     # Pipeline.score always passes sample_weight=None on, which has to be a known name
@@ -151,14 +154,13 @@ class LinearRanker(BaseEstimator):
     one_list: bool
     positive: bool
     missing: str | None
-    coef_: Array
+    curves_: list[Curve]
     alpha_: float
     surrogate_: str
     missing_coef_: Array | None
     scale_: Array | None
     exclusions_: Exclusions
     n_iter_: int
-    user_scaling_: str | None
     result_: SolverResult
     classes_: Array
     label_gain_: Any
@@ -166,7 +168,9 @@ class LinearRanker(BaseEstimator):
     _scale_rule: ScaleRule | None  # by which `scale_` was chosen
     _with_holes: Array
     _weights_given: bool
-    _one_list: OneListColumns | None
+    _one_list: LowestInTraining | None
+    _weights: Array  # of the columns, or of their straight parts and pieces
+    _knots: Knots | None  # of curves, with those of columns that say "is there" behind them
 
     @property
     def n_shown(self) -> int:
@@ -217,10 +221,10 @@ class LinearRanker(BaseEstimator):
         weights = result.w
         if self.scale_ is not None:
             weights = weights / self.scale_
-            self.scale_ = self.scale_[: self.n_features_in_]
+            self.scale_ = np.abs(self.scale_[: self.n_features_in_])
             if self._scale_rule is not None:
                 notes = (*notes, REMARKS[self._scale_rule])
-        self._take_weights(weights)
+        self._take_weights(weights + 0.0)  # never -0
         self.result_ = replace(result, notes=notes, problem=None)  # which would hold the data
         self.n_iter_ = result.n_iter
         self.exclusions_ = exclusions
@@ -236,37 +240,95 @@ class LinearRanker(BaseEstimator):
             warn(result.message, ConvergenceWarning)
 
     def list_weights(self) -> Array:
-        """Weights of `scaled_lists`: of the columns, and of "is there" for each of them."""
+        """Weights of the lists that `Model.in_columns` gives."""
         return self.to_model().list_weights()
 
     def _take_weights(self, weights: Array) -> None:
-        """Weights of the columns, and behind them those of "is there" for columns with holes."""
+        """Weights of the columns, of "is there" for columns with missing values, of pieces."""
         n_features = self.n_features_in_
-        self.coef_ = weights[:n_features]
+        n_columns = n_features + self._with_holes.size
         self.missing_coef_ = None
         if self.missing is not None:
             self.missing_coef_ = np.zeros(n_features)
-            self.missing_coef_[self._with_holes] = 0.0 - weights[n_features:]  # never -0
+            self.missing_coef_[self._with_holes] = 0.0 - weights[n_features:n_columns]
+        self._weights = np.concatenate([weights[:n_features], weights[n_columns:]])
+        if self._knots is not None:
+            self._knots = self._knots.first_columns(n_features)
+
+    def _take_curves(self, deviations: Array) -> None:
+        """The functions of the columns, with how much each moves scores within lists."""
+        names = getattr(self, "feature_names_in_", None)
+        if names is None:
+            names = range(self.n_features_in_)
+        knots = self._knots
+        if knots is None:
+            knots = Knots.of([np.zeros(1)] * self.n_features_in_)
+        self.curves_ = knots.curves(self._weights, list(map(str, names)), deviations)
+
+    @property
+    def coef_(self) -> Array:
+        """Weights of the columns, shape (n_features,), where these are lines."""
+        if not hasattr(self, "curves_"):
+            raise AttributeError("coef_ is there after fit")
+        if self._knots is not None:
+            raise AttributeError(
+                "coef_: the columns of this ranker are curves, which no single weight describes: "
+                "see curves_ and contributions(X), or fit with curves=None"
+            )
+        return self._weights
 
     def decision_function(self, X: Any, groups: ArrayLike | None = None) -> Array:
-        """Scores ``X @ coef_``, shape (n_rows,); larger ranks higher.
+        """Scores, shape (n_rows,): the sum of `contributions`; larger ranks higher.
 
         Rows with the same values have the same score to the last bit, wherever they stand, and in
-        whatever storage (with ``user_scaling="standardize"`` up to rounding: deviations are sums
-        over the list).
+        whatever storage. Curves go straight on beyond the values of training.
 
-        With `user_scaling` X is scaled first, inside the list of each user that `groups` names, of
-        whom all rows have to be there, and with `missing` holes are filled there; without these
-        settings, and after a fit of one list, `groups` is not needed: then ranks, and what a hole
-        counts, are those of training.
+        With `missing` holes are filled inside the list of each user that `groups` names, of whom
+        all rows have to be there; without this setting, and after a fit of one list, `groups` is
+        not needed: then what a hole counts is that of training.
 
         Warns
         -----
         DegenerateOptimumWarning
             The weights are zero, and so are all scores.
         """
+        completed = self._completed(X, groups)
+        columns = completed.columns(self._knots)
+        weights = completed.weights(self._weights, self.missing_coef_)
+        return reported_scores(columns, weights, n_threads=self.n_threads)
+
+    def contributions(self, X: Any, groups: ArrayLike | None = None) -> Array:
+        """What each column adds to the score of each row, shape (n_rows, n_features).
+
+        The sum over the columns is the score, up to rounding. The difference of two rows says why
+        one stands above the other.
+
+        Parameters
+        ----------
+        X, groups
+            As for `decision_function`.
+
+        Raises
+        ------
+        InputError
+            As for `decision_function`.
+        """
+        completed = self._completed(X, groups)
+        added: Array
+        if self._knots is not None:
+            added = contributions_of(PiecewiseColumns(completed.X, self._knots), self._weights)
+        elif sparse.issparse(completed.X):
+            added = completed.X.multiply(self._weights).toarray()
+        else:
+            added = completed.X * self._weights
+        if completed.holes is not None:
+            added = added + completed.holes * self.missing_coef_
+        return added
+
+    def _completed(self, X: Any, groups: ArrayLike | None) -> Completed:
+        """Checked rows, without missing values, of a fitted ranker."""
         check_is_fitted(self)
-        if not self.coef_.any():
+        if not self._weights.any():
             warn(
                 "the weights of this model are zero: all scores are 0 and rank nothing",
                 DegenerateOptimumWarning,
@@ -275,9 +337,7 @@ class LinearRanker(BaseEstimator):
         X = validated(self, X, missing=missing, reset=False)
         if groups is None and self.one_list:
             groups = ONE_LIST
-        completed = completed_rows(X, groups, self.user_scaling_, missing, self._one_list)
-        weights = completed.weights(self.coef_, self.missing_coef_)
-        return reported_scores(completed.matrix, weights, n_threads=self.n_threads)
+        return completed_rows(X, groups, missing, self._one_list)
 
     def predict(self, X: Any, groups: ArrayLike | None = None) -> Array:
         """The same as `decision_function`."""
@@ -324,7 +384,8 @@ class LinearRanker(BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         surrogate = self._setting.make(self.n_shown)
         return Model(
-            coef=self.coef_,
+            coef=self._weights,
+            knots=self._knots,
             k=surrogate.k,
             surrogate=surrogate.label,
             alpha=self.result_.alpha,
@@ -334,7 +395,6 @@ class LinearRanker(BaseEstimator):
             depth=surrogate.depth,
             user_weight="given" if self._weights_given else self._setting.user_weight,
             scale_rule=None if self._scale_rule is None else str(self._scale_rule),
-            user_scaling=self.user_scaling_,
             missing_coef=self.missing_coef_,
             one_list=self._one_list,
             certificate=certificate_of(self.result_),

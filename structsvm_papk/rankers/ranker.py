@@ -16,14 +16,17 @@ from sklearn.exceptions import ConvergenceWarning
 
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.column_scale import check_standardize
+from structsvm_papk.data.curves import check_curves
 from structsvm_papk.data.features import check_missing
+from structsvm_papk.data.missing import LowestInTraining, filled_lists
+from structsvm_papk.data.monotonic import signs_of_columns
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.data.user_scaling import OneListColumns, check_user_scaling, scaled_lists
 from structsvm_papk.errors import InputError, check_number, check_type, warn
 from structsvm_papk.files.checkpoint import as_checkpoint
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.oracles.list_risk import refuse_deeper_than_all
 from structsvm_papk.rankers import given_solver
+from structsvm_papk.rankers.choosing import Columns, Left, choose
 from structsvm_papk.rankers.linear import LinearRanker, take_columns
 from structsvm_papk.rankers.log import Log
 from structsvm_papk.rankers.settings import (
@@ -43,18 +46,12 @@ from structsvm_papk.rankers.settings import (
 from structsvm_papk.solvers.solver import SolverResult, check_signs
 from structsvm_papk.surrogates import Surrogate
 
-_OUT_OF_TIME = (
-    "time_limit ended the choice by folds of the list: surrogate and alpha are the usual ones, and "
-    "with more time may be others. "
-)
-
 
 class _Chosen(NamedTuple):
     """What is minimised, with what has to be said of how it was chosen."""
 
     setting: Setting
     notes: tuple[str, ...] = ()
-    in_time: bool = True  # else it may be another one with more time
 
 
 @dataclass(eq=False, repr=False)
@@ -251,9 +248,10 @@ class PAPKRanker(LinearRanker):
     one_list: bool = False
     verbose: int = 0
     standardize: bool | str = "auto"
-    user_scaling: str | None = AUTO
     positive: bool = False
     missing: str | None = None
+    curves: int | str | None = AUTO
+    monotonic_cst: Any = None
 
     @classmethod
     def paper(
@@ -266,7 +264,8 @@ class PAPKRanker(LinearRanker):
         `settings` are further parameters, such as `solver`.
         """
         binary: dict[str, Any] = {"label_gain": None}
-        settings = binary | {"policy": "exclude", "standardize": False} | settings
+        as_they_are = {"policy": "exclude", "standardize": False, "curves": None}
+        settings = binary | as_they_are | settings
         return cls(k, surrogate, None, alpha=alpha, **settings)
 
     def fit(
@@ -319,71 +318,72 @@ class PAPKRanker(LinearRanker):
         """Train on lists in memory, with the users' weights and the columns of the settings."""
         check_number("n_threads", self.n_threads, least=1)
         check_number("verbose", self.verbose, least=0)
-        chosen = self._setting_of(lists)
-        setting = chosen.setting
         self._weights_given = lists.user_weight is not None
         if not self._weights_given:
             lists = lists.weighted(self.user_weight)
         elif self.user_weight != "equal":
             raise InputError("give sample_weight or user_weight='positives', not both")
-        self._with_holes = np.flatnonzero(lists.with_holes)
-        self._one_list = None
-        if setting.user_scaling is not None or self.missing is not None:
-            self._one_list = OneListColumns.of(lists, setting.user_scaling, self.missing)
-            lists = scaled_lists(lists, setting.user_scaling, self.missing, one_list=self._one_list)
-        lists = lists.standardized(self.standardize)
+        columns = self._columns_of(lists)
+        chosen = self._choose(columns)
+        setting = chosen.setting
+        in_columns = columns.of(setting.pieces)
         surrogate = setting.make(self.n_shown)
         refuse_deeper_than_all(surrogate, lists.most_negatives)
-        risk = EmpiricalRisk(surrogate, lists, self.policy, n_threads=self.n_threads)
+        risk = EmpiricalRisk(surrogate, in_columns, self.policy, n_threads=self.n_threads)
         if is_auto(setting.alpha):
-            setting = replace(setting, alpha=automatic_alpha(Evidence.of(lists, risk.of_users)))
-        return self._minimise(risk, chosen._replace(setting=setting), lists)
+            alpha = automatic_alpha(Evidence.of(in_columns, risk.of_users))
+            setting = replace(setting, alpha=alpha)
+        self._constrained = self.positive or columns.constrained(in_columns)
+        return self._minimise(risk, chosen._replace(setting=setting), in_columns)
 
-    def _setting_of(self, lists: RankingData) -> _Chosen:
-        """What is minimised; of one list what its folds choose."""
+    def _columns_of(self, lists: RankingData) -> Columns:
+        """The columns of lists, with what stands in for missing values."""
+        self._with_holes = np.flatnonzero(lists.with_holes)
+        self._one_list = None
+        filled = lists
+        if self.missing is not None:
+            self._one_list = LowestInTraining.of(lists, self.missing)
+            filled = filled_lists(lists, self.missing, one_list=self._one_list)
+        return Columns(lists, filled, self.standardize, self._signs(lists.n_features))
+
+    def _signs(self, n_features: int) -> Array | None:
+        """The sign of each column in `monotonic_cst`; None without any."""
+        names = getattr(self, "feature_names_in_", None)
+        signs = signs_of_columns(self.monotonic_cst, n_features, names)
+        if signs is not None and self.positive:
+            raise InputError("give monotonic_cst or positive=True, which is 1 for every column")
+        return signs
+
+    def _choose(self, columns: Columns) -> _Chosen:
+        """What is minimised: as it was given, but for what folds decide."""
         given = self._given_setting()
-        left = [is_auto(value) for value in (self.surrogate, self.user_scaling, given.alpha)]
-        if lists.n_users > 1 or not any(left):
-            return _Chosen(given)
-        from structsvm_papk.rankers.one_list import best_on_folds, can_be_cut, options
-
-        if not can_be_cut(lists):
+        lists = columns.given
+        one_list = lists.n_users == 1
+        left = Left(
+            curves=is_auto(self.curves) and not lists.is_sparse and self.missing is None,
+            surrogate=one_list and is_auto(self.surrogate),
+            alpha=one_list and is_auto(given.alpha),
+        )
+        if not left.anything:
             return _Chosen(given)
         deadline = None
         if self.time_limit is not None:
             deadline = time.perf_counter() + self.time_limit / 2
-        kept = self._kept_fits_on_folds()
-        chosen = best_on_folds(
-            lists,
-            options(given, left[0], left[1] and lists.one_list, lists),
+        choice = choose(
+            columns,
+            given,
+            left,
             self.n_shown,
             positive=self.positive,
-            missing=self.missing,
             n_threads=self.n_threads,
             deadline=deadline,
-            kept=kept,
         )
-        self._fits_on_folds = kept if chosen is None else None
-        if chosen is None:
-            advice = "Give checkpoint or warm_start=True, and the same fit goes on from here."
-            if kept is not None:
-                advice = "The same fit goes on from here."
-            note = _OUT_OF_TIME + advice
-            warn(note, ConvergenceWarning)
-            return _Chosen(given, (note,), in_time=False)
-        ranks = ", ranks of the columns" if chosen.user_scaling == "rank" else ""
-        note = f"Folds of the list chose {chosen.name}{ranks}, alpha {chosen.known_alpha:.4g}."
-        return _Chosen(chosen, (note,))
-
-    def _kept_fits_on_folds(self) -> Any:
-        """A `KeptFits` beside the checkpoint, or with `warm_start` in memory; else None."""
-        from structsvm_papk.rankers.search import KeptFits
-
-        if self.checkpoint is not None:
-            return KeptFits(as_checkpoint(self.checkpoint).path_of_folds)
-        if not self.warm_start:
-            return None
-        return getattr(self, "_fits_on_folds", None) or KeptFits()
+        if choice is None:
+            return _Chosen(given)
+        setting = given if choice.best is None else choice.best.setting
+        if choice.ended_by:
+            warn(choice.summary, ConvergenceWarning)
+        return _Chosen(setting, (choice.summary,))
 
     @property
     def n_shown(self) -> int:
@@ -399,6 +399,7 @@ class PAPKRanker(LinearRanker):
         check_missing(self.missing)
         check_standardize(self.standardize)
         setting = self._given_setting()
+        self._constrained = self.positive
         any_alpha = 1.0 if is_auto(setting.alpha) else setting.alpha
         self._make_solver(setting.make(self.n_shown), any_alpha)
 
@@ -412,8 +413,6 @@ class PAPKRanker(LinearRanker):
         InputError
             The risk is of another surrogate, k or depth, or of lists in memory; `user_scaling`.
         """
-        if self._given_scaling() is not None:
-            raise InputError("user_scaling needs the lists: in memory, or Dask collections")
         self._refuse_missing("a risk in parts")
         if isinstance(risk, EmpiricalRisk):
             raise InputError("a risk of lists in memory: give the lists to fit_lists")
@@ -441,7 +440,6 @@ class PAPKRanker(LinearRanker):
             partitions = lists.partitions(
                 self.classes_[1] if threshold is None else threshold,
                 self.label_gain_,
-                self._given_scaling(),
             )
             risk = cluster.DaskRisk(
                 surrogate, partitions, client, self.policy, user_weight=self.user_weight
@@ -455,11 +453,14 @@ class PAPKRanker(LinearRanker):
         self._weights_given = False
         self._with_holes = np.zeros(0, dtype=int)
         self._one_list = None
+        setting = self._given_setting()
+        if self.monotonic_cst is not None:
+            raise InputError("monotonic_cst needs the lists in memory; give a sample of the users")
         if risk.column_scale is None:
             risk = risk.standardized(self.standardize)
-        setting = self._given_setting()
         if is_auto(setting.alpha):
             setting = replace(setting, alpha=automatic_alpha(Evidence.of(risk, risk)))
+        self._constrained = self.positive
         return self._minimise(risk, _Chosen(setting))
 
     def _refuse_missing(self, where: str) -> None:
@@ -483,16 +484,14 @@ class PAPKRanker(LinearRanker):
         self._setting = setting
         self.alpha_ = setting.known_alpha
         self.surrogate_ = setting.name
-        self.user_scaling_ = setting.user_scaling
+        self._knots = given.knots
         self.scale_ = given.column_scale
         self._scale_rule = given.scale_rule
         solver = self._make_solver(risk.surrogate, self.alpha_)
         if isinstance(self.solver, str) and self.solver == "auto":
             solver = solver.suited_to(risk)
-        start = self._last_weights(risk.n_features) if self.warm_start else None
-        checkpoint = None
-        if self.checkpoint is not None and chosen.in_time:  # else the problem is yet to be known
-            checkpoint = as_checkpoint(self.checkpoint)
+        start = self._last_weights(given) if self.warm_start else None
+        checkpoint = None if self.checkpoint is None else as_checkpoint(self.checkpoint)
         log = Log(self.verbose)
         for remark in given.remarks:
             log.say(remark)
@@ -502,26 +501,36 @@ class PAPKRanker(LinearRanker):
         self._take(
             replace(result, notes=(*result.notes, *chosen.notes)), risk.exclusions, given.remarks
         )
+        self._take_curves(self._deviations(given))
         self._warn_of_result(lists)
         return self
 
-    def _last_weights(self, n_columns: int) -> Array | None:
-        """The weights of the last fit, for the columns of a risk; None before the first fit."""
-        if not hasattr(self, "coef_"):
+    def _deviations(self, given: Any) -> Array:
+        """How much each column moves scores within lists: the deviation of what it adds."""
+        n_features = self.n_features_in_
+        if self._knots is None:
+            return np.asarray(np.abs(self._weights) * given.deviation()[:n_features])
+        return np.asarray(given.deviations_of_curves(self._weights, self._knots))
+
+    def _last_weights(self, given: Any) -> Array | None:
+        """The functions of the last fit, as weights of these columns; None before the first."""
+        if not hasattr(self, "curves_"):
             return None
-        n_features = n_columns - self._with_holes.size
-        if self.coef_.size != n_features:
+        last = self.curves_
+        n_holes = self._with_holes.size
+        n_columns = given.n_features if given.knots is None else given.knots.n_columns
+        if len(last) != n_columns - n_holes:
             raise InputError(
-                f"warm_start: the last fit had {self.coef_.size} features, X has {n_features}"
+                f"warm_start: the last fit had {len(last)} features, X has {n_columns - n_holes}"
             )
-        start = self.coef_
-        if self._with_holes.size:
-            last = self.missing_coef_
-            beside = np.zeros(self._with_holes.size) if last is None else -last[self._with_holes]
-            start = np.concatenate([start, beside])
-        if self.scale_ is not None:
-            start = start * self.scale_
-        return start
+        beside = np.zeros(n_holes)
+        if n_holes and self.missing_coef_ is not None:
+            beside = -self.missing_coef_[self._with_holes]
+        start = np.concatenate([[curve.slope for curve in last], beside])
+        if given.knots is not None:
+            values = [curve(given.knots.column(j)) for j, curve in enumerate(last)]
+            start = given.knots.weights(np.concatenate([*values, np.zeros(n_holes)]), start)
+        return start if given.column_scale is None else start * given.column_scale
 
     def _given_setting(self) -> Setting:
         """The setting as it was given; alpha may be that of a solver object, or still 'auto'."""
@@ -531,20 +540,15 @@ class PAPKRanker(LinearRanker):
             own = given_solver.alpha_of(self.solver)
             if own is not None:
                 alpha = own
-        scaling = self._given_scaling()
-        parts = self.user_weight, alpha, scaling, self.standardize
+        parts = self.user_weight, alpha, self.standardize, check_curves(self.curves)
         return Setting.of(self.surrogate, self.depth, *parts, missing=self.missing)
-
-    def _given_scaling(self) -> str | None:
-        """The user scaling as it was given; None for 'auto', which only one list does not take."""
-        return None if is_auto(self.user_scaling) else check_user_scaling(self.user_scaling)
 
     def _make_solver(self, surrogate: Surrogate, alpha: Any) -> Any:
         if not isinstance(self.solver, str):
             return self._given_solver(surrogate, alpha)
         settings = {"tol": self.tol, "max_iter": self.max_iter, "time_limit": self.time_limit}
         check_signs(self.positive)
-        settings["positive"] = self.positive
+        settings["positive"] = self._constrained
         return make_solver(self.solver, surrogate, alpha, **settings)
 
     def _given_solver(self, surrogate: Surrogate, alpha: Any) -> Any:

@@ -23,13 +23,12 @@ by folds of its rows (`one_list`), and is .1 m where they are too few or too man
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError, check_choice, check_number, whole_number
 from structsvm_papk.rankers import given_solver
 from structsvm_papk.solvers.averaged_subgradient import AveragedSubgradient
@@ -54,6 +53,9 @@ ALPHA = AUTO
 USER_WEIGHTS = ("equal", "positives")
 SURROGATE_OF_LISTS = "avg"
 SURROGATES_OF_ONE_LIST = ("avg", "ts")
+
+# How many times stronger the penalty is on the pieces of a curve than on its straight part
+STIFFNESS = 3.0  # benchmarks/results/curves.md
 
 FACTOR = 12.0
 POWER = 1.5
@@ -116,7 +118,7 @@ def make_solver(name: str, surrogate: Surrogate, alpha: float, **settings: Any) 
     given = {key: value for key, value in settings.items() if value is not None}
     if solver is SubgradientDescent:  # a step of 2 / alpha or more leads away from the optimum
         given.setdefault("eta", min(SubgradientDescent.eta, 1.0 / alpha))
-    if given.get("positive") and "positive" not in known:
+    if np.any(given.get("positive", False)) and "positive" not in known:
         able = [other for other, cls in _SOLVERS.items() if "positive" in cls.__dataclass_fields__]
         raise InputError(
             f"{solver.__name__} cannot keep weights from being negative: with positive=True use "
@@ -177,8 +179,8 @@ class Setting:
     depth: int | float | None
     user_weight: str
     alpha: float | str  # 'auto' until the data are known
-    user_scaling: str | None = None
     standardize: bool | str = "auto"
+    pieces: int | None = None  # of a curve; None: the columns are lines
 
     @classmethod
     def of(cls, surrogate: Any, depth: Any, *others: Any, missing: str | None = None) -> Setting:
@@ -228,44 +230,13 @@ class Setting:
             return replace(self.surrogate, depth=self.depth)
         return make_surrogate(self.surrogate, k, self.depth)
 
-    def identity(self, k: int) -> tuple[Any, ...]:
-        """All that determines it: for digests."""
-        lists = repr(self.user_scaling), repr(self.standardize), self.user_weight
-        return *self.make(k).settings(), *lists, repr(self.alpha)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Name and value of each part."""
-        return {part.name: getattr(self, part.name) for part in fields(self)}
-
     def __str__(self) -> str:
         depth = "k" if self.depth is None else self.depth
         weight = WEIGHTS_IN_WORDS[self.user_weight]
-        scaling = f", user scaling {self.user_scaling}" if self.user_scaling else ""
+        curves = f", curves of {self.pieces} pieces" if self.pieces else ""
         alpha = self.alpha if isinstance(self.alpha, str) else f"{self.alpha:.4g}"
         units = "" if self.standardize else ", columns in their own units"
-        return f"{self.name}, depth {depth}, {weight}, alpha {alpha}{scaling}{units}"
-
-
-def order_of_depth(depth: int | float | None) -> tuple[float, float]:
-    """From shallow to deep: k, numbers, shares."""
-    if depth is None:
-        return 0, 0
-    if depth >= 1:
-        return 1, depth
-    return 2, depth
-
-
-DEFAULT = Setting(SURROGATE_OF_LISTS, as_depth(DEPTH), "equal", ALPHA)
-
-
-def default_setting(missing: str | None) -> Setting:
-    """What `PAPKRanker` takes as it comes, but for `missing`."""
-    return replace(DEFAULT, depth=as_depth(DEPTH, missing))
-
-
-def weighted(setting: Setting, data: RankingData) -> RankingData:
-    """The data with the setting's weights; those of rows, where given, stay."""
-    return data if data.user_weight is not None else data.weighted(setting.user_weight)
+        return f"{self.name}, depth {depth}, {weight}, alpha {alpha}{curves}{units}"
 
 
 # --- the rule behind alpha="auto" -----------------------------------------------------------------
@@ -295,7 +266,7 @@ class Evidence:
         """Of what `fit` was given, and of the lists of it that train: lists, or a risk of both."""
         deviation = given.deviation()
         if given.column_scale is not None:
-            deviation = deviation / given.column_scale
+            deviation = deviation / np.abs(given.column_scale)
         n_lists = trained.effective_users
         with np.errstate(over="ignore"):  # of columns that are left out below
             variances = np.square(deviation)

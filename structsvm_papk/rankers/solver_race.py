@@ -21,7 +21,7 @@ from structsvm_papk.errors import (
 from structsvm_papk.files.model import certificate_of
 from structsvm_papk.metrics.by_grade import evaluate_by_grade
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
-from structsvm_papk.rankers.one_list import best_on_folds, can_be_cut
+from structsvm_papk.rankers.choosing import Columns, Left, choose
 from structsvm_papk.rankers.settings import (
     ALPHA,
     AUTO,
@@ -346,14 +346,14 @@ def _automatic_alpha(
     positive: bool,
 ) -> float:
     """What `PAPKRanker` takes for the surrogate of a risk; `lists` are the data standardized."""
-    if can_be_cut(data):
+    if data.n_users == 1:
         surrogate = risk.surrogate
-        parts = surrogate.depth, "equal", AUTO, None, standardize
-        best = best_on_folds(
-            data, [Setting(surrogate.name, *parts)], surrogate.k, positive=positive
-        )
-        if best is not None:
-            return best.known_alpha
+        setting = Setting(surrogate.name, surrogate.depth, "equal", AUTO, standardize)
+        columns = Columns(data, data, standardize)
+        left = Left(curves=False, alpha=True)
+        choice = choose(columns, setting, left, surrogate.k, positive=positive)
+        if choice is not None and choice.best is not None:
+            return choice.best.setting.known_alpha
     return automatic_alpha(Evidence.of(lists, risk.of_users))
 
 

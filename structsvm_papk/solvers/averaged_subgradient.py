@@ -11,11 +11,13 @@ from structsvm_papk._types import Array
 from structsvm_papk.solvers.oracle import Oracle, evaluated
 from structsvm_papk.solvers.solver import (
     Run,
+    Signs,
     Solver,
     SolverResult,
     Status,
-    check_signs,
+    checked_signs,
     finite_start,
+    floor_of,
 )
 from structsvm_papk.solvers.subgradient import finite_objective
 
@@ -39,8 +41,9 @@ class AveragedSubgradient(Solver[SolverResult]):
         Passes over the data: here steps.
     time_limit : float, optional
         Seconds.
-    positive : bool
-        Minimise over w >= 0: every step, and the start, is followed by ``w <- max(w, 0)``.
+    positive : bool or array-like of bool, shape (n_features,)
+        Minimise over w >= 0, or over those w that are >= 0 where it is True: every step, and the
+        start, is followed by ``w <- max(w, 0)`` there.
 
     References
     ----------
@@ -52,18 +55,18 @@ class AveragedSubgradient(Solver[SolverResult]):
     takes_checkpoints: ClassVar[bool] = False
     max_iter: int = 200
     time_limit: float | None = None
-    positive: bool = False
+    positive: Signs = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_signs(self.positive)
+        object.__setattr__(self, "positive", checked_signs(self.positive))
 
     def _start(self, oracle: Oracle, w_init: Any, warm_start: SolverResult | None) -> Array:
         """The first w; by default zero."""
         if w_init is None:
             w_init = np.zeros(oracle.n_features) if warm_start is None else warm_start.w
         w = finite_start(w_init, oracle.n_features, "the start")
-        return np.maximum(w, 0.0) if self.positive else w
+        return np.maximum(w, floor_of(self.positive, w.size))
 
     def _run(self, oracle, w_init, warm_start):
         return AveragedRun(self, oracle, self._start(oracle, w_init, warm_start))
@@ -75,6 +78,7 @@ class AveragedRun(Run[SolverResult]):
     def __init__(self, config: Any, oracle: Oracle, w: Array) -> None:
         super().__init__(config, oracle)
         self.w = w
+        self.floor = floor_of(config.positive, w.size)
         self.average = np.zeros_like(w)
         self.t = 0  # steps
         self.last_look = 0  # the pass after which the average was looked at
@@ -107,9 +111,8 @@ class AveragedRun(Run[SolverResult]):
         """Take w into the average, and go one step."""
         self.t += 1
         self.average += (self.w - self.average) * (2.0 / (self.t + 1))
-        self.w = (1.0 - 1.0 / self.t) * self.w - subgradient / (self.config.alpha * self.t)
-        if self.config.positive:
-            self.w = np.maximum(self.w, 0.0)
+        w = (1.0 - 1.0 / self.t) * self.w - subgradient / (self.config.alpha * self.t)
+        self.w = np.maximum(w, self.floor)
 
     def _look(self):
         """Keep the average where it is better than the best so far."""

@@ -30,7 +30,16 @@ from structsvm_papk.solvers.descent import (
 )
 from structsvm_papk.solvers.oracle import BlockOracle, MajorisedOracle
 from structsvm_papk.solvers.qp import DEFAULT_SOLVER
-from structsvm_papk.solvers.solver import Progress, Run, Solver, SolverResult, Status, finite_start
+from structsvm_papk.solvers.solver import (
+    Progress,
+    Run,
+    Signs,
+    Solver,
+    SolverResult,
+    Status,
+    finite_start,
+    floor_of,
+)
 
 _INNER_ITERATIONS = 500
 _STEPS = (10.0,)  # the continuation where starts do not race: a third more time, 1% lower ends
@@ -118,9 +127,9 @@ class CCCP(Solver[CCCPResult]):
         As in `CuttingPlane`.
     time_limit : float, optional
         Seconds.
-    positive : bool
-        Minimise over w >= 0 only: majorants, starts and steps alike. `criticality` is that of this
-        problem.
+    positive : bool or array-like of bool, shape (n_features,)
+        Minimise over w >= 0 only, or over those w that are >= 0 where it is True: majorants, starts
+        and steps alike. `criticality` is that of this problem.
 
     References
     ----------
@@ -139,11 +148,12 @@ class CCCP(Solver[CCCPResult]):
     n_blocks: int | None = None
     qp_solver: str = DEFAULT_SOLVER
     time_limit: float | None = None
-    positive: bool = False
+    positive: Signs = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.inner(self.alpha)  # checks n_blocks, qp_solver
+        positive = self.inner(self.alpha).positive  # which checks it, n_blocks and qp_solver
+        object.__setattr__(self, "positive", positive)
         check_number("quasi_newton", self.quasi_newton, least=0)
         for name in ("starts", "continuation"):
             check_type(name, getattr(self, name), (tuple, list), "a sequence", optional=True)
@@ -200,9 +210,9 @@ def _starts(config, oracle, w_init, warm_start):
         w_init = oracle.starts(config.alpha, config.starts)
     points = w_init if isinstance(w_init, dict) else {"given": w_init}
     starts: dict[str, Array] = {}
+    floor = floor_of(config.positive, oracle.n_features)
     for name, point in points.items():
-        w = finite_start(point, oracle.n_features, f"start {name!r}")
-        w = np.maximum(w, 0.0) if config.positive else w
+        w = np.maximum(finite_start(point, oracle.n_features, f"start {name!r}"), floor)
         if not any(np.array_equal(w, other) for other in starts.values()):
             starts[name] = w  # the convex optimum of 'avg' is often the zero of 'zero'
     return starts

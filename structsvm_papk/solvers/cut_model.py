@@ -11,7 +11,7 @@ from structsvm_papk.solvers.qp import RestrictedQP, duality_gap, onto_simplices
 _SWEEPS = 15
 _FEW_BLOCKS = 8  # with fewer, coordinate steps crawl and the QP is small
 _QP_ROUNDS = 4
-_FREE_ROUNDS = 12  # guesses at which weights are zero, where weights may not be negative
+_FREE_ROUNDS = 12  # guesses at which weights are zero, where some may not be negative
 _WORTH = 1e-6  # of the gap, by which such a guess has to raise the dual for another one
 _BISECTIONS = 40
 _NEGLIGIBLE = 1e-10  # dual weight that only an interior point gives
@@ -38,7 +38,8 @@ class CutModel:
     model is ``sum_j max_(cuts i of block j) (a_i . z + b_i)``. The dual point `theta` is
     non-negative and sums to 1 over each block; see `lower_bound`.
 
-    With `positive` the features' part of z is not negative: all minima are over such z.
+    All minima are over the z whose weights are at least `floor`, shape (n_features,): 0, or -inf
+    for a weight that may have any sign.
 
     Cuts live in slots that are reused; `order` lists the slots in use, block after block. With many
     features the cuts' inner products are kept, and the restricted problem is solved in their span.
@@ -46,15 +47,16 @@ class CutModel:
 
     def __init__(
         self,
-        n_features: int,
+        floor: Array,
         n_variables: int,
         n_blocks: int,
         qp_solver: str,
-        positive: bool = False,
     ) -> None:
-        self.n_features = n_features
+        self.n_features = floor.size
         self.n_blocks = n_blocks
-        self.positive = positive
+        self.floor = np.full(n_variables, -np.inf)  # of z
+        self.floor[: floor.size] = floor
+        self.signed = bool(np.isfinite(floor).any())
         self.qp = RestrictedQP(qp_solver)
         self._slopes = np.empty((0, n_variables))
         self._intercepts = np.empty(0)
@@ -62,7 +64,9 @@ class CutModel:
         self._theta = np.empty(0)  # zero in the slots that are free
         self._norms = np.empty(0)
         self._idle = np.empty(0, dtype=np.int64)
-        self._gram = np.empty((0, 0)) if n_features > _WIDE and not positive else None
+        # where weights have signs, which features are free changes in every iteration
+        wide = floor.size > _WIDE and not self.signed
+        self._gram = np.empty((0, 0)) if wide else None
         self.order = np.empty(0, dtype=np.int64)
         self.starts = np.zeros(n_blocks, dtype=np.int64)
 
@@ -106,16 +110,14 @@ class CutModel:
         """
         heights = self._intercepts[self.order] + (self._slopes @ centre)[self.order]
         theta = self._theta[self.order]
-        if self.positive:
-            theta, rise = self._rise_above_zero(heights, theta, centre, curvature, target)
+        if self.signed:
+            theta, rise = self._rise_above_floor(heights, theta, centre, curvature, target)
         else:
             slopes = self._coordinates(curvature)
             theta = onto_simplices(self._improve(slopes, heights, theta, target), self.starts)
             rise = -(slopes @ (theta @ slopes))
         self._theta[self.order] = theta
-        z = centre - self._theta @ self._slopes / curvature
-        if self.positive:
-            z[: self.n_features] = np.maximum(z[: self.n_features], 0.0)
+        z = np.maximum(centre - self._theta @ self._slopes / curvature, self.floor)
         return z, np.maximum.reduceat(heights + rise, self.starts).sum()
 
     def _improve(self, slopes, heights, theta, target):
@@ -134,19 +136,18 @@ class CutModel:
             gap = duality_gap(theta, slopes, heights, self.starts)
         return theta
 
-    def _rise_above_zero(self, heights, theta, centre, curvature, target):
-        """As `_improve` where z may not be negative; with what the cuts rise to at the new z.
+    def _rise_above_floor(self, heights, theta, centre, curvature, target):
+        """As `_improve` where z has a floor; with what the cuts rise to at the new z.
 
-        The z that belongs to weights is ``max(centre - A' theta / curvature, 0)``. While the
-        features that are zero stay so, the dual is that of a problem in the others without signs:
-        its answer is a Newton step for the weights, and as the dual is concave, an exact line
-        search along the step makes sure that it rises. It ends when the guess at which features
-        are zero was right.
+        The z that belongs to weights is ``max(centre - A' theta / curvature, floor)``. While the
+        features that are at the floor stay there, the dual is that of a problem in the others
+        without signs: its answer is a Newton step for the weights, and as the dual is concave, an
+        exact line search along the step makes sure that it rises. It ends when the guess at which
+        features are at the floor was right.
         """
         root = np.sqrt(curvature)
         slopes = self._slopes[self.order] / root
-        floor = np.full(centre.size, -np.inf)
-        floor[: self.n_features] = -(root * centre)[: self.n_features]
+        floor = root * (self.floor - centre)
         before = -np.inf
         for _ in range(_FREE_ROUNDS):
             v = np.maximum(-(theta @ slopes), floor)
@@ -215,9 +216,9 @@ class CutModel:
         return float(np.maximum.reduceat(heights, self.starts).sum())
 
     def dual_point(self, alpha: float) -> Array:
-        """The w at which the dual point's bound is attained: ``-g_w / alpha``, or its part >= 0."""
+        """The w at which the dual point's bound is attained: ``max(-g_w / alpha, floor)``."""
         w = -(self._theta @ self._slopes)[: self.n_features] / alpha
-        return np.maximum(w, 0.0) if self.positive else w
+        return np.maximum(w, self.floor[: self.n_features])
 
     def lower_bound(
         self, alpha: float, upper_bound: float, slope_errors: Array | float = 0.0
@@ -228,16 +229,14 @@ class CutModel:
         lies between 0 and the optimum, so ``min(0, g_s)`` times an upper bound of that is added.
         Rounding may have put g off by `slope_errors` before it was summed, and by `off` in the sum:
         the bound is taken at the worst g within both, less what the other sums may have lost
-        (proof in ``paper/proofs.md``). Where w >= 0, ``(-g_w)_+`` is in place of g_w.
+        (proof in ``paper/proofs.md``). Of weights that are >= 0, ``(-g_w)_+`` is in place of g_w.
         """
         theta = self._theta
         d = self.n_features
         noise = OF_A_FEW + np.count_nonzero(theta) * EPS
         total = theta @ self._slopes
-        slope = total[:d]
+        slope = np.minimum(total[:d], -self.floor[:d])  # a w >= 0 cannot follow one that rises
         rest = total[d:] - noise * (theta @ np.abs(self._slopes[:, d:]))
-        if self.positive:  # a w >= 0 cannot follow a slope that rises
-            slope = np.minimum(slope, 0.0)
         with np.errstate(over="ignore", invalid="ignore"):  # then there is no bound
             least = np.minimum(rest, 0.0).sum() * upper_bound
             square = slope @ slope / (2 * alpha)

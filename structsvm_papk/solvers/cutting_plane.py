@@ -45,11 +45,13 @@ from structsvm_papk.solvers.solver import (
     NO_DECREASE,
     RISK_SCALE,
     Run,
+    Signs,
     Solver,
     SolverResult,
     Status,
-    check_signs,
+    checked_signs,
     finite_start,
+    floor_of,
     relative_gap,
 )
 
@@ -99,9 +101,9 @@ class CuttingPlane(Solver[SolverResult]):
         stand in when it fails. By default 'interior_point', and 'piqp' for 'one_slack'.
     time_limit : float, optional
         Seconds.
-    positive : bool
-        Minimise over w >= 0 only, with a certificate of that problem. A start is taken at its
-        nearest point there.
+    positive : bool or array-like of bool, shape (n_features,)
+        Minimise over w >= 0 only, or over those w that are >= 0 where it is True, with a
+        certificate of that problem. A start is taken at its nearest point there.
 
     References
     ----------
@@ -117,7 +119,7 @@ class CuttingPlane(Solver[SolverResult]):
     n_blocks: int | None = None
     qp_solver: str | None = None
     time_limit: float | None = None
-    positive: bool = False
+    positive: Signs = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -128,7 +130,7 @@ class CuttingPlane(Solver[SolverResult]):
                 f"method {self.method!r} takes one cut an iteration: n_blocks must be 1"
             )
         check_type("qp_solver", self.qp_solver, str, "the name of a solver", optional=True)
-        check_signs(self.positive)
+        object.__setattr__(self, "positive", checked_signs(self.positive))
 
     def _run(self, oracle, w_init, warm_start):
         usual = default_blocks(oracle) if self.method == "bundle" else 1
@@ -145,7 +147,8 @@ class CuttingPlane(Solver[SolverResult]):
 
         Not where options of the bundle are set, or weights may not be negative.
         """
-        if not isinstance(oracle, DualOracle) or self.method != "bundle" or self.positive:
+        signs = np.any(self.positive)
+        if not isinstance(oracle, DualOracle) or self.method != "bundle" or signs:
             return self
         usual = (None, default_blocks(oracle) if oracle.n_blocks == 1 else oracle.n_blocks)
         plain = self.n_blocks in usual and self.qp_solver in (None, DEFAULT_SOLVER)
@@ -177,6 +180,7 @@ class Bundle(Run[SolverResult]):
         self.given = given  # the risk as it was given, before it was cut into blocks
         self.w_init = w_init
         self.warm_start = warm_start
+        self.floor = floor_of(config.positive, oracle.n_features)  # of the weights
         self.problem = oracle.n_blocks, oracle.layout, given
         self.model: Any = None  # a `CutModel`, from the first evaluation on
         self.prox = 0.0  # curvature of the proximal term around the best point
@@ -198,8 +202,7 @@ class Bundle(Run[SolverResult]):
         if w is None:
             w = self.step.start(self) if warm is None else warm.w
         w = finite_start(w, self.oracle.n_features, "the start")
-        if self.config.positive:
-            w = np.maximum(w, 0.0)
+        w = np.maximum(w, self.floor)
         self.lipschitz_factor = 1.0 if warm is None else warm.lipschitz_factor
         cuts = None
         carried = None if warm is None else self._cuts_of(warm)
@@ -210,11 +213,10 @@ class Bundle(Run[SolverResult]):
         if not w.any():
             self.at_zero = float(cuts.value)
         self.model = CutModel(
-            n_features=w.size,
+            floor=self.floor,
             n_variables=cuts.point.size,
             n_blocks=self.oracle.n_blocks,
             qp_solver=self.config.qp_solver or self.step.qp_solver,
-            positive=self.config.positive,
         )
         self.add(cuts)
         if carried is not None:
@@ -533,8 +535,8 @@ class Proximal(Step):
         alpha = bundle.config.alpha
         w = bundle.best_w
         gradient = bundle.evaluation.slopes.sum(axis=0)[: w.size] + alpha * w
-        if bundle.config.positive:  # no step makes a weight of zero smaller
-            gradient = gradient[(w > 0.0) | (gradient < 0.0)]
+        # no step makes a weight smaller that is as small as it may be
+        gradient = gradient[(w > bundle.floor) | (gradient < 0.0)]
         bundle.prox = max(10 * alpha, gradient @ gradient / max(abs(bundle.best), RISK_SCALE))
 
     def advance(self, bundle: Bundle, w: Array, predicted: float) -> None:

@@ -31,6 +31,7 @@ from structsvm_papk.solvers.solver import (
     Clock,
     SolverResult,
     Status,
+    floor_of,
     relative_gap,
 )
 
@@ -233,6 +234,7 @@ def quasi_newton(
         return objective, alpha * w + slope
 
     objectives = [lowest]
+    floor = floor_of(config.positive, point.w.size)
 
     def after_step(_):
         objectives.append(lowest)
@@ -245,7 +247,7 @@ def quasi_newton(
         point.w,
         jac=True,
         method="L-BFGS-B",
-        bounds=[(0.0, None)] * point.w.size if config.positive else None,
+        bounds=[(low, None) for low in floor.tolist()] if floor.max() == 0.0 else None,
         callback=after_step,
         options={"maxfun": config.quasi_newton, "maxcor": _MEMORY},
     )

@@ -409,7 +409,7 @@ class Rounding:
     slopes: np.ndarray
 
     def scaled(self, scale: np.ndarray | None) -> Rounding:
-        """The bounds for features that are divided by a scale."""
+        """The bounds for features that are divided by a scale, of any sign."""
         if scale is None:
             return self
-        return Rounding(scores=self.scores / scale, slopes=self.slopes / scale)
+        return Rounding(scores=self.scores / np.abs(scale), slopes=self.slopes / np.abs(scale))

@@ -12,6 +12,7 @@ known here: `structsvm_papk.files.Checkpoint` writes a file.
 from __future__ import annotations
 
 import math
+import reprlib
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -51,6 +52,8 @@ _RANGES: dict[str, dict[str, Any]] = {
 }
 _FARTHEST = 1e120  # entry of a start; its square, and that of its multiples, must have room
 _RUNS: ContextVar[tuple[Run[Any], ...]] = ContextVar("runs", default=())
+
+Signs = bool | tuple[bool, ...]  # which weights are >= 0: all, none, or those that are named
 
 
 # --- results ------------------------------------------------------------------------------------
@@ -527,8 +530,35 @@ def not_convex(what: str) -> InputError:
 
 
 def check_signs(positive: Any) -> None:
-    """Refuse a setting `positive` that is not one."""
+    """Refuse a setting `positive` that is not one for all weights."""
     check_type("positive", positive, bool | np.bool_, "True or False")
+
+
+def checked_signs(positive: Any) -> Signs:
+    """A setting `positive` of a solver: True, False, or one of them for each weight, as a tuple."""
+    if isinstance(positive, bool | np.bool_):
+        return bool(positive)
+    what = "True, False, or one of them for each weight"
+    check_type("positive", positive, tuple | list | np.ndarray, what)
+    signs = np.asarray(positive)
+    if signs.ndim != 1 or signs.dtype != bool:
+        raise TypeError(f"positive must be {what}, got {reprlib.repr(positive)}")
+    return tuple(signs.tolist())
+
+
+def floor_of(positive: Signs, n_features: int) -> Array:
+    """What each weight is at least: 0 where `positive` says so, -inf where it has no sign.
+
+    The nearest point there is ``np.maximum(w, floor)``.
+    """
+    if isinstance(positive, tuple) and len(positive) != n_features:
+        raise InputError(
+            f"positive has {len(positive)} entries, but there are {n_features} weights: give one "
+            "for each, or True or False for all of them"
+        )
+    floor = np.full(n_features, -np.inf)
+    floor[np.asarray(positive)] = 0.0
+    return floor
 
 
 def finite_start(w: Any, n_features: int, name: str) -> Array:

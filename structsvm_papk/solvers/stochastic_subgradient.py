@@ -26,8 +26,8 @@ class StochasticSubgradient(AveragedSubgradient):
         Passes over the data.
     time_limit : float, optional
         Seconds; a pass that was begun is finished.
-    positive : bool
-        Minimise over w >= 0, as there.
+    positive : bool or array-like of bool, shape (n_features,)
+        Which weights are >= 0, as there.
     seed : int
         Of the order.
 

@@ -13,11 +13,13 @@ from structsvm_papk.solvers.oracle import evaluated
 from structsvm_papk.solvers.solver import (
     CONTRADICTION,
     Run,
+    Signs,
     Solver,
     SolverResult,
     Status,
-    check_signs,
+    checked_signs,
     finite_start,
+    floor_of,
     relative_gap,
 )
 
@@ -50,9 +52,9 @@ class SubgradientDescent(Solver[SolverResult]):
         Seed of the random start, see `normal_start`.
     time_limit : float, optional
         Seconds.
-    positive : bool
-        Minimise over w >= 0: every step, and the start, is followed by the projection
-        ``w <- max(w, 0)``.
+    positive : bool or array-like of bool, shape (n_features,)
+        Minimise over w >= 0, or over those w that are >= 0 where it is True: every step, and the
+        start, is followed by the projection, ``w <- max(w, 0)`` there.
     radius : float, optional
         Minimise over ``||w|| <= radius``, in the same way. As the optimum has ``F <= R(0)``, it
         lies in the ball of radius ``sqrt(2 R(0) / alpha)``; R(0) is 1 for the surrogates of pAp@k.
@@ -78,7 +80,7 @@ class SubgradientDescent(Solver[SolverResult]):
     start_scale: float = 0.0
     seed: int = 0
     time_limit: float | None = None
-    positive: bool = False
+    positive: Signs = False
     radius: float | None = None
     tol: float = 1e-6
     lower_bound: float | None = None
@@ -88,7 +90,7 @@ class SubgradientDescent(Solver[SolverResult]):
         check_number("eta", self.eta, above=0)
         check_choice("keep", self.keep, ("best", "last", "average"))
         check_number("start_scale", self.start_scale, least=0.0)
-        check_signs(self.positive)
+        object.__setattr__(self, "positive", checked_signs(self.positive))
         check_number("radius", self.radius, above=0, optional=True)
         check_number("lower_bound", self.lower_bound, optional=True)
 
@@ -110,8 +112,7 @@ class SubgradientDescent(Solver[SolverResult]):
 
     def projected(self, w: Array) -> Array:
         """The nearest point of W."""
-        if self.positive:
-            w = np.maximum(w, 0.0)
+        w = np.maximum(w, floor_of(self.positive, w.size))
         length = np.linalg.norm(w)
         if self.radius is not None and length > self.radius:
             w = w * (self.radius / length)

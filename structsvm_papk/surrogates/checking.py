@@ -24,8 +24,7 @@ def check_surrogate(surrogate: Surrogate) -> None:
 
     The lists have ties, scores of all sizes, and equal scores as at w = 0; most are short, of three
     small k, and some longer, of the surrogate's own k and depth.
-    `PAPKRanker` and `PAPKRankerCV` try every surrogate that they are given as an object, once in a
-    process.
+    `PAPKRanker` tries every surrogate that it is given as an object, once in a process.
 
     Parameters
     ----------

@@ -180,17 +180,6 @@ def test_the_command_gives_the_bound_of_python(trained):
     assert f"at most │ {expected.bound:.4f}" in shown and "assumed: users are drawn" in shown
 
 
-def test_the_command_scales_inside_lists_as_the_model_does(trained):
-    train = trained / "train.csv"
-    call = ["--k", 3, "--alpha", 1, "--user-scaling", "rank", "-o", trained / "ranks"]
-    assert invoke("fit", train, *call).exit_code == 0
-    answer = json.loads(invoke("bound", "new-users", trained / "ranks", train, "--json").stdout)
-    ranker = PAPKRanker(k=3, alpha=1.0, user_scaling="rank").fit_lists(read_lists(train))
-    gap = ranker.result_.objective - ranker.result_.lower_bound
-    assert answer["from_gap"] == pytest.approx(np.sqrt(2 * gap), rel=1e-3, abs=1e-9)
-    assert answer["risk"] <= answer["bound"] <= 1
-
-
 def test_the_command_refuses_other_data_and_lost_options(trained):
     shown = invoke("bound", "new-users", trained / "model", trained / "new.csv")
     assert "not of this risk" in str(shown.exception)

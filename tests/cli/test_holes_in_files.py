@@ -39,11 +39,10 @@ def test_fit_predict_evaluate_and_bound(paths, frame, file, capsys):
     assert "bm 25" in said
     assert run(*fit, "--missing", "mean") == 2
     assert "missing='mean' is not known" in capsys.readouterr().err
-    _, told = run_json(capsys, *fit, "--missing", "lowest", "--scaling", "minmax")
+    _, told = run_json(capsys, *fit, "--missing", "lowest")
     assert told["missing"] == "lowest"
     X, y, groups = frame[["bm 25", "dense", "full"]], frame["label"], frame["user"]
-    ranker = PAPKRanker(k=3, policy="cap", missing="lowest", user_scaling="minmax")
-    ranker.fit(X, y, groups)
+    ranker = PAPKRanker(k=3, policy="cap", missing="lowest").fit(X, y, groups)
     model = load_model(model_file)
     np.testing.assert_allclose(model.coef, ranker.coef_, rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(model.missing_coef, ranker.missing_coef_, rtol=1e-3, atol=1e-4)
@@ -58,17 +57,14 @@ def test_fit_predict_evaluate_and_bound(paths, frame, file, capsys):
     assert "which user a row belongs to" in capsys.readouterr().err
 
 
-def test_compare_tune_and_diagnose(paths, capsys):
+def test_compare_and_diagnose(paths, capsys):
     data = paths / "a.csv"
     told = {}
     for command, more in {
         "compare": ("--surrogate", "avg", "--passes", 10, "--test", data),
-        "tune": ("--surrogate", "avg", "--cv", 2, "--depth", 0.9),
         "diagnose": ("--surrogate", "avg", "--users", 0),
     }.items():
         _, told[command] = run_json(capsys, command, data, "--k", 3, "--missing", "lowest", *more)
-    assert "--missing lowest" in told["tune"]["command"]
-    assert "missing='lowest'" in told["tune"]["python"]
     gains = told["compare"]["runs"][0]["pap_at_k"]
     assert gains["train"] == gains["test"]
 
@@ -86,11 +82,6 @@ def test_the_depth_of_holes_where_none_is_given(paths, capsys, depth):
         _, told = run_json(capsys, command, data, *given, "--missing", "lowest", *more)
         assert told["depth"] == right, command
     assert load_model(model_file).depth == right
-    tuned = ("tune", data, *given, "--missing", "lowest", "--surrogate", "avg", "--cv", 2)
-    _, told = run_json(capsys, *tuned)
-    assert told["chosen"]["depth"] == right
-    _, told = run_json(capsys, *tuned, "--depth", "auto")
-    assert 0.5 in {tried["depth"] for tried in told["settings"]}
 
 
 def test_what_reads_in_pieces_refuses(paths, capsys):

@@ -15,7 +15,6 @@ MAIN = "import sys; from structsvm_papk.cli import main; sys.exit(main())"
 
 CASES = [
     slow("demo"),
-    slow("tune rows.csv --k 2 --cv 2 --alpha 0.1 --surrogate ts --depth k"),
     slow("fit rows.csv --k 2 --model model"),
     slow("predict model rows.csv --output scores.csv"),
     slow("evaluate model rows.csv"),

@@ -1,4 +1,4 @@
-"""The commands fit and tune give what the estimators give: same data, same bits."""
+"""The command fit gives what the estimator gives: same data, same bits."""
 
 import warnings
 
@@ -10,7 +10,6 @@ from sklearn.datasets import dump_svmlight_file
 from helpers.commands import run, run_json
 from helpers.marks import slow
 from helpers.sources import npy_source, write_csv
-from structsvm_papk.data.user_scaling import scaled_rows
 from structsvm_papk.files.model import load_model
 from structsvm_papk.files.partitions import open_source
 from structsvm_papk.files.readers import read_table
@@ -77,35 +76,20 @@ def test_fit_of_files(tmp_path, capsys, surrogate):
     assert_same(told, tmp_path / "m", ranker.fit_risk(risk))
 
 
-def test_other_commands_scale_and_weigh_as_fit_does_and_say_it(tmp_path, capsys):
+def test_other_commands_weigh_as_fit_does_and_say_it(tmp_path, capsys):
     X, y, users = lists(noise=2.0)
-    unit = 10.0 ** np.random.default_rng(1).integers(-3, 4, 24)[users - 10]
-    X = X.toarray() * unit[:, None] + unit[:, None]
-    rows, model = write_csv(tmp_path / "rows.csv", X, y, users), tmp_path / "m"
-    scaled = write_csv(tmp_path / "scaled.csv", scaled_rows(X, users, "rank"), y, users)
-    once, scaling = ["--k", "2", "--surrogate", "avg"], ["--user-scaling", "rank"]
-    title = "depth 0.9, users' weight equal, standardized columns, user scaling rank"
+    rows, model = write_csv(tmp_path / "rows.csv", X.toarray(), y, users), tmp_path / "m"
+    once = ["--k", "2", "--surrogate", "avg"]
+    title = "depth 0.9, users' weight equal, standardized columns"
     for command, *few in (["compare", "--passes", "10"], ["diagnose"]):
-        told = [
-            run_json(capsys, command, path, *once, *few, *more)[1]
-            for path, more in ((rows, scaling), (scaled, ()), (rows, ()))
-        ]
-        assert [one.pop("user_scaling") for one in told] == ["rank", None, None]
-        for one in told:
-            one.pop("run", None)
-            for each in one.get("runs", ()):
-                each.pop("seconds")
-        assert told[0] == told[1] != told[2]
-        assert run(command, rows, *once, *few, *scaling) == 0
+        assert run(command, rows, *once, *few) == 0
         assert title in " ".join(capsys.readouterr().out.split())
-        assert run(command, rows, *once, "--user-scaling", "z") == 2
-        assert "'z' must be none, standardize, rank or minmax" in capsys.readouterr().err
-    _, told = run_json(capsys, "compare", rows, *once, *scaling, "--passes", 10, "--test", rows)
+    _, told = run_json(capsys, "compare", rows, *once, "--passes", 10, "--test", rows)
     gains = told["runs"][0]["pap_at_k"]
     assert gains["test"] == pytest.approx(gains["train"])
-    _, fitted = run_json(capsys, "fit", rows, "--k", "2", *scaling, "-o", model)
+    _, fitted = run_json(capsys, "fit", rows, "--k", "2", "-o", model)
     assert told["runs"][0]["objective"] == pytest.approx(fitted["objective"], rel=1e-5)
-    assert run("fit", rows, "--k", "2", *scaling, "-o", model) == 0
+    assert run("fit", rows, "--k", "2", "-o", model) == 0
     assert f"k = 2, alpha = {fitted['alpha']:g}, {title}" in " ".join(
         capsys.readouterr().out.split()
     )

@@ -17,7 +17,6 @@ pytestmark = pytest.mark.portable
 CALLS = {
     "demo": (["demo"], None),
     "example-data": (["example-data"], None),
-    "tune": (["tune", "rows.csv", "--k", "2"], "rows.csv"),
     "fit": (["fit", "rows.csv", "--k", "2", "--model", "m"], "rows.csv"),
     "fuse": (["fuse", "a.run", "b.run", "--qrels", "judged"], "judged"),
     "predict": (["predict", "model", "rows.csv"], "model"),

@@ -33,7 +33,7 @@ def frame():
 def place(tmp_path, frame):
     frame.to_csv(tmp_path / "new.csv", index=False)
     save_model(tmp_path / "plain", model())
-    save_model(tmp_path / "scaled", model(user_scaling="rank"))
+    save_model(tmp_path / "filled", model(missing_coef=np.array([0.0, -1.0])))
     return tmp_path
 
 
@@ -44,7 +44,7 @@ def best_by_hand(frame, scores, n):
     return pd.concat(parts, ignore_index=True)
 
 
-@pytest.mark.parametrize("name", [slow("plain"), "scaled"])
+@pytest.mark.parametrize("name", [slow("plain"), "filled"])
 def test_scores_and_lists_of_the_command_and_the_model(place, frame, name, capsys):
     trained = load_model(place / name)
     scores = trained.predict(frame, frame["user"])
@@ -128,7 +128,7 @@ def test_wrong_calls_of_a_model(frame):
         (lambda: model().top(frame, groups=[1]), "one label per row"),
         (lambda: model().top(frame.assign(item=None)), "items is missing"),
         (lambda: model().top(frame.assign(user=np.nan)), "groups is missing"),
-        (lambda: model(user_scaling="rank").predict(X), "groups="),
+        (lambda: model(missing_coef=np.zeros(2)).predict(X), "groups="),
     ]:
         with pytest.raises(InputError, match=said):
             call()
@@ -139,13 +139,13 @@ def test_wrong_calls_of_a_model(frame):
 
 
 def test_wrong_calls_of_the_command(place, capsys):
-    plain, scaled, data = place / "plain", place / "scaled", place / "new.csv"
+    plain, filled, data = place / "plain", place / "filled", place / "new.csv"
     (place / "features.csv").write_text("ease,content\n1,2\n")
     (place / "no-item.csv").write_text("user,item,ease,content\n1,,1,2\n")
     features = place / "features.csv"
     for arguments, said in [
         ((plain, features, "--top", 3), "which user a row belongs to"),
-        ((scaled, features), "which user a row belongs to"),
+        ((filled, features), "which user a row belongs to"),
         ((plain, data, "--item", "sku"), "no column 'sku' for the item; it has"),
         ((plain, data, "-o", place / "x.parquet"), "not Parquet"),
         ((plain, place / "no-item.csv"), "column 'item' is empty"),
@@ -154,7 +154,3 @@ def test_wrong_calls_of_the_command(place, capsys):
     (place / "bad.csv").write_text("user,label,score\n1,1,0.5\n1,0,much\n")
     bad = refused(capsys, "evaluate", place / "bad.csv")
     assert "line 3: column 'score'" in bad
-    fit = ("fit", data, "--k", 3, "-o", place / "m", "--user-scaling")
-    assert "--memory-budget" in refused(capsys, *fit, "rank", "--memory-budget", "1GB")
-    tune = refused(capsys, "tune", data, "--k", 3, "--user-scaling", "z")
-    assert "must be none, standardize, rank or minmax" in tune

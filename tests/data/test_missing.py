@@ -7,13 +7,11 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from helpers.marks import slow
 from helpers.sources import read_lists
-from structsvm_papk import PAPKRanker, PAPKRankerCV, RankingData
-from structsvm_papk.data.user_scaling import USER_SCALINGS, completed_rows, scaled_lists
+from structsvm_papk import PAPKRanker, RankingData
+from structsvm_papk.data.missing import completed_rows, filled_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.files import load_model
-from structsvm_papk.rankers import UserScaler
 from structsvm_papk.surrogates import make_surrogate
 
 N_LISTS, SIZE, N_FEATURES = 12, 40, 4
@@ -39,7 +37,7 @@ def candidates(seed=0, cut=0.6):
 X, Y, GROUPS = candidates()
 
 
-def by_hand(X, groups, how=None, nothing=0.0):
+def by_hand(X, groups, nothing=0.0):
     """The columns filled list by list, with `nothing` where a list has none, and the holes."""
     out = np.array(X, dtype=float)
     for user in np.unique(groups):
@@ -48,11 +46,6 @@ def by_hand(X, groups, how=None, nothing=0.0):
             values = out[rows, column]
             there = ~np.isnan(values)
             if there.any():
-                if how is not None:
-                    scaler = UserScaler(how)
-                    values[there] = scaler.fit_transform(values[there][:, None], groups="one_list")[
-                        :, 0
-                    ]
                 values[~there] = values[there].min()
             else:
                 values[:] = nothing
@@ -64,26 +57,24 @@ def ranker(**settings):
     return PAPKRanker(**{"k": 3, "policy": "cap", "tol": 1e-9, "missing": "lowest", **settings})
 
 
-@pytest.mark.parametrize("how", [None, *USER_SCALINGS])
-def test_holes_are_the_lowest_of_what_is_there_scaled(how):
-    right, holes = by_hand(X, GROUPS, how)
-    completed = completed_rows(X, GROUPS, how, "lowest")
-    np.testing.assert_allclose(completed.X, right, rtol=1e-12, atol=1e-12)
+def test_holes_are_the_lowest_of_what_is_there():
+    right, holes = by_hand(X, GROUPS)
+    completed = completed_rows(X, GROUPS, "lowest")
+    np.testing.assert_array_equal(completed.X, right)
     assert (completed.holes == holes).all()
-    lists = scaled_lists(RankingData.from_groups(X, Y, GROUPS, missing="lowest"), how, "lowest")
-    np.testing.assert_allclose(lists.X[:, :N_FEATURES], right, rtol=1e-12, atol=1e-12)
+    lists = filled_lists(RankingData.from_groups(X, Y, GROUPS, missing="lowest"), "lowest")
+    np.testing.assert_array_equal(lists.X[:, :N_FEATURES], right)
     assert (lists.X[:, N_FEATURES:] == ~holes[:, :3]).all()
 
 
 @pytest.mark.parametrize("positive", [False, True])
 @pytest.mark.parametrize("standardize", [False, True])
-@pytest.mark.parametrize("how", [None, "rank", slow("standardize"), slow("minmax")])
-def test_the_problem_is_that_of_columns_made_by_hand(how, standardize, positive):
-    filled, holes = by_hand(X, GROUPS, how)
+def test_the_problem_is_that_of_columns_made_by_hand(standardize, positive):
+    filled, holes = by_hand(X, GROUPS)
     beside = np.hstack([filled, ~holes[:, :3]])
     settings = {"standardize": standardize, "positive": positive}
     plain = ranker(missing=None, depth=0.5, **settings).fit(beside, Y, GROUPS)
-    fitted = ranker(user_scaling=how, **settings).fit(X, Y, GROUPS)
+    fitted = ranker(**settings).fit(X, Y, GROUPS)
     assert fitted.coef_.shape == fitted.missing_coef_.shape == (N_FEATURES,)
     np.testing.assert_allclose(fitted.result_.objective, plain.result_.objective, rtol=1e-8)
     np.testing.assert_allclose(
@@ -174,10 +165,6 @@ def test_a_column_and_a_list_that_are_all_holes():
     scores = fitted.predict(holed, GROUPS)
     assert np.isfinite(scores).all()
     assert np.unique(scores[GROUPS == 7]).size == 1  # nothing is known of it: all tie
-    for how in USER_SCALINGS:
-        assert np.isfinite(
-            ranker(user_scaling=how).fit(holed, Y, GROUPS).predict(holed, GROUPS)
-        ).all()
     with pytest.warns(UserWarning):
         nothing = ranker().fit(np.full_like(X, np.nan), Y, GROUPS)
     assert not nothing.coef_.any()
@@ -232,7 +219,7 @@ def test_dask_collections_are_refused_with_a_sentence():
 
 
 def test_model_files_and_json_say_what_a_hole_adds(tmp_path):
-    fitted = ranker(user_scaling="minmax").fit(as_frame("NaN"), Y, GROUPS)
+    fitted = ranker().fit(as_frame("NaN"), Y, GROUPS)
     path = tmp_path / "m.model"
     fitted.save(path)
     model = load_model(path)
@@ -243,32 +230,6 @@ def test_model_files_and_json_say_what_a_hole_adds(tmp_path):
     assert exported["missing_weights"] == dict(
         zip(["bm25", "dense", "splade", "full"], fitted.missing_coef_.tolist(), strict=True)
     )
-
-
-def filled():
-    return by_hand(X, GROUPS)[0]
-
-
-def test_a_search_makes_each_matrix_once_and_is_a_search_on_columns_made_by_hand(monkeypatch):
-    from structsvm_papk.data import user_scaling
-
-    shapes = []
-    filled = user_scaling._filled
-
-    def recorded(X, *arguments):
-        shapes.append(X.shape)
-        return filled(X, *arguments)
-
-    monkeypatch.setattr(user_scaling, "_filled", recorded)
-    settings = {"k": 3, "surrogates": ["avg"], "alphas": [0.1, 0.01], "cv": 3, "depths": [0.9]}
-    scalings = [None, "minmax"]
-    search = PAPKRankerCV(**settings, missing="lowest", user_scaling=scalings).fit(X, Y, GROUPS)
-    assert shapes == [X.shape, X.shape]
-    complete, holes = by_hand(X, GROUPS, search.best_params_["user_scaling"])
-    by_columns = PAPKRankerCV(**settings).fit(np.hstack([complete, ~holes[:, :3]]), Y, GROUPS)
-    np.testing.assert_allclose(search.best_score_, by_columns.best_score_, atol=2e-3)
-    assert search.missing_coef_.shape == (N_FEATURES,)
-    assert np.isfinite(search.predict(X, GROUPS)).all()
 
 
 def test_half_of_the_negatives_count_where_holes_are_filled():
@@ -283,16 +244,6 @@ def test_half_of_the_negatives_count_where_holes_are_filled():
     surrogate = make_surrogate("ts", 3, 7)
     assert ranker(k=None, surrogate=surrogate).make_surrogate() == surrogate
     assert ranker(surrogate=make_surrogate("ts", 3)).make_surrogate().depth == 0.5
-
-
-def test_the_default_that_a_search_measures_by_has_the_depth_of_holes():
-    settings = {"k": 3, "surrogates": ["avg"], "cv": 3, "missing": "lowest"}
-    search = PAPKRankerCV(**settings).fit(X, Y, GROUPS)
-    assert {params["depth"] for params in search.cv_results_["params"]} == {0.5}
-    usual = PAPKRanker(k=3, missing="lowest").fit(X, Y, GROUPS)
-    assert search.choice_.default.alpha == pytest.approx(usual.alpha_)
-    deeper = PAPKRankerCV(**settings, depths=(0.9, 0.5)).fit(X, Y, GROUPS)
-    assert deeper.choice_.default == search.choice_.default
 
 
 def test_warm_start_of_a_ranker_with_holes():
@@ -320,9 +271,3 @@ def test_files_with_empty_cells_and_nulls(tmp_path, suffix):
     plain = ranker().fit(X, Y, GROUPS)
     np.testing.assert_allclose(fitted.coef_, plain.coef_, rtol=1e-4, atol=1e-6)
     assert lists.with_holes.tolist() == [True, True, True, False]
-
-
-def test_minmax_by_hand():
-    values = np.array([[3.0, 5.0], [1.0, 5.0], [2.0, 5.0], [9.0, 1e300], [-9.0, -1e300]])
-    scaled = UserScaler("minmax").fit_transform(values, groups=[1, 1, 1, 2, 2])
-    assert scaled.tolist() == [[1.0, 0.0], [0.0, 0.0], [0.5, 0.0], [1.0, 1.0], [0.0, 0.0]]

@@ -122,23 +122,17 @@ def test_the_onnx_block_of_the_page_runs(tmp_path, monkeypatch, capsys, lists):
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("settings", [
-    {"missing": "lowest"},
-    {"user_scaling": "minmax"},
-    {"missing": "lowest", "user_scaling": "minmax"},
-])  # fmt: skip
-def test_a_graph_of_one_list_scales_and_fills_as_predict_does(tmp_path, settings, dtype):
+def test_a_graph_fills_the_holes_of_a_list_as_predict_does(tmp_path, dtype):
     onnx = pytest.importorskip("onnx")
     rng = np.random.default_rng(0)
     groups = np.repeat(np.arange(9), 30)
     relevance = rng.normal(size=groups.size)
     X = relevance[:, None] + rng.normal(size=(groups.size, 4))
-    if "missing" in settings:
-        X[rng.random(X.shape) < 0.4] = np.nan
-        X[groups == 2, 1] = np.nan
-        X[groups == 3] = np.nan
-    X[:, 3] = 7.5 + 1e-18 * rng.random(groups.size)  # constant
-    ranker = PAPKRanker(k=2, policy="cap", **settings).fit(X, relevance > 0.5, groups)
+    X[rng.random(X.shape) < 0.4] = np.nan
+    X[groups == 2, 1] = np.nan
+    X[groups == 3] = np.nan
+    X[:, 3] = 7.5  # constant
+    ranker = PAPKRanker(k=2, policy="cap", missing="lowest").fit(X, relevance > 0.5, groups)
     path = tmp_path / "ranker.onnx"
     ranker.to_onnx(path, dtype=dtype)
     onnx.checker.check_model(str(path), full_check=True)
@@ -159,21 +153,15 @@ def test_a_graph_of_one_list_scales_and_fills_as_predict_does(tmp_path, settings
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("settings", [
-    {"missing": "lowest"},
-    {"user_scaling": "rank"},
-    {"missing": "lowest", "user_scaling": "rank"},
-])  # fmt: skip
-def test_a_model_of_one_list_scores_each_row_by_itself_in_onnx_too(tmp_path, settings, dtype):
+def test_a_model_of_one_list_scores_each_row_by_itself_in_onnx_too(tmp_path, dtype):
     onnx = pytest.importorskip("onnx")
     rng = np.random.default_rng(0)
     X = rng.normal(size=(700, 4))
     y = X.sum(axis=1) > 1
     X[:, 1] = np.rint(X[:, 1])  # ties
     X[:, 2] = 3.0  # constant
-    if "missing" in settings:
-        X[rng.random(X.shape) < 0.4] = np.nan
-    ranker = PAPKRanker(k=20, one_list=True, alpha=0.01, **settings).fit(X, y)
+    X[rng.random(X.shape) < 0.4] = np.nan
+    ranker = PAPKRanker(k=20, one_list=True, alpha=0.01, missing="lowest").fit(X, y)
     path = tmp_path / "ranker.onnx"
     ranker.to_onnx(path, dtype=dtype)
     onnx.checker.check_model(str(path), full_check=True)
@@ -183,14 +171,3 @@ def test_a_model_of_one_list_scores_each_row_by_itself_in_onnx_too(tmp_path, set
     (computed,) = ReferenceEvaluator(str(path)).run(None, {"X": new.astype(dtype)})
     error = 1e-12 if dtype == "float64" else 1e-4
     np.testing.assert_allclose(computed, ranker.predict(new), rtol=0, atol=10 * error)
-
-
-@pytest.mark.parametrize("how", ["standardize", "rank"])
-def test_scalings_without_a_graph_are_refused(tmp_path, how):
-    pytest.importorskip("onnx")
-    X = np.random.default_rng(0).normal(size=(60, 2))
-    groups = np.repeat([0, 1], 30)
-    ranker = PAPKRanker(k=2, user_scaling=how).fit(X, X[:, 0] > 0, groups)
-    with pytest.raises(InputError, match=f"user_scaling='{how}' has no ONNX graph"):
-        ranker.to_onnx(tmp_path / "x.onnx")
-    assert not (tmp_path / "x.onnx").exists()

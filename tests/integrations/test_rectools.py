@@ -9,7 +9,7 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from structsvm_papk import PAPKRanker, PAPKRankerCV
+from structsvm_papk import PAPKRanker
 from structsvm_papk.datasets.generators import interaction_pairs
 from structsvm_papk.errors import InputError
 from structsvm_papk.integrations.rectools import PAPKReranker
@@ -73,10 +73,9 @@ def recall(recommended, test):
     "ranker",
     [
         PAPKRanker(k=K, depth=0.9, policy="cap"),
-        PAPKRankerCV(k=K, **FAST),
         make_pipeline(StandardScaler(), PAPKRanker(k=K, depth=0.9, policy="cap")),
     ],
-    ids=["ranker", "cv", "pipeline"],
+    ids=["ranker", "pipeline"],
 )
 def test_end_to_end_beats_popularity(ranker, dataset, interactions):
     train, test = interactions
@@ -103,17 +102,6 @@ def test_users_are_the_groups_and_the_scores_those_of_the_ranker(dataset):
     np.testing.assert_array_equal(reranker.ranker_.coef_, plain.coef_)
     scores = reranker.predict_scores(rows.drop(columns=Columns.Target))
     np.testing.assert_allclose(scores, how["X"] @ plain.coef_, atol=1e-9)
-
-
-def test_a_ranker_that_scales_users_itself_gets_them(dataset):
-    model = two_stage(PAPKRanker(k=K, policy="cap", user_scaling="standardize", tol=1e-9))
-    rows = model.get_train_with_targets_for_reranker(dataset)
-    scores = []
-    for standardize in (True, False):
-        reranker = PAPKReranker(model.reranker.model, standardize=standardize)
-        reranker.fit(rows)
-        scores.append(reranker.predict_scores(rows.drop(columns=Columns.Target)))
-    np.testing.assert_allclose(*scores, atol=1e-3)
 
 
 def test_items_that_a_model_did_not_put_forward_are_last_for_it():
@@ -146,7 +134,7 @@ def test_fewer_candidates_than_k(dataset):
     sizes = reco.groupby(Columns.User).size()
     assert sizes.max() < 40 and sizes.min() >= 10
     with pytest.raises(InputError, match=r"k=40 .* more than 2[0-9] negatives .*n_negatives"):
-        two_stage(PAPKRankerCV(k=40, **FAST), n=10).fit(dataset)
+        two_stage(PAPKRanker(k=40), n=10).fit(dataset)
 
 
 def test_wrong_input(dataset):

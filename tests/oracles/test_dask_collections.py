@@ -14,8 +14,7 @@ from sklearn.base import clone
 from helpers.clusters import kill_a_worker
 from helpers.marks import POSIX
 from helpers.sources import N_FEATURES, lists
-from structsvm_papk import EmpiricalRisk, PAPKRanker, PAPKRankerCV, RankingData
-from structsvm_papk.data.user_scaling import scaled_lists
+from structsvm_papk import EmpiricalRisk, PAPKRanker, RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.dask_collections import DaskLists, current_client
 from structsvm_papk.surrogates.losses import CONVEX, SURROGATES
@@ -119,7 +118,7 @@ def test_every_user_is_in_one_partition_and_little_moves(client):
 @pytest.mark.scale
 @pytest.mark.parametrize("name", SURROGATES)
 def test_every_surrogate_and_option_is_the_problem_in_memory(client, name):
-    weighted = {"user_weight": "positives", "user_scaling": "rank", "policy": "cap"}
+    weighted = {"user_weight": "positives", "policy": "cap"}
     (X, y, groups), blocks = lists(), arrays("arrays")[0]
     every = ({"depth": 6, "standardize": False}, {"depth": 0.5, **weighted})
     for options in every if name in CONVEX else every[1:]:  # many solves, one inside the other
@@ -128,9 +127,7 @@ def test_every_surrogate_and_option_is_the_problem_in_memory(client, name):
         assert found.status == expected.status
         assert found.lower_bound <= expected.objective
         assert expected.lower_bound <= found.objective
-        scaling = None if how.user_scaling == "auto" else how.user_scaling  # lists are as they are
-        data = scaled_lists(RankingData.from_groups(X, y, groups), scaling)
-        data = data.weighted(how.user_weight)
+        data = RankingData.from_groups(X, y, groups).weighted(how.user_weight)
         data = data.standardized(how.standardize)
         value, _ = EmpiricalRisk(how.make_surrogate(), data, how.policy)(found.w)
         value += found.alpha / 2 * (found.w @ found.w)
@@ -169,8 +166,6 @@ def test_grades_are_the_problem_in_memory(client, kind):
     X, y, groups = arrays(kind)
     grades = 2 * y + np.asarray(groups) % 2
     how = ranker(label_gain="exponential", alpha="auto", tol=1e-10)
-    if kind == "shuffled":
-        how.set_params(user_scaling="rank")
     found = clone(how).fit(X, grades, groups=groups)
     rows = X.compute() if hasattr(X, "compute") else X
     expected = clone(how).fit(rows, grades, groups=groups)
@@ -184,12 +179,8 @@ def test_grades_are_the_problem_in_memory(client, kind):
 
 def test_what_collections_are_not_for():
     X, y, groups = arrays("arrays")
-    with pytest.raises(InputError, match="choose on a sample of the users and fit PAPKRanker"):
-        PAPKRankerCV(k=K).fit(X, y, groups=groups)
     with pytest.raises(InputError, match="sample_weight is not available for Dask"):
         ranker().fit(X, y, groups=groups, sample_weight=np.ones(4000))
-    with pytest.raises(InputError, match="needs a dense X"):
-        ranker(user_scaling="rank").fit(*arrays("sparse")[:2], groups=groups)
 
 
 @pytest.mark.scale

@@ -100,7 +100,7 @@ def calls(folder):
     (folder / "f.csv").write_text("user_id,label,x\n1,0,1\n1,1,2\n")
     fitted = sp.PAPKRanker(k=2).fit(X, Y, USERS)
     fitted.save(folder / "model")
-    scaled = sp.PAPKRanker(k=2, user_scaling="rank").fit(X, Y, USERS)
+    filled = sp.PAPKRanker(k=2, missing="lowest").fit(X, Y, USERS)
     table = metrics.evaluate(["pap@2", "ap"], SCORES, Y, USERS)
     (folder / "a.run").write_text("q Q0 x 1 2.0 t\nq Q0 y 2 1.0 t\n")
     (folder / "a.qrels").write_text("q 0 x 1\n")
@@ -131,20 +131,14 @@ def calls(folder):
         solved(sp.GlobalRamp, RAMP): {"alpha": 1.0, "tol": 0.5, "max_boxes": 10, "time_limit": 1.0},
         made(sp.PAPKRanker, fitting): fit | {
             "max_iter": 20, "n_threads": 1,
-            "surrogate": "ts", "alpha": 0.1, "tol": 1e-2, "user_scaling": "rank"},
+            "surrogate": "ts", "alpha": 0.1, "tol": 1e-2},
         sp.PAPKRanker(k=2).fit: {"X": X, "y": Y, "groups": USERS},
         fitted.predict: {"X": X},
-        scaled.predict: {"X": X, "groups": USERS},
-        scaled.to_model().predict: {"X": X, "groups": USERS},
-        scaled.to_model().top: {"X": X, "groups": USERS, "n": 3},
-        rankers.UserScaler("rank").fit_transform: {"X": X, "groups": USERS},
-        made(rankers.UserScaler, lambda scaler: scaler.fit(X)): {"user_scaling": "rank"},
+        filled.predict: {"X": X, "groups": USERS},
+        filled.to_model().predict: {"X": X, "groups": USERS},
+        filled.to_model().top: {"X": X, "groups": USERS, "n": 3},
         fitted.score: {"X": X, "y": Y, "groups": USERS},
         fitted.save: {"path": folder / "other"},
-        made(sp.PAPKRankerCV, fitting): fit | {
-            "surrogates": ("ts",), "depths": (None,), "user_weights": ("equal",), "alphas": [0.1],
-            "cv": 2, "cv_tol": 1e-2, "policy": "cap",
-            "user_scaling": "standardize"},
         files.open_source: {"path": folder},
         files.load_model: {"path": folder / "model"},
         files.Checkpoint: {"path": folder / "kept", "interval": 1.0},

@@ -186,7 +186,6 @@ COMMANDS = {
     "fit": ("rows.csv", "--surrogate", "ts", "--alpha", 1e-6, "--tol", 1e-9, "--model", "out"),
     "fit in pieces": ("folder", "--alpha", 1e-6, "--memory-budget", "8MB", "--model", "out"),
     "fit ramp": ("rows.csv", "--surrogate", "ramp", "--tol", 1e-9, "--model", "out"),
-    "tune": ("rows.csv", "--model", "out"),
     "compare": ("rows.csv", "--alpha", 1e-5),
     "diagnose": ("rows.csv",),
     "verify": ("--check", "prop4"),

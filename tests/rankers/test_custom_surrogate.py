@@ -12,7 +12,7 @@ from sklearn.base import clone
 from helpers.own import PowerPairs
 from helpers.problems import degenerate_lists
 from helpers.sources import write_csv
-from structsvm_papk import CuttingPlane, EmpiricalRisk, PAPKRanker, PAPKRankerCV, RankingData, cli
+from structsvm_papk import CuttingPlane, EmpiricalRisk, PAPKRanker, RankingData, cli
 from structsvm_papk.datasets import linear_lists
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError, OracleFailure
 from structsvm_papk.files import load_model
@@ -54,10 +54,6 @@ def test_k_and_depth_are_taken_from_the_object_or_agree():
     for depth in (4, None, 0.9):
         with pytest.raises(InputError, match="has depth=5: give one of them"):
             PAPKRanker(surrogate=deep, depth=depth).fit(*ROWS)
-    with pytest.raises(InputError, match=r"k is 2 .*, 3 "):
-        PAPKRankerCV(surrogates=[SQUARES, PowerPairs(3)]).fit(*ROWS)
-    with pytest.raises(InputError, match=r"give one of them, k or PowerPairs\(k=\.\.\)"):
-        PAPKRankerCV(k=3, surrogates=[SQUARES, "ts"]).fit(*ROWS)
 
 
 def test_copies_pickles_and_model_files_have_it_or_its_name(tmp_path, capsys):
@@ -80,27 +76,6 @@ def test_copies_pickles_and_model_files_have_it_or_its_name(tmp_path, capsys):
     assert "of which the file holds the name only" in " ".join(capsys.readouterr().err.split())
 
 
-def test_a_search_takes_names_and_objects(tmp_path):
-    settings = {
-        "surrogates": [SQUARES, PowerPairs(2, exponent=1.0), replace(SQUARES, depth=4), "ts"],
-        "user_weights": ["equal"], "alphas": [0.1, 0.01], "cv": 3,
-    }  # fmt: skip
-    search = PAPKRankerCV(**settings).fit(*ROWS)
-    names = {str(trial["surrogate"]) for trial in search.cv_results_["params"]}
-    assert names == {str(PowerPairs(2)), str(PowerPairs(2, exponent=1.0)), "ts"}
-    again = PAPKRanker(policy="cap", k=2, **search.best_params_, tol=1e-7).fit(*ROWS)
-    assert again.result_.objective == pytest.approx(search.result_.objective, rel=1e-3)
-    shared = PAPKRankerCV(**settings, n_jobs=2, checkpoint=tmp_path).fit(*ROWS)
-    resumed = clone(shared).fit(*ROWS)
-    for other in (shared, resumed):
-        assert other.best_params_ == search.best_params_
-        assert np.array_equal(
-            other.cv_results_["mean_test_score"], search.cv_results_["mean_test_score"]
-        )
-    with pytest.raises(TypeError, match="surrogates must be a sequence"):
-        PAPKRankerCV(surrogates=SQUARES).fit(*ROWS)
-
-
 class Changed(PowerPairs):
     """Another formula under the same name."""
 
@@ -110,13 +85,7 @@ class Changed(PowerPairs):
             out *= 0.5
 
 
-def test_kept_fits_and_cuts_are_those_of_the_same_formula(tmp_path):
-    kept = []
-    for kind in (SQUARES, Changed(2)):
-        search = PAPKRankerCV(surrogates=[kind], alphas=[0.1], cv=2, checkpoint=tmp_path)
-        search.fit(*ROWS)
-        kept.append(len((tmp_path / "fits.jsonl").read_text().split()))
-    assert kept[1] == 2 * kept[0] > 0
+def test_cuts_are_those_of_the_same_formula():
     data = RankingData.from_groups(*ROWS)
     first = CuttingPlane(0.1).solve(EmpiricalRisk(SQUARES, data))
     with pytest.raises(InputError):
@@ -151,12 +120,6 @@ def test_what_is_no_surrogate_is_refused():
 
     with pytest.raises(InputError, match="Wrong declares what it is not: clipped"):
         PAPKRanker(surrogate=Wrong(2)).fit(*ROWS)
-
-    class Other(PowerPairs):
-        pass
-
-    with pytest.raises(InputError, match="two classes are called 'power_pairs"):
-        PAPKRankerCV(surrogates=[SQUARES, Other(2)]).fit(*ROWS)
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,8 @@ from structsvm_papk.files.model import load_model
 from structsvm_papk.metrics import scorer
 from structsvm_papk.metrics.table import mean_score
 from structsvm_papk.rankers.ranker import PAPKRanker
-from structsvm_papk.rankers.ranker_cv import PAPKRankerCV
 
 pytestmark = pytest.mark.portable
-
-
-ONE = {"surrogates": ("avg",), "depths": (0.9,), "user_weights": ("equal",), "alphas": (0.1,)}
 
 
 def weights_of_users(estimator):
@@ -35,7 +31,7 @@ def weights_of_users(estimator):
 
 @pytest.mark.filterwarnings("ignore::structsvm_papk.errors.DegenerateOptimumWarning")
 @parametrize_with_checks(
-    [PAPKRanker(one_list=True, alpha=0.1, surrogate="avg", user_scaling=None)],
+    [PAPKRanker(one_list=True, alpha=0.1, surrogate="avg")],
     expected_failed_checks=weights_of_users,
 )
 def test_scikit_learn_contract(estimator, check):
@@ -48,18 +44,16 @@ def test_scikit_learn_contract(estimator, check):
     [
         PAPKRanker(one_list=True),  # what it fits is the best of some on folds
         PAPKRanker(one_list=True, surrogate="ts", solver="subgradient"),
-        PAPKRankerCV(one_list=True, **ONE, cv=2),
     ],
     expected_failed_checks=weights_of_users,
 )
-def test_scikit_learn_contract_of_searches_and_of_a_descent(estimator, check):
+def test_scikit_learn_contract_of_a_choice_and_of_a_descent(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("estimator", [PAPKRanker(), PAPKRankerCV()])
-def test_scikit_learn_checks_have_no_groups_and_are_skipped(estimator):
+def test_scikit_learn_checks_have_no_groups_and_are_skipped():
     with pytest.warns(SkipTestWarning, match="Explicit SKIP"):
-        results = check_estimator(estimator)
+        results = check_estimator(PAPKRanker())
     assert {result["status"] for result in results} <= {"passed"}
 
 
@@ -160,7 +154,7 @@ LINES = (
 def test_forgotten_groups_and_forgotten_routing_are_refused(task):
     X, y, groups = task
     ranker, folds = PAPKRanker(k=3).fit(X, y, groups), GroupKFold(3)
-    for call in (PAPKRanker(k=3).fit, ranker.score, PAPKRankerCV(k=3).fit):
+    for call in (PAPKRanker(k=3).fit, ranker.score):
         with pytest.raises(InputError, match=LINES):
             call(X, y)
         with pytest.raises(InputError, match="groups='user': give an array"):

@@ -127,6 +127,10 @@ REFUSED = {
     ),
     "steps": ({"solver": averaged_subgradient, "max_iter": 5}, "has no max_iter"),
     "sign": ({"solver": CuttingPlane(0.1, positive=True)}, "give it to the ranker, too"),
+    "some signs": (
+        {"solver": CuttingPlane(0.1, positive=[True, False])},
+        "has positive for single weights",
+    ),
     "no sign": ({"solver": averaged_subgradient, "positive": True}, "has no positive"),
     "callback": ({"solver": negative, "callback": print}, "callback"),
     "not convex": ({"solver": CuttingPlane(0.1), "surrogate": "ramp"}, "not convex"),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from helpers.commands import run
-from structsvm_papk import PAPKRanker, PAPKRankerCV, RankingData
+from structsvm_papk import PAPKRanker, RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.files import load_model
 
@@ -18,9 +18,8 @@ WEIGHTS = 1.0 + GROUPS % 3
 @pytest.mark.parametrize("wrong", [1e-320, 1e-200, 0.0, -1.0, 1e200])
 def test_weights_whose_shares_would_lose_digits_are_refused(wrong):
     weights = np.where(GROUPS == 4, wrong, 1.0)
-    for ranker in (PAPKRanker(k=2), PAPKRankerCV(k=2)):
-        with pytest.raises(InputError, match="sample_weight of user 4 is"):
-            ranker.fit(X, Y, GROUPS, sample_weight=weights)
+    with pytest.raises(InputError, match="sample_weight of user 4 is"):
+        PAPKRanker(k=2).fit(X, Y, GROUPS, sample_weight=weights)
     with pytest.raises(InputError, match="the weight of user 4 is"):
         RankingData.from_groups(X, Y, GROUPS).weighted(weights[::20])
 
@@ -35,17 +34,12 @@ def test_the_largest_and_smallest_weights_that_are_taken_give_a_certificate(low_
 
 def test_a_model_says_that_its_weights_were_given(tmp_path, capsys):
     ranker = PAPKRanker(k=2, policy="cap").fit(X, Y, GROUPS, sample_weight=WEIGHTS)
-    search = PAPKRankerCV(k=2, surrogates=["avg"], cv=2, depths=[0.9], alphas=[0.1])
-    search.fit(X, Y, GROUPS, sample_weight=WEIGHTS)
-    for number, fitted in enumerate((ranker, search)):
-        path = tmp_path / f"{number}.model"
-        fitted.save(path)
-        assert load_model(path).user_weight == "given"
-        assert fitted.export_weights()["user_weight"] == "given"
-    assert "users as sample_weight says" in str(search.choice_)
-    assert search.best_params_["user_weight"] == "equal"  # beside a sample_weight
+    path = tmp_path / "given.model"
+    ranker.save(path)
+    assert load_model(path).user_weight == "given"
+    assert ranker.export_weights()["user_weight"] == "given"
     (tmp_path / "rows.csv").write_text("user,label,a,b,c\n1,1,1,2,3\n1,0,0,1,2\n")
-    assert run("bound", "new-users", tmp_path / "0.model", tmp_path / "rows.csv") == 2
+    assert run("bound", "new-users", path, tmp_path / "rows.csv") == 2
     assert "weights of users that the file does not hold" in capsys.readouterr().err
     ranker.fit(X, Y, GROUPS)
     assert ranker.to_model().user_weight == "equal"

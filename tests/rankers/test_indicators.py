@@ -1,20 +1,14 @@
 """standardize="auto" divides columns of two values by half their difference."""
 
-import json
-
 import numpy as np
-import pandas as pd
 import pytest
 
-from helpers.commands import invoke
 from helpers.sources import npy_source, parquet_source
-from structsvm_papk import EmpiricalRisk, RankingData
-from structsvm_papk.bounds import stability
+from structsvm_papk import RankingData
 from structsvm_papk.files.model import load_model
 from structsvm_papk.files.partitions import open_source
 from structsvm_papk.oracles import StreamedRisk
 from structsvm_papk.rankers import PAPKRanker
-from structsvm_papk.rankers.grid import column_choices
 
 N_NUMBERS = 2
 
@@ -112,48 +106,9 @@ def test_dask_has_them_too():
     assert found.to_model().scale_rule == "indicators"
 
 
-def test_columns_are_judged_as_user_scaling_leaves_them():
-    X, y, users = lists()
-    minmax = PAPKRanker(2, user_scaling="minmax").fit(X, y, groups=users)
-    np.testing.assert_array_equal(minmax.scale_[N_NUMBERS:], 0.5)
-    assert minmax.to_model().scale_rule == "indicators"
-    ranks = PAPKRanker(2, user_scaling="rank").fit(X, y, groups=users)
-    assert ranks.to_model().scale_rule == "each"  # how far apart two ranks are depends on the list
-
-
 def test_columns_that_say_is_there_have_two_values():
     X, y, users = lists()
     X[:, 0][np.random.default_rng(1).random(y.size) < 0.4] = np.nan
     ranker = PAPKRanker(2, missing="lowest").fit(X[:, :2], y, groups=users)
     assert ranker.result_.w[2] == -0.5 * ranker.missing_coef_[0] != 0.0
     assert ranker.to_model().scale_rule == "indicators"
-
-
-def test_indicators_alone_have_one_unit():
-    X, y, users = lists()
-    coins = RankingData.from_groups(X[:, N_NUMBERS:], y, users)
-    assert len(column_choices("auto", "auto", coins)) == 2  # their own unit would be the same fit
-    with_numbers = RankingData.from_groups(X, y, users)
-    assert len(column_choices("auto", "auto", with_numbers)) == 3
-
-
-def test_the_bound_of_a_model_divides_as_the_fit_did(tmp_path):
-    X, y, users = lists()
-    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
-    frame = frame.assign(user=users, label=y.astype(int))
-    frame.to_csv(tmp_path / "rows.csv", index=False)
-    train = pd.read_csv(tmp_path / "rows.csv")[list(frame)[:5]]
-    for how in ("auto", True):
-        ranker = PAPKRanker(2, standardize=how).fit(train, y, groups=users)
-        ranker.save(tmp_path / "m")
-        call = ("bound", "new-users", tmp_path / "m", tmp_path / "rows.csv", "--json")
-        answer = json.loads(invoke(*call).stdout)
-        data = RankingData.from_groups(train.to_numpy(), y, users).standardized(how)
-        expected = stability(EmpiricalRisk(ranker.make_surrogate(), data), ranker.result_)
-        assert answer["bound"] == pytest.approx(expected.bound, rel=1e-9)
-
-
-def test_threads_do_not_matter():
-    X, y, users = lists()
-    one, two = (PAPKRanker(2, n_threads=n).fit(X, y, groups=users) for n in (1, 2))
-    assert one.coef_.tobytes() == two.coef_.tobytes()

@@ -275,7 +275,7 @@ def test_bounds_are_below_exact_optima_for_slopes_that_cancel():
 
 def test_weights_that_have_drifted_are_scaled_back():
     rng = np.random.default_rng(0)
-    model = CutModel(2, 2, 9, "interior_point")
+    model = CutModel(np.full(2, -np.inf), 2, 9, "interior_point")
     model.add(rng.normal(size=(36, 2)), rng.normal(size=36), np.repeat(np.arange(9), 4))
     model._theta[:36] = np.tile([1.0, 2e-12, 0.0, 0.0], 9)  # as many small steps leave them
     model.minimise(np.zeros(2), np.ones(2), 1e9)
@@ -284,11 +284,11 @@ def test_weights_that_have_drifted_are_scaled_back():
 
 
 def test_the_slope_in_s_may_cancel_too():
-    model = CutModel(1, 2, 3, "interior_point")
+    model = CutModel(np.full(1, -np.inf), 2, 3, "interior_point")
     model.add(np.array([[0.0, 1.0], [0.0, 1e16], [0.0, -1e16]]), np.full(3, 0.2), np.arange(3))
     # with slopes 1 + 1e16 - 1e16 in s the risk rises by s >= 0: no more than the intercepts hold
     assert model.lower_bound(1.0, 1.0) <= 0.6
-    model = CutModel(1, 2, 3, "interior_point")
+    model = CutModel(np.full(1, -np.inf), 2, 3, "interior_point")
     model.add(np.array([[0.0, -1.0], [0.0, 1e16], [0.0, -1e16]]), np.full(3, 0.2), np.arange(3))
     assert model.lower_bound(1.0, 1.0) <= -0.4  # 0.6 - s for some s between 0 and 1
 

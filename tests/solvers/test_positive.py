@@ -1,4 +1,4 @@
-"""Weights >= 0: by certificate, and against the full problem with these constraints in cvxpy."""
+"""Weights >= 0, all or some: by certificate, and against the full problem with these in cvxpy."""
 
 from dataclasses import replace
 from functools import partial
@@ -18,7 +18,6 @@ from structsvm_papk import (
     CuttingPlane,
     EmpiricalRisk,
     PAPKRanker,
-    PAPKRankerCV,
     RankingData,
     SubgradientDescent,
     make_surrogate,
@@ -26,23 +25,27 @@ from structsvm_papk import (
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files.model import load_model
 from structsvm_papk.oracles.list_risk import Thresholds
+from structsvm_papk.solvers.averaged_subgradient import AveragedSubgradient
 from structsvm_papk.solvers.cut_model import CutModel
 from structsvm_papk.solvers.solver import Status
+from structsvm_papk.solvers.stochastic_subgradient import StochasticSubgradient
 from structsvm_papk.surrogates import CONVEX
 
 SOLVERS = {
     "bundle": CuttingPlane,
     "line_search": partial(CuttingPlane, method="line_search"),
     "one_slack": partial(CuttingPlane, method="one_slack"),
+    "one_slack, clarabel": partial(CuttingPlane, method="one_slack", qp_solver="clarabel"),
     "clarabel": partial(CuttingPlane, qp_solver="clarabel"),
     "few blocks": partial(CuttingPlane, n_blocks=5),
 }
 
 
-def optimum(risk, alpha):
-    """The optimum over w >= 0 of the whole problem, every pair of it."""
+def optimum(risk, alpha, positive=True):
+    """The optimum of the whole problem, every pair of it, over w >= 0 where `positive` says so."""
     free, w = full_problem(risk, alpha)
-    problem = cp.Problem(free.objective, [*free.constraints, w >= 0])
+    signs = np.broadcast_to(positive, risk.n_features)
+    problem = cp.Problem(free.objective, [*free.constraints, w[np.flatnonzero(signs)] >= 0])
     problem.solve(solver="CLARABEL", tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
     return problem.value
 
@@ -63,6 +66,14 @@ def random_problem(seed):
     depth = depth if depth is None or depth < 1 else int(depth)
     surrogate = make_surrogate(rng.choice(CONVEX), int(rng.integers(1, 4)), depth)
     return EmpiricalRisk(surrogate, data, "cap"), float(10.0 ** rng.uniform(-3, 0))
+
+
+def random_signs(seed, n_features):
+    """A mask with at least one True."""
+    rng = np.random.default_rng([1, seed])
+    signs = rng.random(n_features) < 0.5
+    signs[rng.integers(n_features)] = True
+    return signs
 
 
 @pytest.mark.parametrize(
@@ -86,6 +97,68 @@ def test_every_bound_is_below_the_optimum_and_the_last_one_there(seeds):
             assert result.objective == pytest.approx(objective(risk, alpha, result.w), rel=1e-12)
         signs += best > 1.001 * CuttingPlane(alpha).solve(risk).objective
     assert signs >= len(seeds) / 3  # else the constraint was hardly ever felt
+
+
+@pytest.mark.parametrize(
+    "seeds",
+    [range(4), pytest.param(range(4, 100), marks=pytest.mark.stress)],
+    ids=["a few", "many"],
+)
+def test_some_weights_of_each_problem_have_a_sign(seeds):
+    felt = 0
+    for seed in seeds:
+        risk, alpha = random_problem(seed)
+        signs = random_signs(seed, risk.n_features)
+        best = optimum(risk, alpha, signs)
+        names = SOLVERS if seed < 20 else ["bundle", list(SOLVERS)[seed % len(SOLVERS)]]
+        for name in names:
+            result = SOLVERS[name](alpha, tol=1e-6, positive=signs).solve(risk)
+            where = f"seed {seed}, {name}"
+            assert result.converged, where
+            assert (result.w[signs] >= 0).all(), where
+            assert (result.curve("lower_bound") <= best + 1e-9).all(), where
+            assert (result.curve("objective") >= best - 1e-9).all(), where
+            assert result.objective == pytest.approx(best, rel=2e-6, abs=2e-9), where
+            assert result.objective == pytest.approx(objective(risk, alpha, result.w), rel=1e-12)
+        tight = CuttingPlane(alpha, tol=1e-7, positive=signs).solve(risk)
+        assert tight.objective == pytest.approx(best, rel=5e-7, abs=1e-9)
+        felt += (result.w[~signs] < 0).any() and (result.w[signs] == 0).any()
+    assert felt >= len(seeds) / 4  # weights below 0, and others that were kept from it
+
+
+def test_named_one_by_one_all_or_none_are_true_or_false_bit_for_bit():
+    risk = EmpiricalRisk(make_surrogate("ts", 3, 0.9), problems.uneven(n_features=6), "cap")
+    ramp = EmpiricalRisk(make_surrogate("ramp", 3), problems.uneven(n_features=6), "cap")
+    ways = [(partial(solver, 0.01), risk) for solver in SOLVERS.values()]
+    ways += [(partial(CCCP, 0.01), ramp), (partial(SubgradientDescent, 0.01), ramp)]
+    ways += [(partial(kind, 0.01), risk) for kind in (AveragedSubgradient, StochasticSubgradient)]
+    for make, given in ways:
+        for value in (True, False):
+            expected = make(positive=value).solve(given)
+            for same in (np.full(6, value), [value] * 6, (np.bool_(value),) * 6):
+                result = make(positive=same).solve(given)
+                np.testing.assert_array_equal(result.w, expected.w)
+                np.testing.assert_array_equal(result.curve("gap"), expected.curve("gap"))
+
+
+@pytest.mark.parametrize("name", CONVEX)
+def test_columns_turned_by_a_negative_scale_have_the_mirrored_optimum(name):
+    """A weight <= 0 of a column is one >= 0 of the same column with its sign turned."""
+    data = problems.uneven(n_features=6).standardized()
+    signs = np.array([True, True, False, True, False, True])
+    turned = np.array([-1.0, 1.0, -1.0, -1.0, 1.0, 1.0])
+    mirrored = data.scaled_by(data.column_scale * turned)
+    by_hand = RankingData(data.X[data.rows] / mirrored.column_scale, data.labels, data.indptr)
+    X = sp.csr_matrix(data.X[data.rows])
+    sparse = RankingData(X, data.labels, data.indptr).scaled_by(mirrored.column_scale)
+    surrogate = make_surrogate(name, 3, 0.9)
+    solver = CuttingPlane(0.01, tol=1e-8, positive=signs)
+    best = optimum(EmpiricalRisk(surrogate, by_hand, "cap"), 0.01, signs)
+    for lists in (mirrored, by_hand, sparse):
+        result = solver.solve(EmpiricalRisk(surrogate, lists, "cap"))
+        assert result.converged and result.lower_bound <= best + 1e-9
+        assert result.objective == pytest.approx(best, rel=1e-7)
+    assert best > 1.0001 * CuttingPlane(0.01).solve(EmpiricalRisk(surrogate, data, "cap")).objective
 
 
 @pytest.mark.parametrize("name", CONVEX)
@@ -157,7 +230,7 @@ def test_the_bound_holds_at_any_weights(n_draws):
     for _ in range(n_draws):
         d, n_blocks, alpha = int(rng.integers(1, 5)), int(rng.integers(1, 4)), 0.1
         slopes, heights = rng.normal(size=(n_blocks * 3, d)), rng.random(n_blocks * 3)
-        model = CutModel(d, d, n_blocks, "interior_point", positive=True)
+        model = CutModel(np.zeros(d), d, n_blocks, "interior_point")
         model.add(slopes, heights, np.repeat(np.arange(n_blocks), 3))
         model._theta[:] = 0.0
         model._theta[model.order] = rng.dirichlet(np.ones(3), n_blocks).ravel()
@@ -231,27 +304,65 @@ def test_a_sample_of_the_users_takes_steps_there_too():
     assert result.objective == pytest.approx(expected.objective, rel=3e-8)
 
 
+@pytest.mark.parametrize("signs", [True, (False, True, True, False)], ids=["all", "some"])
 @pytest.mark.parametrize("name", ["ramp", "clipped_ramp"])
-def test_the_convex_concave_procedure_stays_there(name):
+def test_the_convex_concave_procedure_stays_there(name, signs):
     data = problems.uneven()
+    X = data.X[data.rows] * np.array([1.0 if signs is True else -1.0, 1.0, 1.0, 1.0])
+    data = RankingData(X, data.labels, data.indptr)
     risk = EmpiricalRisk(make_surrogate(name, 3), data, "cap")
-    result = CCCP(0.01, positive=True).solve(risk)
+    result = CCCP(0.01, positive=signs).solve(risk)
+    signed = np.broadcast_to(signs, 4)
     assert result.converged
-    assert (result.w >= 0).all() and all((start.w >= 0).all() for start in result.starts)
-    assert result.objective < 1.0 and (result.w == 0).sum() > 0
+    assert all((start.w[signed] >= 0).all() for start in result.starts)
+    assert result.objective < 0.9
+    assert (result.w == 0).any() if signs is True else result.w[0] < 0
     assert result.objective == pytest.approx(objective(risk, 0.01, result.w), rel=1e-12)
-    # critical: the majorant's own optimum over w >= 0 is no lower
-    there = CuttingPlane(0.01, tol=1e-8, positive=True).solve(risk.majorant(result.w))
+    # critical: the majorant's own optimum over these w is no lower
+    there = CuttingPlane(0.01, tol=1e-8, positive=signs).solve(risk.majorant(result.w))
     assert there.objective >= result.objective - 2e-6
 
 
+@pytest.mark.parametrize("seeds", [range(3), pytest.param(range(3, 40), marks=pytest.mark.stress)])
+def test_where_ramp_is_convex_the_convex_concave_procedure_finds_the_optimum(seeds):
+    """With one positive a list Ramp is Avg: the problem can be written in full."""
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        n_users, n_features = rng.integers(2, 9), int(rng.integers(2, 7))
+        y = np.tile(np.arange(8) < 1, n_users)
+        X = rng.normal(size=(y.size, n_features))
+        X[y] += rng.choice([-1.0, 0.0, 1.0], n_features)
+        data = RankingData(X, y, np.arange(0, y.size + 1, 8))
+        signs = random_signs(seed, n_features)
+        best = optimum(EmpiricalRisk(make_surrogate("avg", 2), data, "cap"), 0.05, signs)
+        ramp = EmpiricalRisk(make_surrogate("ramp", 2), data, "cap")
+        result = CCCP(0.05, tol=1e-7, positive=signs).solve(ramp)
+        assert (result.w[signs] >= 0).all()
+        assert result.objective == pytest.approx(best, rel=1e-6, abs=1e-9)
+        assert result.lower_bound <= best + 1e-9
+
+
+SOME = (False, True, True, False, True, False)
+
+
+@pytest.mark.parametrize("signs", [True, SOME], ids=["all", "some"])
 @pytest.mark.parametrize("keep", ["best", "last", "average"])
-def test_descent_projects(keep):
+def test_descent_projects(keep, signs):
     risk = problems.risk("avg", n_features=6)
-    expected = CuttingPlane(0.05, positive=True).solve(risk)
-    settings = {"eta": 0.5, "max_iter": 3000, "keep": keep, "positive": True}
+    expected = CuttingPlane(0.05, positive=signs).solve(risk)
+    settings = {"eta": 0.5, "max_iter": 3000, "keep": keep, "positive": signs}
     result = SubgradientDescent(0.05, start_scale=1.0, **settings).solve(risk)
-    assert (result.w >= 0).all()
+    assert (result.w[np.broadcast_to(signs, 6)] >= 0).all()
+    assert expected.lower_bound <= result.objective <= expected.objective + 2e-3
+
+
+@pytest.mark.parametrize("signs", [True, SOME], ids=["all", "some"])
+@pytest.mark.parametrize("kind", [AveragedSubgradient, StochasticSubgradient])
+def test_averaged_descent_projects(kind, signs):
+    risk = problems.risk("avg", n_features=6)
+    expected = CuttingPlane(0.05, positive=signs).solve(risk)
+    result = kind(0.05, max_iter=2000, positive=signs).solve(risk, w_init=-np.ones(6))
+    assert (result.w[np.broadcast_to(signs, 6)] >= 0).all()
     assert expected.lower_bound <= result.objective <= expected.objective + 2e-3
 
 
@@ -263,8 +374,19 @@ def test_what_cannot_do_it_refuses_and_auto_takes_what_can():
         PAPKRanker(3, solver="dual_ascent", positive=True).check_settings()
     for wrong in (1, "yes", None):
         for make in (CuttingPlane, SubgradientDescent, CCCP):
-            with pytest.raises(TypeError, match="positive must be True or False"):
+            with pytest.raises(TypeError, match="positive must be True, False, or"):
                 make(0.1, positive=wrong)
+    for wrong in ([1, 0, 1, 0], np.ones(4), [[True] * 4], ["yes"] * 4, []):
+        for make in (CuttingPlane, SubgradientDescent, CCCP, AveragedSubgradient):
+            with pytest.raises(TypeError, match="or one of them for each weight, got"):
+                make(0.1, positive=wrong)
+    for make in (CuttingPlane, SubgradientDescent, AveragedSubgradient, StochasticSubgradient):
+        with pytest.raises(InputError, match="positive has 3 entries, but there are 4 weights"):
+            make(0.1, positive=[True, False, True]).solve(risk)
+    with pytest.raises(InputError, match="positive has 3 entries, but there are 4 weights"):
+        CCCP(0.1, positive=[True, False, True]).solve(problems.risk("ramp"))
+    masks = [CuttingPlane(0.1, positive=np.arange(4) == i) for i in range(4)]
+    assert len(set(masks)) == 4 and masks[0] == CuttingPlane(0.1, positive=[True] + 3 * [False])
     # many sparse columns: DualAscent where signs are free
     X = sp.random(3000, 3000, 0.003, random_state=rng, format="csr")
     y = rng.random(3000) < 0.2
@@ -277,7 +399,7 @@ def test_what_cannot_do_it_refuses_and_auto_takes_what_can():
     assert model.solver == "cutting_plane" and model.positive
 
 
-def test_model_file_search_and_exports_say_so(tmp_path):
+def test_model_file_and_exports_say_so(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 4))
     y = X @ [1.0, -1.0, 0.5, 0.0] + rng.normal(size=600) > 1
@@ -287,12 +409,8 @@ def test_model_file_search_and_exports_say_so(tmp_path):
     ranker.save(tmp_path / "model")
     assert load_model(tmp_path / "model").positive
     assert ranker.export_weights()["positive"] is True
-    grid = {"surrogates": ("avg",), "depths": (0.9,), "alphas": (1e-2, 1e-3), "cv": 3}
-    for checkpoint in (None, tmp_path / "kept"):
-        free = PAPKRankerCV(2, **grid, checkpoint=checkpoint).fit(X, y, groups)
-        search = PAPKRankerCV(2, **grid, checkpoint=checkpoint, positive=True).fit(X, y, groups)
-        assert (search.coef_ >= 0).all() and (free.coef_ < 0).any()
-        assert search.to_model().positive and not free.to_model().positive
+    free = PAPKRanker(2).fit(X, y, groups)
+    assert (free.coef_ < 0).any() and not free.to_model().positive
 
 
 def test_commands(tmp_path, capsys):
@@ -320,8 +438,3 @@ def test_commands(tmp_path, capsys):
         ours["objective"] > other["objective"]
         for ours, other in zip(said["runs"], free["runs"], strict=True)
     )
-    few = (*options, "--depth", "0.9", "--alpha", 0.01, "--cv", 3, "--user-weight", "equal")
-    _, said = run_json(capsys, "tune", data, *few, "--positive", "--model", model)
-    assert said["positive"] is True and " --positive" in said["command"]
-    assert "positive=True" in said["python"]
-    assert (load_model(model).coef >= 0).all()

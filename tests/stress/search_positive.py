@@ -1,9 +1,10 @@
-"""False certificates with weights that have to be >= 0, held against cvxpy.
+"""False certificates with weights that have to be >= 0, all or some, held against cvxpy.
 
     python tests/stress/search_positive.py --problems 400
 
-Every convex problem is written in full with ``w >= 0`` and solved by Clarabel; methods, starts,
-warm starts, a path and an interrupted run are judged by it. Ramps are judged by points w >= 0.
+Every convex problem is written in full with ``w >= 0``, where the weights have signs, and solved by
+Clarabel; methods, starts, warm starts, a path and an interrupted run are judged by it. Ramps are
+judged by points with these signs.
 """
 
 import sys
@@ -34,24 +35,31 @@ def check(seed, report, only=None):
         return
     alpha = float(10 ** rng.uniform(-4, 1))
     risk = problem.risk()
-    best = _optimum(risk, alpha) if problem.convex else np.inf
-    ways = _convex_ways(rng, risk, alpha) if problem.convex else _ramp_ways(rng, risk, alpha)
+    signs = np.full(risk.n_features, True)
+    if seed % 3:
+        signs = rng.random(risk.n_features) < 0.5
+    report.problem += f", signs {np.flatnonzero(signs).tolist()}"
+    best = _optimum(risk, alpha, signs) if problem.convex else np.inf
+    positive = signs if seed % 3 else True
+    make = _convex_ways if problem.convex else _ramp_ways
+    ways = make(rng, risk, alpha, positive)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         answers = [(name, way()) for name, way in ways.items() if only in (None, name)]
-    points = np.abs(rng.normal(size=(50, risk.n_features))) * 10 ** rng.uniform(-3, 2, (50, 1))
+    points = rng.normal(size=(50, risk.n_features)) * 10 ** rng.uniform(-3, 2, (50, 1))
+    points = np.where(signs, np.abs(points), points)
     attained = [_objective(risk, alpha, w) for w in (*points, *(each.w for _, each in answers))]
     best = min(best, *attained)
     for name, result in answers:
         report.counts[f"{name}: {result.status}"] += 1
+        if (result.w[signs] < 0).any():
+            report.add("a weight below 0", name, f"{result.w[signs].min():.3g}")
         _judge(report, name, result, _objective(risk, alpha, result.w), best)
 
 
 def _judge(report, name, result, value, best):
     """One answer, against the objective at its point and the least one that is known."""
     scale = max(value, 1e-3)
-    if (result.w < 0).any():
-        report.add("a weight below 0", name, f"{result.w.min():.3g}")
     if abs(value - result.objective) > 1e-9 * max(1.0, value):
         report.add("objective is not that of the point", name, f"{value} {result.objective}")
     if result.lower_bound > best + _NEAR * scale:
@@ -66,28 +74,28 @@ def _objective(risk, alpha, w):
     return float(alpha / 2 * (w @ w) + risk(w)[0])
 
 
-def _optimum(risk, alpha):
+def _optimum(risk, alpha, signs):
     import cvxpy as cp
 
     problem, w = full_problem(risk, alpha)
-    problem = cp.Problem(problem.objective, [*problem.constraints, w >= 0])
+    problem = cp.Problem(problem.objective, [*problem.constraints, w[np.flatnonzero(signs)] >= 0])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         problem.solve(solver="CLARABEL", **_TIGHT)
     return problem.value if problem.status == "optimal" else np.inf
 
 
-def _convex_ways(rng, risk, alpha):
-    solver = CuttingPlane(alpha, 1e-7, max_iter=500, positive=True)
+def _convex_ways(rng, risk, alpha, positive):
+    solver = CuttingPlane(alpha, 1e-7, max_iter=500, positive=positive)
     other = alpha * 10 ** rng.uniform(-1, 1)
     far = rng.normal(size=risk.n_features) * 10 ** rng.uniform(-2, 5)
-    loose = {"tol": 1e-4, "max_iter": 300, "positive": True}
+    loose = {"tol": 1e-4, "max_iter": 300, "positive": positive}
 
     def from_free():
         return solver.solve(risk, warm_start=CuttingPlane(other, 1e-6).solve(risk))
 
-    def from_positive():
-        first = CuttingPlane(other, 1e-4, positive=True).solve(risk)
+    def from_signed():
+        first = CuttingPlane(other, 1e-4, positive=rng.random(risk.n_features) < 0.5).solve(risk)
         return solver.solve(risk, warm_start=first)
 
     def resumed():
@@ -107,19 +115,20 @@ def _convex_ways(rng, risk, alpha):
         "line_search": lambda: CuttingPlane(alpha, method="line_search", **loose).solve(risk),
         "one_slack": lambda: CuttingPlane(alpha, method="one_slack", **loose).solve(risk),
         "warm start of a free one": from_free,
-        "warm start": from_positive,
+        "warm start": from_signed,
         "path": lambda: warm_path(risk, [30 * alpha, 3 * alpha, alpha], solver)[-1],
         "resumed": resumed,
     }
 
 
-def _ramp_ways(rng, risk, alpha):
-    cccp = CCCP(alpha, tol=1e-4, max_iter=8, positive=True)
+def _ramp_ways(rng, risk, alpha, positive):
+    cccp = CCCP(alpha, tol=1e-4, max_iter=8, positive=positive)
+    descent = SubgradientDescent(alpha, max_iter=50, positive=positive)
     start = rng.normal(size=risk.n_features)
     return {
         "cccp": lambda: cccp.solve(risk),
         "cccp from a start": lambda: cccp.solve(risk, w_init=start),
-        "subgradient": lambda: SubgradientDescent(alpha, max_iter=50, positive=True).solve(risk),
+        "subgradient": lambda: descent.solve(risk),
     }
 
 

@@ -25,7 +25,7 @@ import searching
 from helpers import reference
 from helpers.exact_risk import ExactRisk
 from structsvm_papk import CuttingPlane, metrics
-from structsvm_papk.data import user_scaling
+from structsvm_papk.data import missing
 from structsvm_papk.errors import InputError
 from structsvm_papk.integrations import hooks
 
@@ -166,7 +166,7 @@ def test_another_number_is_seen(monkeypatch):
 
 def test_other_scores_are_seen(monkeypatch):
     monkeypatch.setattr(
-        user_scaling, "_lowest", lambda X, rows, starts: np.zeros((starts.size, X.shape[1]))
+        missing, "_lowest", lambda X, rows, starts: np.zeros((starts.size, X.shape[1]))
     )
     assert found(search_scores, "holes", range(4)) >= {"other scores"}
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 
 import numpy as np
+import pandas as pd
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GroupKFold
 from sklearn.preprocessing import StandardScaler
@@ -140,14 +141,28 @@ def ridge(train):
         yield lambda test, model=model: model.predict(scaler.transform(filled(test)))
 
 
-def ranker(**settings):
+def as_they_are(lists):
+    """Columns with their holes."""
+    return lists.X
+
+
+def min_max(lists):
+    """0 for the lowest of each list and for what was not retrieved, 1 for the highest."""
+    frame = pd.DataFrame(lists.X)
+    by_list = frame.groupby(lists.groups)
+    lowest = by_list.transform("min")
+    width = by_list.transform("max") - lowest
+    return ((frame - lowest) / width.where(width > 0, np.inf)).fillna(0.0).to_numpy()
+
+
+def ranker(columns=as_they_are, **settings):
     """`PAPKRanker` on the grades as they are."""
 
     def fit(train, seed):
         missing = "lowest" if np.isnan(train.X).any() else None
         made = PAPKRanker(k=train.k, missing=missing, **settings)
-        made.fit(train.X, train.grades, groups=train.groups)
-        return lambda test: made.predict(test.X, groups=test.groups)
+        made.fit(columns(train), train.grades, groups=train.groups)
+        return lambda test: made.predict(columns(test), groups=test.groups)
 
     return fit
 
@@ -166,7 +181,7 @@ METHODS = {
     DEFAULT: ranker(),
     "threshold 1": ranker(relevance_threshold=1),
     "positive": ranker(positive=True),
-    "minmax, positive": ranker(positive=True, user_scaling="minmax"),
+    "minmax, positive": ranker(min_max, positive=True),
 }
 UNLEARNED = ("RRF", "CombSUM", "CombMNZ")
 OF_GRADES = ("threshold 1",)  # as the default where labels are binary

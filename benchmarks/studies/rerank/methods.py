@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.model_selection import GroupKFold
 
 from benchmarks.paper.baselines import LambdaRank, Logistic, PairwiseLogistic, scores_of
-from structsvm_papk import PAPKRanker, PAPKRankerCV, metrics
+from structsvm_papk import PAPKRanker, metrics
 
-OURS = "PAPKRankerCV"
+OURS = "PAPKRanker"
 _ALPHAS = (1e-5, 1e-4, 1e-3, 1e-2)
 _LEAVES, _TREES = (7, 31), (25, 50, 100)
 
@@ -52,15 +52,15 @@ class Tuned:
 
 @dataclass(frozen=True)
 class Ranker:
-    """One of ours: `make` gives a ranker from k, folds and a seed."""
+    """One of ours: `make` gives a ranker from k."""
 
     make: Callable
 
     def fit(self, lists, k, folds, seed):
-        """Train on all users; a ranker that chooses its settings does so by itself."""
-        ranker = self.make(k, folds, seed).fit(lists.X, lists.labels, groups=lists.groups)
+        """Train on all users; the folds are for others."""
+        ranker = self.make(k).fit(lists.X, lists.labels, groups=lists.groups)
         model = ranker.to_model()
-        names = ("surrogate", "depth", "user_weight", "user_scaling")
+        names = ("surrogate", "depth", "user_weight")
         setting = {name: getattr(model, name) for name in names}
         setting["alpha"] = float(model.alpha)
         return Fit(lambda test: model.predict(test.X, test.groups), setting, model.certificate)
@@ -95,8 +95,7 @@ METHODS = {
     "trees, log-loss": _trees("binary"),
     "trees, lambdarank": _trees("lambdarank"),
     "trees, xendcg": _trees("rank_xendcg"),
-    "PAPKRanker": Ranker(lambda k, folds, seed: PAPKRanker(k=k)),
-    OURS: Ranker(lambda k, folds, seed: PAPKRankerCV(k=k, cv=folds, scoring=f"ndcg@{k}")),
+    OURS: Ranker(lambda k: PAPKRanker(k=k)),
 }
 
 

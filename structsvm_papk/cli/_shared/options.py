@@ -13,7 +13,6 @@ import typer
 
 from structsvm_papk.data.columns import ITEM_COLUMNS, USER_COLUMNS
 from structsvm_papk.data.grades import check_label_gain
-from structsvm_papk.data.user_scaling import USER_SCALINGS
 from structsvm_papk.rankers.settings import AUTO, USER_WEIGHTS
 
 # Headings of the help
@@ -74,8 +73,6 @@ def _label_gain(text: str) -> Any:
 
 
 MODEL_FLAGS = ("--model", "--output", "-o")  # of a model that is written; the first is the name
-SCALING_FLAGS = ("--user-scaling", "--scaling")
-user_scaling = one_of(none=None, **{name: name for name in USER_SCALINGS})
 depth = _depth
 
 ITEM_HELP = (
@@ -131,28 +128,6 @@ Standardize = Annotated[
         "difference, and those of sparse data by one number; or no, as they are, which is the "
         "paper's problem.",
         metavar="HOW",
-        rich_help_panel=PROBLEM,
-    ),
-]
-UserScaling = Annotated[
-    Any,
-    typer.Option(
-        *SCALING_FLAGS,
-        parser=user_scaling,
-        help="Scale columns inside each user's list, in training and prediction: standardize, "
-        "rank, minmax, or none.",
-        metavar="NAME",
-        rich_help_panel=PROBLEM,
-    ),
-]
-TrainedScaling = Annotated[
-    Any,
-    typer.Option(
-        *SCALING_FLAGS,
-        parser=one_of("auto", none=None, **{name: name for name in USER_SCALINGS}),
-        help="Scale columns inside each user's list, in training and prediction: standardize, "
-        "rank, minmax, or none. auto: none, and of one list rank where its folds choose that.",
-        metavar="NAME",
         rich_help_panel=PROBLEM,
     ),
 ]

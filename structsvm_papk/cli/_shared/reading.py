@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from structsvm_papk.cli._shared import console
+from structsvm_papk.data.missing import filled_lists
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.data.user_scaling import scaled_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.readers import read_table
 from structsvm_papk.files.tables import Table
@@ -68,7 +68,6 @@ class Weighting:
     depth: int | float | None
     user_weight: str
     standardize: bool | str
-    user_scaling: str | None
 
     @property
     def content(self) -> dict[str, Any]:
@@ -77,7 +76,6 @@ class Weighting:
             "depth": self.depth,
             "user_weight": self.user_weight,
             "standardized": bool(self.standardize),
-            "user_scaling": self.user_scaling,
         }
 
     def title(self, **more: float | str) -> str:
@@ -89,8 +87,6 @@ class Weighting:
         parts.append(f"depth {self.depth or 'k'}")
         parts.append(f"users' weight {self.user_weight}")
         parts.append("standardized columns" if self.standardize else "columns as they are")
-        if self.user_scaling:
-            parts.append(f"user scaling {self.user_scaling}")
         return ", ".join(parts)
 
     def surrogate(self, name: str, k: int) -> Surrogate:
@@ -102,7 +98,7 @@ class Weighting:
     ) -> RankingData:
         """The lists as they are trained on, where the surrogate's depth suits them."""
         refuse_deeper_than_all(surrogate, lists.most_negatives)
-        lists = scaled_lists(lists, self.user_scaling, missing)
+        lists = filled_lists(lists, missing)
         lists = lists.standardized(self.standardize)
         if self.user_weight == "equal":
             return lists

@@ -35,7 +35,7 @@ def scores_of(model: Model, table: Table, one_list: bool = False) -> Array:
         warnings.simplefilter("always", DegenerateOptimumWarning)
         scores = model.predict(table.X, ONE_LIST if one_list else table.groups)
     for warning in raised:
-        console.warn(f"warning: {warning.message}; fit with a larger --depth, or tune")
+        console.warn(f"warning: {warning.message}; fit with a larger --depth")
     return scores
 
 

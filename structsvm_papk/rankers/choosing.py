@@ -1,0 +1,440 @@
+"""What `PAPKRanker` decides by folds: lines or curves; of one list surrogate and alpha, too.
+
+A candidate is a setting, and the training lists in its columns. Each is fitted to a gap of 1% on
+the lists (or the rows of one list) that a fold leaves in, warm from the candidate before, and
+scored on those that the fold leaves out: lists by NDCG@k, one list by average precision. Of one
+list the largest mean wins; of lists curves have to be ahead of lines by half a standard error.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from structsvm_papk._types import Array
+from structsvm_papk.data.curves import PIECES, Knots
+from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
+from structsvm_papk.rankers.folds import (
+    Fold,
+    digests_of_rows,
+    folds_by_content,
+    folds_of_lists,
+    values_of,
+)
+from structsvm_papk.rankers.settings import (
+    STIFFNESS,
+    SURROGATES_OF_ONE_LIST,
+    Evidence,
+    Setting,
+    automatic_alpha,
+    is_auto,
+    make_solver,
+)
+from structsvm_papk.solvers.solver import SolverResult, Status
+
+TOL = 1e-2  # of the fits on folds
+_LEAD = 0.5  # standard errors by which curves have to be ahead: benchmarks/results/curves.md
+_FEWEST_LISTS = 5  # with a positive and a negative
+_FOLDS_OF_LISTS = 10
+_MANY_LISTS = 100  # of more five folds say as much
+_FOLDS = 5
+_MOST_VALUES_OF_LISTS = 2_000_000  # of more every n-th list is looked at
+# of one list
+MULTIPLES = 10.0 ** np.arange(3.0, -3.5, -1.0)  # alphas, times the mean variance of the columns
+_MAX_ITER = 250
+_MOST_VALUES = 5_000_000  # with more alpha hardly matters, and the fits take a while
+_BLOCKS = 32  # with more columns than half of them the usual number takes up to twice the time
+_FEWEST = 5  # positives or negatives, one for each fold
+_FIRST = 2  # folds that try everything,
+_ENOUGH = 10  # the others so many of what is best there
+
+
+@dataclass(frozen=True)
+class Left:
+    """What is left to folds."""
+
+    curves: bool
+    surrogate: bool = False
+    alpha: bool = False
+
+    @property
+    def anything(self) -> bool:
+        """Whether there is something to decide."""
+        return self.curves or self.surrogate or self.alpha
+
+
+class Columns:
+    """The columns of some lists, as lines or as curves, in the units of the penalty.
+
+    Parameters
+    ----------
+    given : RankingData
+        As they came: knots lie between values that are there.
+    filled : RankingData
+        The same lists without missing values, and behind their columns further ones.
+    standardize : bool or 'auto'
+    signs : ndarray of shape (n_columns,), optional
+        1 and -1 for columns that have to rise and to fall, 0 for others.
+    """
+
+    def __init__(
+        self,
+        given: RankingData,
+        filled: RankingData,
+        standardize: bool | str,
+        signs: Array | None = None,
+    ) -> None:
+        self.given = given
+        self.filled = filled
+        self.standardize = standardize
+        self.signs = signs
+        self._made: dict[int | None, RankingData] = {}
+
+    def of(self, pieces: int | None) -> RankingData:
+        """The lists with lines, or with curves of so many pieces; columns that fall are turned."""
+        if pieces not in self._made:
+            lists = self.filled
+            if pieces is not None:
+                lists = lists.with_curves(self._knots(pieces))
+            lists = lists.standardized(self.standardize).stiffened(STIFFNESS)
+            falls = self._sign_of_weights(lists) < 0
+            self._made[pieces] = lists.turned(falls) if falls.any() else lists
+        return self._made[pieces]
+
+    def constrained(self, lists: RankingData) -> Any:
+        """Which weights of `of` have to be 0 or above: a setting `positive` of solvers."""
+        return False if self.signs is None else self._sign_of_weights(lists) != 0
+
+    def _knots(self, pieces: int) -> Knots:
+        knots = self.given.knots_at_quantiles(pieces)
+        return knots.with_lines(self.filled.n_features - self.given.n_features)
+
+    def _sign_of_weights(self, lists: RankingData) -> Array:
+        """The sign of each weight, 0 where it is free."""
+        if self.signs is None:
+            return np.zeros(lists.n_features)
+        signs = np.pad(self.signs, (0, self.filled.n_features - self.signs.size))
+        if lists.knots is None:
+            return signs
+        return np.concatenate([signs, signs[lists.knots.column_of_piece]])
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A setting, and the lists that train in its columns."""
+
+    setting: Setting
+    lists: RankingData
+
+
+@dataclass(frozen=True)
+class Training:
+    """How candidates are fitted on folds, by what all of them share."""
+
+    k: int
+    positive: Callable[[RankingData], Any]  # which weights have to be 0 or above
+    max_iter: int | None = None
+    n_blocks: int | None = None
+    n_threads: int = 1
+
+    def risk(self, setting: Setting, lists: RankingData) -> EmpiricalRisk:
+        """What a setting minimises on lists, beside the penalty."""
+        surrogate = setting.make(self.k)
+        return EmpiricalRisk(surrogate, lists, "cap", n_threads=self.n_threads)
+
+    def solve(
+        self, risk: EmpiricalRisk, alpha: float, time_limit: float | None, **start: Any
+    ) -> SolverResult:
+        """The solution with a penalty."""
+        solver = make_solver(
+            "auto", risk.surrogate, alpha, tol=TOL, max_iter=self.max_iter,
+            n_blocks=self.n_blocks, positive=self.positive(risk.data), time_limit=time_limit,
+        )  # fmt: skip
+        result: SolverResult = solver.suited_to(risk).solve(risk, **start)
+        if result.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        return result
+
+
+@dataclass
+class Choice:
+    """What folds say of candidates.
+
+    Attributes
+    ----------
+    candidates : sequence of Candidate
+    lead : float
+        By how many standard errors another one has to be ahead of the first.
+    values : list of list of ndarray
+        For each candidate and each fold that tried it, the score of every list.
+    ended_by : str
+        Why not all folds were tried: 'time_limit', 'Ctrl-C', or empty.
+    """
+
+    candidates: Sequence[Candidate]
+    lead: float
+    values: list[list[Array]] = field(init=False)
+    ended_by: str = ""
+
+    def __post_init__(self) -> None:
+        self.values = [[] for _ in self.candidates]
+
+    def mean(self, i: int) -> float:
+        """The mean score of a candidate; 0 where it is known of no list."""
+        known = np.concatenate(self.values[i])
+        known = known[~np.isnan(known)]
+        return float(known.mean()) if known.size else 0.0
+
+    @property
+    def best(self) -> Candidate | None:
+        """The candidate with the largest mean of those that all finished folds have tried.
+
+        The first one, unless the best is ahead of it by the lead; None where no fold was finished.
+        """
+        most = max(map(len, self.values))
+        if most == 0:
+            return None
+        tried = [i for i, values in enumerate(self.values) if len(values) == most]
+        best = max(tried, key=lambda i: (self.mean(i), -i))
+        if self.lead > 0.0 and not self._is_ahead(best):
+            best = 0
+        return self.candidates[best]
+
+    def _is_ahead(self, i: int) -> bool:
+        """Whether a candidate is ahead of the first by the lead, list by list."""
+        ahead = np.concatenate(self.values[i]) - np.concatenate(self.values[0])
+        ahead = ahead[~np.isnan(ahead)]
+        if ahead.size < 2:
+            return False
+        return bool(ahead.mean() > self.lead * ahead.std(ddof=1) / np.sqrt(ahead.size))
+
+    @property
+    def summary(self) -> str:
+        """A sentence of what was chosen, and what ended the choice before all folds were tried."""
+        chosen = "Folds were not asked: the usual settings were taken"
+        if self.best is not None:
+            chosen = f"Folds chose {self.best.setting}"
+        if not self.ended_by:
+            return f"{chosen}."
+        return f"{chosen}; {self.ended_by} ended them early, and with more time it may be another."
+
+
+def choose(
+    columns: Columns,
+    given: Setting,
+    left: Left,
+    k: int,
+    *,
+    positive: bool = False,
+    n_threads: int = 1,
+    deadline: float | None = None,
+) -> Choice | None:
+    """What folds say of the candidates for what is left to them.
+
+    Parameters
+    ----------
+    columns : Columns
+    given : Setting
+        With what is not left to the folds.
+    left : Left
+    k : int
+    positive : bool
+        Whether all weights have to be 0 or above.
+    n_threads : int
+    deadline : float, optional
+        By `time.perf_counter`, until when to try.
+
+    Returns
+    -------
+    Choice or None
+        None where there are too few lists, or rows of one list, or too many.
+    """
+
+    def constrained(lists: RankingData) -> Any:
+        return positive or columns.constrained(lists)
+
+    lists = columns.given
+    if lists.n_users > 1:
+        folds = _folds_of_some(lists)
+        training = Training(k, constrained, n_threads=n_threads)
+        candidates = _lines_or_curves(columns, given)
+        score = partial(values_of, f"ndcg@{k}")
+        lead = _LEAD
+    elif _can_be_cut(lists):
+        columns = _in_order_of_content(columns)
+        folds = folds_by_content(_FOLDS, columns.given)
+        n_blocks = None if lists.is_sparse else _BLOCKS
+        training = Training(k, constrained, _MAX_ITER, n_blocks, n_threads)
+        candidates = _of_one_list(columns, given, left)
+        score = partial(values_of, "ap")
+        lead = 0.0
+    else:
+        return None
+    if len(folds) < 2:
+        return None
+    return best_on_folds(candidates, folds, score, training, lead, deadline)
+
+
+def _folds_of_some(lists: RankingData) -> list[Fold]:
+    """Folds of the lists, or of every n-th where there are many values."""
+    n_values = lists.rows.size * lists.n_features
+    every = -(-n_values // _MOST_VALUES_OF_LISTS)
+    usable = (lists.n_pos > 0) & (lists.n_neg > 0)
+    usable &= np.arange(lists.n_users) % every == 0
+    n_usable = int(usable.sum())
+    if n_usable < _FEWEST_LISTS:
+        return []
+    return folds_of_lists(_FOLDS if n_usable > _MANY_LISTS else _FOLDS_OF_LISTS, lists, usable)
+
+
+def _lines_or_curves(columns: Columns, given: Setting) -> list[Candidate]:
+    settings = [replace(given, pieces=None), replace(given, pieces=PIECES)]
+    return [Candidate(setting, columns.of(setting.pieces)) for setting in settings]
+
+
+def _can_be_cut(lists: RankingData) -> bool:
+    """Whether there is one list, with rows enough for folds and not too many to try."""
+    if lists.n_users != 1 or min(int(lists.n_pos[0]), int(lists.n_neg[0])) < _FEWEST:
+        return False
+    n_values = lists.X.nnz if lists.is_sparse else lists.rows.size * lists.n_features
+    return bool(n_values <= _MOST_VALUES)
+
+
+def _of_one_list(columns: Columns, given: Setting, left: Left) -> list[Candidate]:
+    """Surrogates with lines, the first of them with curves, each at a path of alphas.
+
+    Of other surrogates than the first the smallest alpha is not tried: its fits take as long as all
+    others together. In place of a surrogate that is not convex Avg is tried.
+    """
+    if not given.kind.convex:
+        given = replace(given, surrogate=SURROGATES_OF_ONE_LIST[0])
+    tried = [given]
+    if left.surrogate:
+        tried = [replace(given, surrogate=name) for name in SURROGATES_OF_ONE_LIST]
+    if left.curves:
+        tried.append(replace(tried[0], pieces=PIECES))
+    candidates = []
+    for setting in tried:
+        lists = columns.of(setting.pieces)
+        alphas = [setting.alpha]
+        if left.alpha:
+            unit = Evidence.of(lists, lists).mean_variance
+            multiples = MULTIPLES if setting.surrogate == tried[0].surrogate else MULTIPLES[:-1]
+            alphas = [float(alpha) for alpha in unit * multiples]
+        candidates += [Candidate(replace(setting, alpha=alpha), lists) for alpha in alphas]
+    return candidates
+
+
+def _in_order_of_content(columns: Columns) -> Columns:
+    """One list, its rows in an order that does not depend on how they came or are stored.
+
+    So the same rows give the same fits to the last bit.
+    """
+    data = columns.given
+    classes = ~data.labels if data.grades is None else -data.gains  # as they have to stand
+    order = np.lexsort((digests_of_rows(data), classes))
+    given, filled = (lists.in_order(order) for lists in (columns.given, columns.filled))
+    return Columns(given, filled, columns.standardize, columns.signs)
+
+
+def best_on_folds(
+    candidates: Sequence[Candidate],
+    folds: Sequence[Fold],
+    score: Callable[[Array, RankingData], Array],
+    training: Training,
+    lead: float = 0.0,
+    deadline: float | None = None,
+) -> Choice:
+    """Fit the candidates on folds and score them on what each fold leaves out.
+
+    Parameters
+    ----------
+    candidates : sequence of Candidate
+        Neighbours should be close to each other: each fit starts at the one before.
+    folds : sequence of Fold
+        Masks of list positions.
+    score : callable
+        Of scores at the list positions, and these lists: a number for each, larger is better.
+    training : Training
+    lead : float
+        See `Choice`.
+    deadline : float, optional
+        By `time.perf_counter`, until when to try.
+
+    Returns
+    -------
+    Choice
+        At the deadline and after Ctrl-C what the finished folds say.
+    """
+    choice = Choice(candidates, lead)
+    left = list(range(len(candidates)))
+    try:
+        for number, fold in enumerate(folds):
+            if number == _FIRST and len(left) > _ENOUGH:
+                left = sorted(sorted(left, key=lambda i: -choice.mean(i))[:_ENOUGH])
+            some = [candidates[i] for i in left]
+            values = _scores_on(fold, some, score, training, deadline)
+            if len(values) < len(left):
+                choice.ended_by = "time_limit"
+                break
+            for i, value in zip(left, values, strict=True):
+                choice.values[i].append(value)
+    except KeyboardInterrupt:
+        choice.ended_by = "Ctrl-C"
+    return choice
+
+
+def _scores_on(
+    fold: Fold,
+    candidates: Sequence[Candidate],
+    score: Callable[[Array, RankingData], Array],
+    training: Training,
+    deadline: float | None,
+) -> list[Array]:
+    """What the candidates score on what a fold leaves out; of fewer where the time was short."""
+    values: list[Array] = []
+    before: tuple[Candidate, EmpiricalRisk, SolverResult] | None = None
+    for candidate in candidates:
+        setting = candidate.setting
+        start: dict[str, Any] = {}
+        if before is not None and _minimise_alike(before[0], candidate):
+            _, risk, last = before
+            start = {"warm_start": last} if risk.convex else {"w_init": last.w}
+        else:
+            risk = training.risk(setting, candidate.lists.at_positions(fold.train))
+            if before is not None:
+                start = {"w_init": _translated(before[2].w, before[1].data, risk.data)}
+        alpha: Any = setting.alpha
+        if is_auto(alpha):
+            alpha = automatic_alpha(Evidence.of(candidate.lists, risk.of_users))
+        seconds = None if deadline is None else deadline - time.perf_counter()
+        if seconds is not None and seconds <= 0.0:
+            return values
+        result = training.solve(risk, alpha, seconds, **start)
+        if result.status is Status.TIME_LIMIT:
+            return values
+        before = candidate, risk, result
+        tested = candidate.lists.at_positions(fold.test)
+        values.append(score(tested.scores(result.w), tested))
+    return values
+
+
+def _minimise_alike(one: Candidate, other: Candidate) -> bool:
+    """Whether the risks of two candidates are the same: they differ in alpha only."""
+    same = one.setting.surrogate == other.setting.surrogate
+    return one.lists is other.lists and same and one.setting.depth == other.setting.depth
+
+
+def _translated(w: Array, before: RankingData, now: RankingData) -> Array:
+    """Weights in other columns; a line is a curve whose pieces have the weight 0."""
+    n_columns = now.n_features if now.knots is None else now.knots.n_columns
+    start = np.zeros(now.n_features)
+    n_same = now.n_features if w.size == now.n_features else n_columns
+    start[:n_same] = before.divided(w)[:n_same]
+    return start if now.column_scale is None else start * now.column_scale
