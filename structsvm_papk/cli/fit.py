@@ -14,11 +14,13 @@ from structsvm_papk._types import Array
 from structsvm_papk.cli import scale
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.options import OUTPUT, PROBLEM, SOLVER
-from structsvm_papk.cli._shared.outputs import check_outputs
+from structsvm_papk.cli._shared.outputs import check_outputs, save_plot
 from structsvm_papk.cli._shared.reading import Reading, Weighting, say_columns
+from structsvm_papk.data.curves import Curve
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files.checkpoint import Checkpoint
 from structsvm_papk.files.model import Model, certificate_of, save_model
+from structsvm_papk.plots.curves import curves_figure
 from structsvm_papk.rankers import PAPKRanker
 from structsvm_papk.rankers.settings import (
     ALPHA,
@@ -98,14 +100,15 @@ def fit(
             rich_help_panel=OUTPUT,
         ),
     ] = 60.0,
+    plot: options.Plot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Train a ranker and write a model file.
+    """Train a ranker and write a model file; --plot draws what each column adds to a score.
 
     Ctrl-C keeps the best model so far.
     """
     kept = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_interval)
-    check_outputs([data], [model_file, checkpoint])
+    check_outputs([data], [model_file, checkpoint], plot=plot)
     reading = Reading(
         label=label,
         group=group,
@@ -168,6 +171,7 @@ def fit(
             first_index=loaded.table.first_index,
         )
         save_model(model_file, model)
+        save_plot(plot, lambda: curves_figure(_named_curves(ranker, model), loaded.matrix))
         say_columns(loaded.table)
         console.note(str(ranker.exclusions_))
         gain = loaded.gain(ranker)
@@ -212,6 +216,14 @@ def fit(
         console.warn(advice)
     if not result.converged:
         raise typer.Exit(1)
+
+
+def _named_curves(ranker: PAPKRanker, model: Model) -> list[Curve]:
+    """The curves, by the names of the file, or by the numbers that it counts columns with."""
+    if model.feature_names is not None:
+        return ranker.curves_
+    first = model.first_index or 0
+    return [replace(curve, name=str(f + first)) for f, curve in enumerate(ranker.curves_)]
 
 
 def _show(title: str, model: Model, result: SolverResult, gain: float, scale: Array | None) -> None:

@@ -46,6 +46,11 @@ class Loaded:
         else:
             ranker.fit_risk(self.lists)
 
+    @property
+    def matrix(self) -> Any:
+        """The features, where they are in memory; None where they are not."""
+        return self.lists.X if isinstance(self.lists, RankingData) else None
+
     def gain(self, ranker: PAPKRanker) -> float:
         """Mean pAp@k of a trained ranker on them."""
         if not isinstance(self.lists, RankingData):

@@ -1,8 +1,10 @@
 """Plots of rankings and of runs (matplotlib), and the pages of `evaluate` and `fuse`.
 
-matplotlib and jinja2 are extras, imported where they are used. May import `metrics` and below.
+matplotlib and jinja2 are extras, imported where they are used. May import all of
+the layer of estimators and below.
 """
 
+from structsvm_papk.plots.curves import CurvesDisplay
 from structsvm_papk.plots.figures import convergence_figure
 from structsvm_papk.plots.rankings import (
     PAPDisplay,
@@ -10,6 +12,7 @@ from structsvm_papk.plots.rankings import (
 )
 
 __all__ = [
+    "CurvesDisplay",
     "PAPDisplay",
     "RankStripDisplay",
     "convergence_figure",

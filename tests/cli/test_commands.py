@@ -83,6 +83,30 @@ def test_fit_shows_the_weights_that_move_scores_most(files, tmp_path, capsys):
     assert "weight" not in run_json(capsys, *by_number)[1]
 
 
+def test_fit_draws_what_each_column_adds(files, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    model, picture = tmp_path / "m", tmp_path / "curves.svg"
+    for data, names in [
+        (["rows.csv", *CSV], "abc"),
+        (["qid.txt"], ["column 1", "column 2", "column 3"]),
+    ]:
+        fit = ["fit", files / data[0], *PROBLEM, *data[1:], "--model", model, "--plot", picture]
+        assert run(*fit) == 0
+        assert f"plot written to {picture}" in capsys.readouterr().err
+        drawn = picture.read_text()  # of every text there is a comment
+        assert all(f"<!-- {name} -->" in drawn for name in [*names, "adds to the score"])
+        assert "Bars: rows." in drawn.replace("\u00a0", " ")
+        again = drawn, model.read_bytes()
+        assert run(*fit) == 0 and again == (picture.read_text(), model.read_bytes())
+    for other in ("curves.png", "curves.pdf"):
+        assert run(*fit[:-1], tmp_path / other) == 0 and (tmp_path / other).stat().st_size > 5000
+    model.unlink()
+    capsys.readouterr()
+    assert "must end in .png" in refused(capsys, *fit[:-1], "curves.jpg")
+    assert "is an input of this command" in refused(capsys, *fit[:-1], files / "qid.txt")
+    assert not model.exists()
+
+
 def test_a_result_says_how_it_was_made(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     record = run_json(capsys, *BOUND)[1]["run"]

@@ -59,9 +59,12 @@ def save_plot(path: Path | None, figure: Callable[[], Any]) -> None:
     """Write the figure that a function makes, where a plot is wanted."""
     if path is None:
         return
+    from matplotlib import rc_context
+
     content = io.BytesIO()
     format = path.suffix.lower().removeprefix(".")
     metadata = {"Date": None} if format == "svg" else None  # the same figure is the same file
-    figure().savefig(content, format=format, dpi=150, metadata=metadata)
+    with rc_context({"svg.hashsalt": "structsvm-papk"}):
+        figure().savefig(content, format=format, dpi=150, metadata=metadata)
     write_atomically(path, content.getvalue())
     console.note(f"plot written to {path}")
