@@ -69,8 +69,8 @@ def test_a_grid_search_scores_each_setting_on_lists_that_it_held_out(metric):
 def test_weights_of_lists_are_routed_to_fit_where_they_are_requested():
     weights = 1.0 + 9.0 * (GROUPS % 2)
     ranker = PAPKRanker(k=2, tol=1e-8).set_fit_request(sample_weight=True)
+    ranker.set_score_request(sample_weight=False)
     search = GridSearchCV(ranker, {"depth": [0.9]}, cv=FOLDS, error_score="raise")
-    search.set_score_request(sample_weight=False)
     search.fit(X, Y, groups=GROUPS, sample_weight=weights)
     folds = [search.cv_results_[f"split{fold}_test_score"][0] for fold in range(3)]
     np.testing.assert_allclose(folds, by_hand("pap@2", {"depth": 0.9, "tol": 1e-8}, weights))
@@ -81,8 +81,8 @@ def test_weights_of_lists_are_routed_to_fit_where_they_are_requested():
 
 
 @pytest.mark.usefixtures("routing")
-def test_halving_takes_whole_lists_and_a_pipeline_hands_groups_on():
-    """Of whole lists because the splitter subsamples: `resource` is a setting of the ranker."""
+def test_halving_and_a_pipeline_hand_groups_on():
+    """By iterations, and not by rows, of which lists would lose some."""
     search = HalvingGridSearchCV(
         PAPKRanker(k=2), GRID, resource="max_iter", min_resources=20, max_resources=80, factor=2,
         cv=FOLDS, error_score="raise", scoring=metrics.scorer("ndcg@5"),
@@ -130,9 +130,6 @@ def test_a_search_without_routing_is_told_how_to_switch_it_on():
     search = GridSearchCV(PAPKRanker(k=2), GRID, cv=FOLDS, error_score="raise")
     with pytest.raises(InputError, match=rf"groups= is missing(.|\n)*{line}"):
         search.fit(X, Y, groups=GROUPS)
-    by_auc = make_scorer(lambda y, scores, groups: 0.0, response_method="predict")
-    with config_context(enable_metadata_routing=True):
-        by_auc.set_score_request(groups=True)
     given = metrics.scorer("ndcg@5")
     fitted = PAPKRanker(k=2).fit(X, Y, GROUPS)
     with pytest.raises(InputError, match=rf"{line}(.|\n)*set_score_request\(groups=True\)"):
