@@ -28,22 +28,22 @@ _ClickException: type[Any] = next(
 
 _PANELS = {
     "Train and use a ranker": {
-        "demo": "Rank the breast-cancer data of scikit-learn as one list, malignant first.",
+        "demo": "Solve four surrogates on scikit-learn's breast-cancer data; compare with descent.",
         "example-data": "Write train.csv, new.csv and liked.csv: candidates with four scores each.",
         "tune": "Choose surrogate, depth and alpha on held-out users, and train with them.",
         "fit": "Train a ranker and write a model file.",
-        "fuse": "Put the lists of several retrievers or recommenders into one.",
+        "fuse": "Combine the ranked lists of several retrievers or recommenders.",
         "predict": "Score rows with a model, or print the top of each list (user or query).",
     },
     "Measure": {
-        "evaluate": "Ranking metrics per list (user or query), means with intervals, comparisons.",
-        "compare": "Solvers side by side: cutting plane and subgradient descent, same data passes.",
-        "bound": "How far can the risk on a sample be from the population's?",
+        "evaluate": "Compute ranking metrics with confidence intervals; compare two rankers.",
+        "compare": "Compare solvers: cutting plane and subgradient descent, same data passes.",
+        "bound": "Bound the difference between the risk on a sample and in the population.",
     },
     "Understand": {
-        "diagnose": "Is w = 0 optimal, so that a surrogate says nothing?",
-        "margins": "Which margin conditions hold for scores, and for any linear scorer?",
-        "verify": "Search the published claims for counterexamples.",
+        "diagnose": "Check whether w = 0, which ranks nothing, is the optimum of a surrogate.",
+        "margins": "Check which margin conditions hold for scores, and for any linear scorer.",
+        "verify": "Search for counterexamples to the claims of the paper.",
     },
 }
 
