@@ -28,21 +28,21 @@ _ClickException: type[Any] = next(
 
 _PANELS = {
     "Train and use a ranker": {
-        "demo": "Solve four surrogates on scikit-learn's breast-cancer data; compare with descent.",
+        "demo": "Solve four surrogates on example data; compare with descent.",
         "example-data": "Write train.csv, new.csv and liked.csv: candidates with four scores each.",
         "tune": "Choose surrogate, depth and alpha on held-out users, and train with them.",
         "fit": "Train a ranker and write a model file.",
-        "fuse": "Combine the ranked lists of several retrievers or recommenders.",
+        "fuse": "Combine the ranked lists of retrievers or recommenders.",
         "predict": "Score rows with a model, or print the top of each list (user or query).",
     },
     "Measure": {
-        "evaluate": "Compute ranking metrics with confidence intervals; compare two rankers.",
-        "compare": "Compare solvers: cutting plane and subgradient descent, same data passes.",
-        "bound": "Bound the difference between the risk on a sample and in the population.",
+        "evaluate": "Compute ranking metrics with intervals; compare two rankers.",
+        "compare": "Compare solvers: cutting plane, subgradient descent, others.",
+        "bound": "Bound the risk in the population by the risk on a sample.",
     },
     "Understand": {
-        "diagnose": "Check whether w = 0, which ranks nothing, is the optimum of a surrogate.",
-        "margins": "Check which margin conditions hold for scores, and for any linear scorer.",
+        "diagnose": "Check whether w = 0, which ranks nothing, is optimal.",
+        "margins": "Check margin conditions for scores and for linear scorers.",
         "verify": "Search for counterexamples to the claims of the paper.",
     },
 }
@@ -72,7 +72,7 @@ class Commands(TyperGroup):
 
 
 app = typer.Typer(
-    cls=Commands, help="Train and evaluate rankers for the pAp@k metric, with certificates.",
+    cls=Commands, help="Train and evaluate rankers for the top k places of a list, with certificates.",
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
 )  # fmt: skip
 for panel, commands in _PANELS.items():
