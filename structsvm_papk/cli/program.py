@@ -33,7 +33,7 @@ _PANELS = {
         "tune": "Choose surrogate, depth and alpha on held-out users, and train with them.",
         "fit": "Train a ranker and write a model file.",
         "fuse": "Combine the ranked lists of retrievers or recommenders.",
-        "predict": "Score rows with a model, or print the top of each list (user or query).",
+        "predict": "Score rows with a model, or print the top of each list.",
     },
     "Measure": {
         "evaluate": "Compute ranking metrics with intervals; compare two rankers.",
@@ -72,7 +72,8 @@ class Commands(TyperGroup):
 
 
 app = typer.Typer(
-    cls=Commands, help="Train and evaluate rankers for the top k places of a list, with certificates.",
+    cls=Commands,
+    help="Train and evaluate rankers for the top k places of a list, with certificates.",
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
 )  # fmt: skip
 for panel, commands in _PANELS.items():
