@@ -1,6 +1,7 @@
 """Layers of the package and the imports between its subpackages.
 
-    python tools/layers.py [ROOT]
+    python tools/layers.py             layers, sizes and imports; what breaks the rules
+    python tools/layers.py --figure    the figure in CONTRIBUTING.md
 
 The layers are read from the table in `docs/design.md`, so that page and check cannot differ.
 Imports inside functions and those for annotations count. Exit status 1 where a layer imports one
@@ -88,6 +89,41 @@ def faults(root: Path) -> list[str]:
     return list(dict.fromkeys(out))
 
 
+def between(root: Path) -> dict[str, set[str]]:
+    """The subpackages and single modules that each of them imports."""
+    below: dict[str, set[str]] = {subpackage(name): set() for name in modules(root)}
+    for importer, imported, _ in imports(root):
+        below[subpackage(importer)].add(subpackage(imported))
+    return {name: names - {name, ""} for name, names in below.items()}
+
+
+def figure(root: Path) -> str:
+    """The folders by layer, with the imports between them that no other import implies."""
+    table = layers(root)
+    order = [name for names in table.values() for name in names if (root / PACKAGE / name).is_dir()]
+    direct = {name: names.intersection(order) for name, names in between(root).items()}
+    lines = []
+    for layer, names in table.items():
+        heading = layer
+        for name in filter(order.__contains__, names):
+            implied = set().union(*(_reached(direct, other) for other in direct[name]))
+            arrows = ", ".join(other for other in order if other in direct[name] - implied)
+            lines.append(f"{heading:<12}{name:<13}{'-> ' + arrows if arrows else ''}".rstrip())
+            heading = ""
+    return "\n".join(lines)
+
+
+def _reached(graph: dict[str, set[str]], name: str) -> set[str]:
+    """All that `name` imports, directly or through others."""
+    reached: set[str] = set()
+    ahead = [name]
+    while ahead:
+        new = graph[ahead.pop()] - reached
+        reached |= new
+        ahead.extend(new)
+    return reached
+
+
 def main(root: Path) -> int:
     """Print the layers from the top down with sizes and imports, and the faults."""
     lines: Counter[str] = Counter()
@@ -95,13 +131,11 @@ def main(root: Path) -> int:
     for name, file in modules(root).items():
         lines[subpackage(name)] += file.read_text().count("\n")
         files[subpackage(name)] += 1
-    below: dict[str, set[str]] = {}
-    for importer, imported, _ in imports(root):
-        below.setdefault(subpackage(importer), set()).add(subpackage(imported))
+    below = between(root)
     for layer, names in layers(root).items():
         print(layer)
         for name in names:
-            others = ", ".join(sorted(below.get(name, set()) - {name, ""}))
+            others = ", ".join(sorted(below.get(name, set())))
             print(f"  {name:<14}{files[name]:>3} files {lines[name]:>6} lines  -> {others or '-'}")
     print(f"{files.total()} files, {lines.total()} lines")
     broken = faults(root)
@@ -110,4 +144,7 @@ def main(root: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()))
+    if "--figure" in sys.argv[1:]:
+        print(figure(Path.cwd()))
+        sys.exit(0)
+    sys.exit(main(Path.cwd()))

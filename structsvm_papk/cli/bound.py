@@ -38,7 +38,7 @@ _SIZES = "Sizes"
 
 bound = typer.Typer(
     name="bound",
-    help="How far can the risk on a sample be from the population's?",
+    help="Bound the difference between the risk on a sample and in the population.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -141,9 +141,7 @@ def held_out(
 @bound.command("sizes")
 def sizes(
     *,
-    target: Annotated[
-        float, typer.Argument(help="The half-width that is wanted.", metavar="WIDTH")
-    ],
+    target: Annotated[float, typer.Argument(help="Target half-width.", metavar="WIDTH")],
     top_share: Annotated[float, typer.Option(help="k/n_neg.", rich_help_panel=_SIZES)] = 0.05,
     pos_per_neg: Annotated[float, typer.Option(help="n_pos/n_neg.", rich_help_panel=_SIZES)] = 0.25,
     n_features: Annotated[
@@ -196,21 +194,25 @@ def new_users(
     held_out: Annotated[
         Path | None,
         typer.Option(
-            help="An interval from these users beside it.", metavar="FILE", rich_help_panel=_BOUND
+            help="Also compute an interval from these held-out lists.",
+            metavar="FILE",
+            rich_help_panel=_BOUND,
         ),
     ] = None,
     target: Annotated[
         float | None,
         typer.Option(
-            help="How many users for this bound?", metavar="WIDTH", rich_help_panel=_BOUND
+            help="Also compute how many users this bound needs.",
+            metavar="WIDTH",
+            rich_help_panel=_BOUND,
         ),
     ] = None,
     rho: Rho = 0.05,
     as_json: options.Json = False,
 ) -> None:
-    """For a model on new users, from the data that it was trained on: a bound by stability.
+    """For a model on new users, from its training data: a bound by stability.
 
-    Beside it the uniform bound, and with --held-out an interval of users that it has not seen.
+    Also prints the uniform bound, and with --held-out an interval from users not seen in training.
     """
     check_number("--target", target, above=0, below=1, optional=True)
     model = _model_of_the_package(model_file)

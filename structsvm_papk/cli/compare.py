@@ -55,8 +55,8 @@ def compare(
         bool,
         typer.Option(
             "--paper",
-            help="The paper's own problem: depth k, columns as they are, users with fewer than k "
-            "negatives left out.",
+            help="The problem of the paper: depth k, columns not standardized, lists with fewer "
+            "than k negatives left out.",
             rich_help_panel=PROBLEM,
         ),
     ] = False,
@@ -72,14 +72,14 @@ def compare(
         int | None,
         typer.Option(
             min=1,
-            help=f"Passes over the data of every run; by default {PASSES} for solvers without a "
+            help=f"Passes over the data of each run; by default {PASSES} for solvers without a "
             "certificate, and no limit for the others.",
             rich_help_panel=SOLVER,
         ),
     ] = None,
     seconds: Annotated[
         float | None,
-        typer.Option(help="Seconds of every run.", rich_help_panel=SOLVER),
+        typer.Option(help="Seconds for each run.", rich_help_panel=SOLVER),
     ] = None,
     qp_solver: options.QpSolver = None,
     eta: options.Etas = None,
@@ -90,10 +90,10 @@ def compare(
     plot: options.Plot = None,
     as_json: options.Json = False,
 ) -> None:
-    """Solvers side by side: who certifies, and how far the others come.
+    """Compare solvers: cutting plane and subgradient descent, same data passes.
 
     Prints objective, certified lower bound, gap to the best bound, data passes, seconds and pAp@k
-    of every run. Two rankers are compared by evaluate --compare.
+    of every run. To compare two rankers, use evaluate --compare.
     """
     check_outputs([data, test], plot=plot)
     reading = Reading(

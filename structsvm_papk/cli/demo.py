@@ -28,18 +28,18 @@ def demo(
     plot: Annotated[
         Path,
         typer.Option(
-            help="Where to save the convergence plot; the default only where the extra 'plot' is "
-            "installed.",
+            help="File of the convergence plot; without this option it is drawn only if the extra "
+            "'plot' is installed.",
             metavar="FILE",
             rich_help_panel=options.OUTPUT,
         ),
     ] = _DEFAULT_PLOT,
     as_json: options.Json = False,
 ) -> None:
-    """Rank the breast-cancer data of scikit-learn as one list, malignant first.
+    """Solve four surrogates on scikit-learn's breast-cancer data, and compare with descent.
 
-    k = 20. Every convex surrogate is solved to a certified gap; subgradient descents beside it get
-    200 passes over the data.
+    The data are one list, malignant first, and k = 20. Each convex surrogate is solved to a
+    certified gap, next to subgradient descent with 200 passes over the data.
     """
     wanted = plot.name != _DEFAULT_PLOT.name or plots.has_matplotlib()
     picture = plot if wanted else None

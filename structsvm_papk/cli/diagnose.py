@@ -32,18 +32,18 @@ def diagnose(
         list[int],
         typer.Option(
             "--k",
-            help="Items of a list (user or query) that are shown; repeat for more.",
+            help="Number of top places of a list (user or query) that count; repeat for more.",
             rich_help_panel=PROBLEM,
         ),
     ],
     surrogate: Annotated[
         list[str] | None,
-        typer.Option(help="Only this one; repeat for more.", rich_help_panel=PROBLEM),
+        typer.Option(help="Only this surrogate; repeat for more.", rich_help_panel=PROBLEM),
     ] = None,
     users: Annotated[
         int,
         typer.Option(
-            help="Also test so many users alone, evenly spread; 0 for none.",
+            help="Also test this many lists alone, evenly spread; 0 for none.",
             metavar="N",
             min=0,
             rich_help_panel=PROBLEM,
@@ -62,9 +62,10 @@ def diagnose(
     label_gain: options.LabelGain = "linear",
     as_json: options.Json = False,
 ) -> None:
-    """Is w = 0 optimal, so that a surrogate says nothing?
+    """Check whether w = 0, which ranks nothing, is the optimum of a surrogate.
 
-    For all users jointly, and for some alone; and from which training depth on it is not.
+    For all lists together, and for some alone. Also prints the smallest training depth at which
+    w = 0 is not the optimum.
     """
     reading = Reading(
         label=label,

@@ -65,8 +65,8 @@ def evaluate(
         str | None,
         typer.Option(
             parser=options.one_of("linear", "exponential"),
-            help="What a graded label is worth in NDCG: linear, or exponential (2^label - 1). By "
-            "default as in training the model, else linear.",
+            help="Gain of a graded label in NDCG: linear, or exponential (2^label - 1). By default "
+            "as in the training of the model, else linear.",
             metavar="NAME",
             rich_help_panel=_RULES,
         ),
@@ -74,9 +74,9 @@ def evaluate(
     population: Annotated[
         str | None,
         typer.Option(
-            help="Whose lists count with --qrels: listed; judged (as trec_eval -c); both (as "
-            "trec_eval); either; or raise, where a user with relevant items and no list is an "
-            "error.",
+            help="Which users or queries count with --qrels: listed; judged (as trec_eval -c); "
+            "both (as trec_eval); either; or raise, an error if a user with relevant items has "
+            "no list.",
             metavar="RULE",
             rich_help_panel=_RULES,
         ),
@@ -86,7 +86,7 @@ def evaluate(
     item: Annotated[
         str | None,
         typer.Option(
-            help=f"{options.ITEM_HELP} A pair may occur once.",
+            help=f"{options.ITEM_HELP} Each pair may occur only once.",
             metavar="COLUMN",
             rich_help_panel=READING,
         ),
@@ -98,8 +98,8 @@ def evaluate(
     qrels: Annotated[
         Path | None,
         typer.Option(
-            help="All relevant pairs: TREC judgments, or a table of users, items and grades. What "
-            "no list holds then counts in ideals and recalls; labels come from here.",
+            help="All relevant pairs: TREC judgments, or a table of users, items and grades. "
+            "Labels are taken from here, and relevant items in no list count in NDCG and recall.",
             metavar="FILE",
             rich_help_panel=READING,
         ),
@@ -121,8 +121,8 @@ def evaluate(
         bool,
         typer.Option(
             "--require-better",
-            help="With --compare: exit status 1 unless the interval of the difference is above 0 "
-            "for the first of --metrics.",
+            help="With --compare: exit status 1 unless the confidence interval of the difference "
+            "in the first metric is above 0.",
             rich_help_panel=_SURE,
         ),
     ] = False,
@@ -150,27 +150,27 @@ def evaluate(
     html: Annotated[
         Path | None,
         typer.Option(
-            help="Write a page here; needs the extra 'report'.",
+            help="Write an HTML page here; needs the extra 'report'.",
             metavar="FILE",
             rich_help_panel=OUTPUT,
         ),
     ] = None,
     print_rules: Annotated[
-        bool, typer.Option("--rules", help="Print the rules, too.", rich_help_panel=OUTPUT)
+        bool, typer.Option("--rules", help="Print the rules as well.", rich_help_panel=OUTPUT)
     ] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Ranking metrics per list (user or query), means with intervals, comparisons.
+    """Compute ranking metrics with confidence intervals; compare two rankers.
 
-    Says what every rule did: ties, users without a positive or with too few negatives. Exit status
-    1 where no user can be used for any of the metrics, and with --require-better where the scores
-    are not shown to be better.
+    Reports how often each rule applied: ties, lists without a positive or with too few negatives.
+    Exit status 1 if no list can be used for any metric, and with --require-better if the first
+    ranker is not shown to be better.
     """
     check_outputs([file, data, model, qrels, compare], [per_user, html])
     wanted = _metric_names(names)
     resolve(preset, population=population)
     if require_better and compare is None:
-        raise InputError("--require-better needs --compare: better than what?")
+        raise InputError("--require-better needs --compare OTHER")
     if data is not None and model is not None:
         raise InputError("give the model once: `evaluate MODEL DATA`, or `evaluate DATA --model`")
     columns = Scoring(
@@ -338,7 +338,7 @@ def _any_list(table: MetricTable, nouns: str) -> bool:
         ]
         console.warn(
             f"{summary.metric}: none of {summary.n_users} {nouns} can be used "
-            f"({', '.join(reasons) or 'no value'}); another k, or another rule, may help"
+            f"({', '.join(reasons) or 'no value'}); try another k or another rule"
         )
     return len(without) < len(table.metrics)
 

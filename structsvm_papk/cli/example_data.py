@@ -15,22 +15,22 @@ from structsvm_papk.files.trec import write_run
 
 def example_data(
     *,
-    folder: Annotated[Path, typer.Argument(help="Where to write.")] = Path("."),
-    n_users: Annotated[int, typer.Option(help="Users.")] = 400,
-    seed: Annotated[int, typer.Option(help="Other data for another seed.")] = 0,
+    folder: Annotated[Path, typer.Argument(help="Folder to write to.")] = Path("."),
+    n_users: Annotated[int, typer.Option(help="Number of users.")] = 400,
+    seed: Annotated[int, typer.Option(help="Seed of the data.")] = 0,
     runs: Annotated[
         bool,
         typer.Option(
             "--runs",
-            help="Write runs and judgments to try fuse on instead: six retrievers, TREC Deep "
-            "Learning 2019 (dl19) and 2020 (dl20).",
+            help="Write runs and judgments for fuse instead: six retrievers, TREC Deep Learning "
+            "2019 (dl19) and 2020 (dl20).",
         ),
     ] = False,
 ) -> None:
-    """Write train.csv and new.csv: candidates with four scores each; and liked.csv.
+    """Write example files for the other commands: train.csv, new.csv and liked.csv.
 
-    Each row is a candidate of a user: user, item, four scores, and whether it is relevant.
-    liked.csv holds all relevant pairs of new.csv, here all of them candidates.
+    Each row of train.csv and new.csv is an item recommended to a user: user, item, four scores,
+    and whether it is relevant. liked.csv has the relevant pairs of new.csv.
     """
     if runs:
         _write_runs(folder)

@@ -48,13 +48,13 @@ def fuse(
         ),
     ] = None,
     k: Annotated[
-        int, typer.Option("--k", help="Places that count.", rich_help_panel=_LEARNING)
+        int, typer.Option("--k", help="Number of top places that count.", rich_help_panel=_LEARNING)
     ] = 10,
     relevance_threshold: Annotated[
         float | None,
         typer.Option(
-            help="Documents with at least this grade are relevant in training; by default grades "
-            "count as they are.",
+            help="Documents with at least this grade are relevant in training; by default training "
+            "uses the grades.",
             metavar="GRADE",
             rich_help_panel=_LEARNING,
         ),
@@ -62,7 +62,7 @@ def fuse(
     for_engine: Annotated[
         str | None,
         typer.Option(
-            help=f"Learn and judge in the rule of an engine: {', '.join(ENGINES)}.",
+            help=f"Learn weights for the fusion rule of a search engine: {', '.join(ENGINES)}.",
             metavar="NAME",
             rich_help_panel=_LEARNING,
         ),
@@ -70,7 +70,7 @@ def fuse(
     depth: Annotated[
         int | None,
         typer.Option(
-            help="Only so many documents of each list, as many as the engine joins.",
+            help="Use only the first N documents of each run, as many as the engine uses.",
             metavar="N",
             rich_help_panel=_LEARNING,
         ),
@@ -79,11 +79,13 @@ def fuse(
         bool,
         typer.Option(
             "--ablate",
-            help="Say of each run what it adds, and between which ends its weight lies.",
+            help="Report what each run adds, and an interval of its weight.",
             rich_help_panel=_LEARNING,
         ),
     ] = False,
-    cv: Annotated[int, typer.Option(help="Folds of queries.", rich_help_panel=_LEARNING)] = 5,
+    cv: Annotated[
+        int, typer.Option(help="Number of folds of queries.", rich_help_panel=_LEARNING)
+    ] = 5,
     level: Annotated[
         float, typer.Option(help="Coverage of the intervals.", rich_help_panel=_LEARNING)
     ] = 0.95,
@@ -94,7 +96,7 @@ def fuse(
         Path | None,
         typer.Option(
             "--model",
-            help="Written with --qrels, read without; then weights of an engine will do, too.",
+            help="Model file: written with --qrels, read without. Also reads weights of an engine.",
             metavar="FILE",
             rich_help_panel="Model",
         ),
@@ -112,7 +114,7 @@ def fuse(
         typer.Option(
             "--output",
             "-o",
-            help="Write the fused lists: a run, or by its ending CSV, TSV, Parquet.",
+            help="Write the fused lists: a run, or CSV, TSV or Parquet by the ending of the name.",
             metavar="FILE",
             rich_help_panel=OUTPUT,
         ),
@@ -120,7 +122,7 @@ def fuse(
     top: Annotated[
         int,
         typer.Option(
-            help="Documents of each query that are written.",
+            help="Number of documents written for each query.",
             metavar="N",
             min=1,
             rich_help_panel=OUTPUT,
@@ -136,7 +138,7 @@ def fuse(
         bool,
         typer.Option(
             "--request",
-            help="With --for-engine: print the request that the weights are pasted into.",
+            help="With --for-engine: print the request for the engine, with the weights in it.",
             rich_help_panel=OUTPUT,
         ),
     ] = False,
@@ -144,17 +146,18 @@ def fuse(
     html: Annotated[
         Path | None,
         typer.Option(
-            help="Write a page here; needs the extra 'report'.",
+            help="Write an HTML page here; needs the extra 'report'.",
             metavar="FILE",
             rich_help_panel=OUTPUT,
         ),
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """The lists of several retrievers or recommenders, put into one by learned weights.
+    """Combine the ranked lists of several retrievers or recommenders.
 
-    With --qrels weights are learned, and cross-validated by query beside each run and what needs no
-    judgments. Without, a --model or a --method fuses the RUNs into --output.
+    With --qrels, learns a weight for each run, and compares the result with each run, RRF and
+    CombSUM by cross-validation over queries. Without, combines the RUNs by --model or --method and
+    writes them to --output.
     """
     given = storing.named_runs(runs)
     if qrels is None:
@@ -162,14 +165,14 @@ def fuse(
                         "request": request or None}  # fmt: skip
         for name, value in learned_only.items():
             if value is not None:
-                raise InputError(f"--{name} says something of learned weights: give --qrels, too")
+                raise InputError(f"--{name} needs learned weights: give --qrels as well")
         if (model is None) == (method is None):
             raise InputError(
                 "give --qrels FILE to learn weights, --model FILE to use some, or --method NAME "
                 "without judgments"
             )
         if output is None:
-            raise InputError("give --output FILE, where the fused lists go")
+            raise InputError("give --output FILE for the fused lists")
         check_outputs([path for path in (model, *given.values()) if path is not None], [output])
         fusing: storing.Fusing = method or ""
         if model is not None:
@@ -182,7 +185,7 @@ def fuse(
     if method is not None:
         raise InputError("--method needs no judgments: leave out --qrels")
     if request and for_engine is None:
-        raise InputError("--request is that of an engine: give --for-engine NAME")
+        raise InputError("--request needs --for-engine NAME")
     if model is not None and for_engine is not None:
         raise InputError("the weights of an engine are written by --weights, not by --model")
     check_outputs([qrels, *given.values()], [model, output, weights, html], plot=plot)
@@ -292,7 +295,7 @@ def _show_rankings(report: FusionReport) -> None:
         )
     _say(
         f"{report.metric} of {report.n_queries} judged {lists}, each ranked by weights that were "
-        f"learned from the other folds ({report.n_folds}); ahead: fused less the other ranking, "
+        f"learned from the other folds ({report.n_folds}); ahead: fused minus the other ranking, "
         "paired."
     )
     columns = ["ranking", f">{report.metric}", f">{level} interval", ">ahead", f">{level} interval"]

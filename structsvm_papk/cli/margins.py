@@ -41,19 +41,21 @@ def margins(
     search: Annotated[
         bool,
         typer.Option(
-            help="Look for linear scorers that realise the conditions.", rich_help_panel=PROBLEM
+            help="Search for linear scorers that meet the conditions.", rich_help_panel=PROBLEM
         ),
     ] = True,
     per_user: Annotated[
         bool,
         typer.Option(
-            "--per-user", help="Also look for each user's own scorer.", rich_help_panel=PROBLEM
+            "--per-user",
+            help="Also search for a scorer of each list alone.",
+            rich_help_panel=PROBLEM,
         ),
     ] = False,
     time_limit: Annotated[
         float,
         typer.Option(
-            help="For each question; then 'undecided'.",
+            help="Time limit of each search; after it the answer is 'undecided'.",
             metavar="SECONDS",
             rich_help_panel=PROBLEM,
         ),
@@ -61,7 +63,7 @@ def margins(
     policy: options.Policy = "raise",
     as_json: options.Json = False,
 ) -> None:
-    """Which margin conditions hold for scores, and for any linear scorer?"""
+    """Check which margin conditions hold for scores, and for any linear scorer."""
     conditions = condition or list(CONDITIONS)
     for name in conditions:
         if name not in CONDITIONS:

@@ -31,7 +31,7 @@ def predict(
     top: Annotated[
         int | None,
         typer.Option(
-            help="Only the N best rows of each user, best first, with their rank.",
+            help="Only the N best rows of each list, best first, with their rank.",
             metavar="N",
             min=1,
             rich_help_panel=OUTPUT,
@@ -51,9 +51,8 @@ def predict(
 ) -> None:
     """Score rows with a model, or print the top of each list (user or query).
 
-    Columns user, item (by its name in the file) and score, with --top also rank; rows stay in
-    their order, larger scores rank higher. Where the file names no items there is the row's number,
-    from 0.
+    Writes the columns user, item (with its name in the file; without items the number of the row,
+    from 0) and score, with --top also rank. Rows keep their order; larger scores rank higher.
     """
     import pandas as pd
 

@@ -28,21 +28,21 @@ _ClickException: type[Any] = next(
 
 _PANELS = {
     "Train and use a ranker": {
-        "demo": "Rank the breast-cancer data of scikit-learn as one list, malignant first.",
+        "demo": "Solve four surrogates on example data; compare with descent.",
         "example-data": "Write train.csv, new.csv and liked.csv: candidates with four scores each.",
         "fit": "Train a ranker and write a model file.",
-        "fuse": "Put the lists of several retrievers or recommenders into one.",
-        "predict": "Score rows with a model, or print the top of each list (user or query).",
+        "fuse": "Combine the ranked lists of retrievers or recommenders.",
+        "predict": "Score rows with a model, or print the top of each list.",
     },
     "Measure": {
-        "evaluate": "Ranking metrics per list (user or query), means with intervals, comparisons.",
-        "compare": "Solvers side by side: cutting plane and subgradient descent, same data passes.",
-        "bound": "How far can the risk on a sample be from the population's?",
+        "evaluate": "Compute ranking metrics with intervals; compare two rankers.",
+        "compare": "Compare solvers: cutting plane, subgradient descent, others.",
+        "bound": "Bound the risk in the population by the risk on a sample.",
     },
     "Understand": {
-        "diagnose": "Is w = 0 optimal, so that a surrogate says nothing?",
-        "margins": "Which margin conditions hold for scores, and for any linear scorer?",
-        "verify": "Search the published claims for counterexamples.",
+        "diagnose": "Check whether w = 0, which ranks nothing, is optimal.",
+        "margins": "Check margin conditions for scores and for linear scorers.",
+        "verify": "Search for counterexamples to the claims of the paper.",
     },
 }
 
@@ -71,7 +71,8 @@ class Commands(TyperGroup):
 
 
 app = typer.Typer(
-    cls=Commands, help="Train and evaluate rankers for the pAp@k metric, with certificates.",
+    cls=Commands,
+    help="Train and evaluate rankers for the top k places of a list, with certificates.",
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
 )  # fmt: skip
 for panel, commands in _PANELS.items():

@@ -72,8 +72,8 @@ MemoryBudget = Annotated[
     Any,
     typer.Option(
         parser=_size_in_bytes,
-        help="Read the features from their file in every pass, within so much memory (500MB, "
-        f"2GiB); {SOURCES}, every user's rows together.",
+        help="Read the features from their file in every pass and use at most this much memory "
+        f"(500MB, 2GiB); {SOURCES}, with the rows of each list together.",
         metavar="SIZE",
         rich_help_panel=_SCALE,
     ),
@@ -98,8 +98,8 @@ Dask = Annotated[
 Partitions = Annotated[
     int | None,
     typer.Option(
-        help="About how many partitions on the cluster; by default two for each thread of the "
-        "workers.",
+        help="Approximate number of partitions on the cluster; by default two for each thread of "
+        "the workers.",
         metavar="N",
         min=1,
         rich_help_panel=_SCALE,
@@ -141,13 +141,13 @@ class Loading:
         if self.memory_budget is not None and self.dask is not None:
             raise InputError("--memory-budget is for one machine, --dask for several: give one")
         if self.scratch is not None and self.memory_budget is None:
-            raise InputError("--scratch is for --memory-budget")
+            raise InputError("--scratch needs --memory-budget")
         if self.partitions is not None and self.dask is None:
-            raise InputError("--partitions is for --dask")
+            raise InputError("--partitions needs --dask")
         if ranker.missing is not None and (self.memory_budget or self.dask):
             raise InputError(
                 "--missing needs the lists in memory, without --memory-budget and --dask: which "
-                "columns have holes must be known before the first pass"
+                "columns have missing values must be known before the first pass"
             )
         if self.dask is not None and ranker.n_threads != 1:
             raise InputError("--threads is for this machine: workers have threads of their own")
@@ -176,7 +176,9 @@ class Loading:
             try:
                 client.wait_for_workers(1, timeout=_PATIENCE)
             except TimeoutError:
-                raise InputError(f"no worker came to {self.dask} within {_PATIENCE} s") from None
+                raise InputError(
+                    f"no worker connected to {self.dask} within {_PATIENCE} s"
+                ) from None
         partitions: Any
         n_partitions = self.partitions or 2 * sum(client.nthreads().values())
         if is_source(data):
@@ -206,6 +208,6 @@ def _source(data: Path, reading: Reading) -> Any:
             "--one-list: one list cannot be cut into partitions; it must fit in memory"
         )
     if reading.first_index is not None:
-        raise InputError("--first-index: it is for svmlight, which is read whole")
+        raise InputError("--first-index is for svmlight files, which must fit in memory")
     ignore = tuple(reading.ignore or ())
     return open_source(data, label=reading.label, group=reading.group, ignore=ignore)

@@ -22,8 +22,8 @@ def verify(
     check: Annotated[
         list[str] | None,
         typer.Option(
-            help="Only this one, or a group: theorem1, theorem2, prop1 to prop6, algorithm1, ts, "
-            "margin, ..; repeat. docs/propositions.md has the statement of each.",
+            help="Only this check or group: theorem1, theorem2, prop1 to prop6, algorithm1, ts, "
+            "margin, ..; repeat for more. docs/propositions.md has the statements.",
             metavar="ID",
         ),
     ] = None,
@@ -31,7 +31,9 @@ def verify(
     effort: Annotated[
         str, typer.Option(help="quick (seconds), normal (a minute or two) or thorough.")
     ] = "normal",
-    jobs: Annotated[int, typer.Option(help="Processes; 0: one for each core.", min=0)] = 0,
+    jobs: Annotated[
+        int, typer.Option(help="Number of processes; 0: one for each core.", min=0)
+    ] = 0,
     report: Annotated[
         Path | None,
         typer.Option(
@@ -42,9 +44,9 @@ def verify(
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Search the published claims for counterexamples.
+    """Search for counterexamples to the claims of the paper.
 
-    Prints which ones hold, and the smallest counterexample to those that do not.
+    Prints which claims hold, and the smallest counterexample to each that does not.
     """
     check_outputs([], [report])
     if report is not None:

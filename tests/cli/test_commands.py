@@ -192,7 +192,7 @@ def test_wrong_input_is_one_line_before_anything_is_written(files, tmp_path, cap
         ([*compare, "--depth", "21"], "depth=21 is above every list"),
         ([*diagnose, "--depth", "21"], "depth=21 is above every list"),
         ([*fit, "--user-weight", "rows"], "'rows' must be equal or positives"),
-        ([*fit, "--one-list", "--group", "user"], "--one-list takes all rows as one list"),
+        ([*fit, "--one-list", "--group", "user"], "--one-list and --group contradict each other"),
         (["fit", data, *PROBLEM], "Missing option '--model'"),
         (["fit", tmp_path / "absent", *PROBLEM, "-o", model], "No such file"),
         (["fit", tmp_path / "absent", *PROBLEM, "-o", tmp_path], "is a directory"),
@@ -538,5 +538,5 @@ def test_a_terminal_is_told_once_why_the_first_run_takes_longer(monkeypatch):
         with console.compiling_noted():
             log.info("compiling one")
             log.info("compiling another")
-        assert shown.getvalue().count("compiling kernels, once") == bool(said)
+        assert shown.getvalue().count("compiling kernels; later runs") == bool(said)
         shown.truncate(0)

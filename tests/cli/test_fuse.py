@@ -194,7 +194,7 @@ WRONG = {
     "neither judgments nor model": (["a.run"], "give --qrels FILE to learn weights, --model"),
     "a model without output": (["a.run", "--model", "m"], "give --output FILE"),
     "weights without judgments": (
-        ["a.run", "--model", "m", "--output", "o.run", "--weights", "w.json"], "give --qrels, too"),
+        ["a.run", "--model", "m", "--output", "o.run", "--weights", "w.json"], "give --qrels as"),
     "a model that is not there": (["a.run", "--model", "m", "--output", "o.run"], "m"),
     "an input as output": (
         ["a.run", "b.run", "--qrels", "judged", "--output", "a.run"], "is an input of"),
@@ -217,9 +217,9 @@ WRONG = {
     "an engine that is none": (
         ["a.run", "b.run", "--qrels", "judged", "--for-engine", "solr"], "known are elasticsearch"),
     "a request of no engine": (
-        ["a.run", "b.run", "--qrels", "judged", "--request"], "give --for-engine NAME"),
+        ["a.run", "b.run", "--qrels", "judged", "--request"], "--request needs --for-engine NAME"),
     "a request without judgments": (
-        ["a.run", "b.run", "--method", "rrf", "--output", "o", "--request"], "give --qrels, too"),
+        ["a.run", "b.run", "--method", "rrf", "--output", "o", "--request"], "give --qrels as"),
     "a method that is none": (
         ["a.run", "b.run", "--method", "mean", "--output", "o"], "choose one of rrf, combsum"),
     "a method and judgments": (

@@ -54,7 +54,7 @@ def test_fit_predict_evaluate_and_bound(paths, frame, file, capsys):
     assert run("bound", "new-users", model_file, data) == 0
     frame.drop(columns="user").to_csv(paths / "nobody.csv", index=False)
     assert run("predict", model_file, paths / "nobody.csv") == 2
-    assert "which user a row belongs to" in capsys.readouterr().err
+    assert "no column names the list" in capsys.readouterr().err
 
 
 def test_compare_and_diagnose(paths, capsys):

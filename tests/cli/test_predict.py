@@ -146,8 +146,8 @@ def test_wrong_calls_of_the_command(place, capsys):
     (place / "no-item.csv").write_text("user,item,ease,content\n1,,1,2\n")
     features = place / "features.csv"
     for arguments, said in [
-        ((plain, features, "--top", 3), "which user a row belongs to"),
-        ((filled, features), "which user a row belongs to"),
+        ((plain, features, "--top", 3), "no column names the list"),
+        ((filled, features), "no column names the list"),
         ((plain, data, "--item", "sku"), "no column 'sku' for the item; it has"),
         ((plain, data, "-o", place / "x.parquet"), "not Parquet"),
         ((plain, place / "no-item.csv"), "column 'item' is empty"),

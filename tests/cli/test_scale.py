@@ -78,8 +78,8 @@ BUDGET = ["--memory-budget", "1MB"]
         ("", [*BUDGET, "--one-list"], "one list cannot be cut"),
         ("", [*BUDGET, "--policy", "raise"], "user 3 has no positive"),
         ("part0.parquet", [*BUDGET, "--scratch", "nowhere"], "choose another scratch directory"),
-        ("part0.parquet", ["--scratch", "."], "--scratch is for --memory-budget"),
-        ("part0.parquet", ["--partitions", "4"], "--partitions is for --dask"),
+        ("part0.parquet", ["--scratch", "."], "--scratch needs --memory-budget"),
+        ("part0.parquet", ["--partitions", "4"], "--partitions needs --dask"),
         ("", ["--dask", NOWHERE, "--threads", "2"], "--threads is for this machine"),
     ],
 )

@@ -56,7 +56,7 @@ def compiling_noted() -> Iterator[None]:
 
     def say(record: logging.LogRecord) -> bool:
         log.removeFilter(say)
-        note("compiling kernels, once: the next run has them")
+        note("compiling kernels; later runs reuse them")
         return True
 
     if notes().is_terminal:

@@ -76,8 +76,8 @@ MODEL_FLAGS = ("--model", "--output", "-o")  # of a model that is written; the f
 depth = _depth
 
 ITEM_HELP = (
-    f"Item column; by default the first of {', '.join(ITEM_COLUMNS[:7])} and the like (product_id, "
-    "movieId, track, ..)."
+    f"Item column; by default the first of {', '.join(ITEM_COLUMNS[:7])} or a similar name "
+    "(product_id, movieId, track, ..)."
 )
 
 # --- the problem ----------------------------------------------------------------------------------
@@ -86,7 +86,7 @@ K = Annotated[
     int,
     typer.Option(
         "--k",
-        help="Number of items of a list (user or query) that are shown.",
+        help="Number of top places of a list (user or query) that count.",
         rich_help_panel=PROBLEM,
     ),
 ]
@@ -94,8 +94,8 @@ Alpha = Annotated[
     Any,
     typer.Option(
         parser=_alpha,
-        help="Regularisation strength, alpha/2 ||w||^2 + risk: a number, or auto, 12 (d/p)^1.5 "
-        "for d columns and p positives.",
+        help="Regularization strength in alpha/2 ||w||^2 + risk: a number, or auto, which is "
+        "12 (d/p)^1.5 for d columns and p positives.",
         metavar="NUMBER|auto",
         rich_help_panel=PROBLEM,
     ),
@@ -104,8 +104,9 @@ Depth = Annotated[
     Any,
     typer.Option(
         parser=_depth,
-        help="Negatives of a user that count: a number of at least k, a share (0.9), auto (0.9; "
-        "0.5 with --missing), or k, as in the paper. More keep w = 0 from being the optimum.",
+        help="How many of the best-scored negatives of a list count in training: a number of at "
+        "least k, a share (0.9), auto (0.9; 0.5 with --missing), or k, as in the paper. With a "
+        "small depth w = 0 may be the optimum.",
         metavar="DEPTH",
         rich_help_panel=PROBLEM,
     ),
@@ -114,7 +115,7 @@ UserWeight = Annotated[
     str,
     typer.Option(
         parser=one_of(*USER_WEIGHTS),
-        help="What users count: equal, or positives (as many as they have).",
+        help="Weight of each list: equal, or positives (its number of positives).",
         metavar="NAME",
         rich_help_panel=PROBLEM,
     ),
@@ -123,10 +124,9 @@ Standardize = Annotated[
     Any,
     typer.Option(
         parser=one_of("auto", yes=True, no=False),
-        help="Regularise columns in units of their standard deviation within users, so that their "
-        "own units do not matter: yes; auto, which divides columns of two values by half their "
-        "difference, and those of sparse data by one number; or no, as they are, which is the "
-        "paper's problem.",
+        help="Divide columns by their standard deviation within lists: yes; no, which is the "
+        "paper's problem; or auto, as yes, but binary columns are divided by half the difference "
+        "of their values, and all columns of sparse data by one number.",
         metavar="HOW",
         rich_help_panel=PROBLEM,
     ),
@@ -135,7 +135,7 @@ Positive = Annotated[
     bool,
     typer.Option(
         "--positive",
-        help="Weights >= 0 only, with a certificate of that problem.",
+        help="Only weights >= 0; the certificate is for the problem with this constraint.",
         rich_help_panel=PROBLEM,
     ),
 ]
@@ -151,7 +151,7 @@ Data = Annotated[
 Label = Annotated[
     str,
     typer.Option(
-        help="Label column; else relevant, target or y.",
+        help="Label column; if there is none of this name, relevant, target or y.",
         metavar="COLUMN",
         rich_help_panel=READING,
     ),
@@ -159,7 +159,7 @@ Label = Annotated[
 Group = Annotated[
     str | None,
     typer.Option(
-        help="Column of users or queries, one list each; by default the first of "
+        help="Column that names the list (user or query) of each row; by default the first of "
         f"{', '.join(USER_COLUMNS)} (or userId, ..).",
         metavar="COLUMN",
         rich_help_panel=READING,
@@ -172,8 +172,8 @@ Item = Annotated[
 Ignore = Annotated[
     list[str] | None,
     typer.Option(
-        help="A column that is no feature; repeat for more. Items (item, docno, movieid, ..) and "
-        "other ids (names that end in _id or Id) never are.",
+        help="A column that is not a feature; repeat for more. Columns of items (item, docno, "
+        "movieid, ..) and other ids (names ending in _id or Id) are always ignored.",
         metavar="COLUMN",
         rich_help_panel=READING,
     ),
@@ -183,8 +183,8 @@ FirstIndex = Annotated[
     typer.Option(
         min=0,
         max=1,
-        help="From where an svmlight file counts features: 0 or 1; by default as the model does, "
-        "and without one from 0 if the file uses index 0.",
+        help="Index of the first feature in svmlight files: 0 or 1. By default as in the model; "
+        "without a model 0 if the file uses index 0, else 1.",
         rich_help_panel=READING,
     ),
 ]
@@ -200,22 +200,22 @@ LabelGain = Annotated[
     Any,
     typer.Option(
         parser=_label_gain,
-        help="What grades count, whole labels of more than two values: linear, exponential, or the "
-        "gains of 0, 1, 2, .. with commas between them.",
+        help="Gains of graded labels: linear, exponential, or the gains of the grades 0, 1, 2, .. "
+        "separated by commas.",
         metavar="GAINS",
         rich_help_panel=READING,
     ),
 ]
 OneList = Annotated[
     bool,
-    typer.Option("--one-list", help="All rows are one ranked list.", rich_help_panel=READING),
+    typer.Option("--one-list", help="Treat all rows as one list.", rich_help_panel=READING),
 ]
 Missing = Annotated[
     str | None,
     typer.Option(
-        help="lowest: an empty cell means that a source did not return the item; it takes the "
-        "lowest of its column in its list, and columns with holes get a weight for that. By "
-        "default refused.",
+        help="How to treat missing values; by default they are an error. lowest: the source did "
+        "not return the item, so the value becomes the lowest of its column in the list, and "
+        "columns with missing values get one more weight for that.",
         metavar="WAY",
         rich_help_panel=READING,
     ),
@@ -223,9 +223,9 @@ Missing = Annotated[
 Policy = Annotated[
     str,
     typer.Option(
-        help="Users without a positive, or with fewer negatives than --depth (--k) counts: exclude "
-        "leaves them out, raise refuses them; cap, for training and by default there, counts the "
-        "negatives that they have, and leaves out those without any or without a positive.",
+        help="Lists without a positive, or with fewer negatives than --depth (--k) needs: exclude "
+        "leaves them out; raise makes them an error; cap, for training and its default, uses the "
+        "negatives there are, and leaves out lists without a positive or without a negative.",
         metavar="POLICY",
         rich_help_panel=READING,
     ),
@@ -244,24 +244,24 @@ ModelFile = Annotated[
 
 Tol = Annotated[
     float,
-    typer.Option(help="Relative certified gap to stop at.", rich_help_panel=SOLVER),
+    typer.Option(
+        help="Stop when the certified relative gap is at most this.", rich_help_panel=SOLVER
+    ),
 ]
 MaxIter = Annotated[
     int | None, typer.Option(help="Largest number of iterations.", rich_help_panel=SOLVER)
 ]
 TimeLimit = Annotated[
     float | None,
-    typer.Option(help="Stop a run after this long.", metavar="SECONDS", rich_help_panel=SOLVER),
+    typer.Option(help="Stop a run after this time.", metavar="SECONDS", rich_help_panel=SOLVER),
 ]
-Threads = Annotated[
-    int, typer.Option(help="Threads for each pass over the data.", rich_help_panel=SOLVER)
-]
+Threads = Annotated[int, typer.Option(help="Number of threads.", rich_help_panel=SOLVER)]
 QpSolver = Annotated[
     str | None,
     typer.Option(
         "--qp-solver",
-        help="Who solves the restricted problems of a cutting plane: interior_point, the package's "
-        "own, or a QP solver that cvxpy finds (piqp, clarabel, osqp, ..).",
+        help="Solver of the quadratic programs in a cutting plane: interior_point, the package's "
+        "own, or one that cvxpy finds (piqp, clarabel, osqp, ..).",
         metavar="NAME",
         rich_help_panel=SOLVER,
     ),
@@ -270,8 +270,8 @@ Etas = Annotated[
     list[float] | None,
     typer.Option(
         "--eta",
-        help="Step size eta/sqrt(t+1) of subgradient descent; repeat for more: the best counts. By "
-        "default eighteen from 1e-4 to 50.",
+        help="Step size eta/sqrt(t+1) of subgradient descent; repeat to try several and keep the "
+        "best. By default eighteen from 1e-4 to 50.",
         rich_help_panel=SOLVER,
     ),
 ]
@@ -290,7 +290,7 @@ Json = Annotated[
     bool,
     typer.Option(
         "--json",
-        help="Print one JSON object on standard output, nothing else there.",
+        help="Print one JSON object on standard output, and nothing else there.",
         rich_help_panel=OUTPUT,
     ),
 ]

@@ -30,7 +30,7 @@ class Reading:
 
     def __post_init__(self) -> None:
         if self.one_list and self.group is not None:
-            raise InputError("--one-list takes all rows as one list: leave --group out, or it")
+            raise InputError("--one-list and --group contradict each other: give one of them")
 
     def table(self, path: Path, like: Any = None, **more: Any) -> Table:
         """The table in a file, see `read_table`."""

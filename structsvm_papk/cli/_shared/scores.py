@@ -43,8 +43,8 @@ def refuse_unknown_users(table: Table) -> None:
     """Refuse a table that does not say whose rows are whose."""
     if table.groups is None:
         raise InputError(
-            f"{table.source}: nothing says which user a row belongs to; give --group, "
-            "or --one-list when all rows are one list"
+            f"{table.source}: no column names the list (user or query) of each row; give --group, "
+            "or --one-list if all rows are one list"
         )
 
 
@@ -322,9 +322,7 @@ def _of_table(path: Path, columns: Scoring) -> Rows:
 
 def _of_run(path: Path, columns: Scoring) -> Rows:
     if columns.qrels is None:
-        raise InputError(
-            f"{path}: a run says nothing of relevance; give the judgments with --qrels FILE"
-        )
+        raise InputError(f"{path}: a run has no relevance labels; give judgments with --qrels FILE")
     run = trec.read_run(path)
     frame = {name: np.asarray(run[name]) for name in ("query", "document", "score")}
     names = {"user": "query", "item": "document", "score": "score", "label": None}
