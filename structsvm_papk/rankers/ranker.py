@@ -1,4 +1,4 @@
-"""`PAPKRanker`: a linear ranker by the rules of scikit-learn.
+"""`PAPKRanker`: an additive ranker by the rules of scikit-learn.
 
     minimise over w    alpha/2 ||w||^2 + R(w),    R(w) = mean over users of S(X_u w)
 
@@ -57,146 +57,115 @@ class _Chosen(NamedTuple):
 
 @dataclass(eq=False, repr=False)
 class PAPKRanker(LinearRanker):
-    """Linear ranker trained for pAp@k, with a certificate of how close to the optimum it is.
+    """Ranker trained for pAp@k, with a certificate of how close to the optimum it is.
 
-    Minimises ``alpha/2 ||w||^2 + sum_u v_u S(X_u w) / sum_u v_u`` over w, where S is the surrogate
-    of the pAp@k risk of one user's list and v the users' weights. There is no intercept: ranking
-    ignores it. The columns of X are first divided by their standard deviations within users, so
-    that their units do not decide how much each is regularised (`standardize`); columns of two
-    values by half the difference of these.
+    A score is the sum over the columns of a function of each: a straight line, or a piecewise
+    linear curve (`curves`). Both are found by one convex problem, whose optimum is certified.
+    You need not scale columns or choose the regularization strength.
 
     Parameters
     ----------
     k : int, optional
-        Number of items that a user is shown. Choose it for your task. By default that of a
+        Number of items of a list that are shown. Choose it for your task. By default that of a
         surrogate that is an object, else 1.
     surrogate : {'auto', 'avg', 'max', 'ts', 'pauc', 'ts_alg2', 'ramp', 'clipped_ramp'} or Surrogate
-        'auto' is Avg, and for one list what its folds choose of Avg and TS; `surrogate_` says what
-        it was. Avg, Max, TS and pAUC are convex and solved to a certified gap; the last two to a
-        critical point. An object of a class of your own is tried with `check_surrogate` first; its
-        k, and its depth if it has one, must not contradict the others. Model files store its name.
+        The loss in place of pAp@k. 'auto' is Avg; for one list folds choose Avg or TS. Try 'ts'
+        for long lists, 'clipped_ramp' where labels are wrong. Avg, Max, TS and pAUC are convex;
+        the ramps are solved to a certified critical point. An object of your own class is checked
+        first (`check_surrogate`); model files store its name.
     depth : int, float, 'auto' or None
-        How many of a user's best negatives count in training: a number of at least k (what becomes
-        of users with fewer says `policy`), a share of each user's negatives, or None for k, as in
-        the paper, where many optima are w = 0. 'auto' is a surrogate object's own, else a share of
-        0.9, or of 0.5 with `missing`: the last negatives are those that hardly any source
-        returned, and putting these still further down is no help at the top.
+        How many of the best negatives of a list count in training: a number of at least k, a share
+        of the negatives, or None for k, as in the paper, where many optima are w = 0. 'auto' is
+        0.9, or 0.5 with `missing`.
     user_weight : {'equal', 'positives'}
-        What a user counts in the mean: the same, or its number of positives. For other weights
+        What a list counts in the mean: the same, or its number of positives. For other weights
         give `fit` a sample_weight.
     alpha : float or 'auto'
-        Regularisation strength, > 0. 'auto': ``12 m (d / p)^1.5``, where d is the number of columns
-        that vary within users, p the number of positives of the lists that train (of grades their
-        mean over these, by what they add), and m the mean
-        variance of the columns as the penalty sees them (1, where each is divided by its
-        deviation); where the variances differ, as those of rare indicators do, d is their effective
-        number ``(sum var)^2 / sum var^2``. For one list it
-        is chosen by five folds of its rows, by average precision, together with `surrogate` and
-        `user_scaling` where these are 'auto' (``.1 m`` where it has fewer than five positives, more
-        than 5,000,000 values, or is not in memory), and a solver that is an object keeps its own.
-        `alpha_` says what it was.
+        Regularization strength, above 0. 'auto' is a rule (Notes); for one list folds choose it.
+        Change it only by cross-validation: ten times more or less seldom costs much.
     solver : str, object or function
-        'auto' takes the cutting plane for convex surrogates, CCCP for the two ramps, and
-        subgradient descent for 'ts_alg2'. By name: 'cutting_plane' (or its methods 'one_slack',
-        whose restricted problems cvxpy solves, and 'line_search'), 'dual_ascent', 'cccp', and
-        without a certificate 'subgradient', 'averaged', 'stochastic'. ``CuttingPlane(alpha=0.1,
-        tol=1e-8)``, another solver of the package, or an object of your own with a number `alpha`
-        and a method ``solve(risk, w_init, callback)`` is used as it is: its fields count, and what
-        is given here as well has to agree (`alpha`, `tol`, `max_iter`, `time_limit`; `positive` has
-        to be given here, too). A function is called as ``solver(risk, alpha)``. Your own return a
-        `SolverResult`, whose objective is checked at its w, or the weights w alone: then there is
-        no lower bound.
+        'auto' suits the surrogate. By name: 'cutting_plane', 'one_slack', 'line_search',
+        'dual_ascent', 'cccp', and without a certificate 'subgradient', 'averaged', 'stochastic'.
+        An object such as ``CuttingPlane(alpha=0.1, tol=1e-8)`` is used as it is; what is given here
+        as well has to agree. A function is called as ``solver(risk, alpha)`` (Notes).
     tol : float
         Relative gap, ``(objective - lower_bound) / max(objective, 1e-3)``, at which to stop; for
         CCCP the gap to the best point of the last majorant.
     max_iter : int, optional
         Largest number of iterations; by default the solver's own.
     time_limit : float, optional
-        Seconds after which the best w so far is returned.
+        Seconds after which the best solution so far is returned. Half of them are for the choice by
+        folds; where that ends early a note says so.
     policy : {'cap', 'exclude', 'raise'}
-        What to do in training with users that have no positive or fewer negatives than `depth` (k
-        where it is None or a share). 'cap' counts the negatives that they have, and leaves out
-        users without a positive or a negative only; 'exclude' leaves all of them out, as the metric
-        pAp@k and the paper do; 'raise' refuses them.
+        What to do in training with lists that have no positive or fewer negatives than `depth`.
+        'cap' counts the negatives that they have; 'exclude' leaves them out, as the metric pAp@k
+        and the paper do; 'raise' refuses them.
     relevance_threshold : float, optional
-        ``y >= relevance_threshold`` is relevant. Without it y is 0/1, -1/1 or boolean, or grades;
-        as other scikit-learn estimators of two classes, `fit` also takes two other values (but not
-        a negative one and 0), of which the larger is relevant.
+        ``y >= relevance_threshold`` is relevant. Without it y is 0/1, -1/1, boolean, two other
+        values of which the larger is relevant (not a negative one and 0), or grades.
     label_gain : {'linear', 'exponential'}, sequence of float, or None
-        What a grade g counts where y holds more than two whole values, up to 30: g, ``2**g - 1``,
-        or the entry g, as LightGBM's parameter of this name. Every list is there once for each
-        grade t, with "at least t" as relevant, and weighs what t adds to the gain of t - 1: v_u is
-        that times the user's weight. Grades below 0 count as 0. None refuses them.
+        What a grade g counts where y has more than two whole values, up to 30: g, ``2**g - 1``, or
+        entry g, as LightGBM's parameter of this name. Grades below 0 count as 0. None refuses
+        grades.
     n_threads : int
         Threads that share each pass over the data; the result does not depend on it.
     warm_start : bool
-        Start a fit at the weights of the one before. Where its time ended while folds of one list
-        chose, the choice goes on from there. `CuttingPlane.solve(.., warm_start=result)` also uses
-        the cuts of a result again.
+        Start a fit at the functions of the one before.
     callback : callable, optional
-        Called with the progress after every iteration; returning True stops.
+        Called with the progress after every iteration of the fit; returning True stops.
     checkpoint : path-like or Checkpoint, optional
-        File where the result so far is kept: a fit on the same data, with the same surrogate and
-        alpha, starts warm from there. Fits on folds of one list are kept beside it, in
-        ``PATH.folds``. It belongs to one fit: clones in a grid search refuse it.
+        File where the result so far is kept: a fit of the same problem goes on from there. It
+        belongs to one fit; clones in a grid search refuse it.
     one_list : bool
         Whether rows that come without `groups` are one list. By default they are refused, as
-        forgotten groups would give another problem and another score without a word.
+        forgotten groups would give another problem without a word.
     verbose : int
         1: print at most one line a second that says how far the fit is. The lines also go to the
         log `structsvm_papk` of Python's logging, level INFO.
     standardize : {'auto', True, False}
-        Whether the penalty is on weights of columns in units of their pooled standard deviation
-        within users, over the rows that `fit` is given: ``sqrt(sum_u sum_i (x_if - mean_uf)^2 /
-        n_rows)``, constant columns staying as they are (no column is centred; differences between
-        users do not count). 'auto' does so where X is dense, but divides columns that take two
-        values in these rows by half the difference of them, and all columns of a sparse X by one
-        number, the root of their mean variance: so rare indicators are not nearly free.
-        `coef_` is in the columns' own units all the same; objective, bound and gap are of the
-        problem that was solved. False is the paper's problem.
-    user_scaling : {'auto', None, 'standardize', 'rank', 'minmax'}
-        'auto' is None, and for one list in memory what its folds choose of None and 'rank';
-        `user_scaling_` says what it was. None leaves the columns as they are. The others scale
-        every column inside each user's list, in `fit` and in `predict`, which then needs `groups`:
-        'standardize' to mean 0 and deviation 1, 'rank' to ranks between -1/2 and 1/2,
-        'minmax' to 0 for the lowest and 1 for the highest, as search engines do. A column that is
-        constant in a list becomes 0 there. X is copied; a sparse one is refused. `coef_` is for the
-        scaled columns. One list takes 'rank' only, and `predict` no groups: the ranks of further
-        rows are those that their values had in training, linear between them.
+        Whether the penalty is on weights of columns in units of their deviation within lists.
+        'auto' divides binary columns by half the difference of their values, and all columns of a
+        sparse X by one number, so that rare ones are not nearly free. False is the paper's problem.
     positive : bool
-        Minimise over w >= 0 only, with a certificate of that problem: for scores of other systems,
-        none of which is to count against an item, and for search engines that refuse negative
-        weights. 'dual_ascent' cannot.
+        Minimise over weights >= 0 only, with a certificate of that problem: for scores of other
+        systems, none of which may count against an item. With curves every one of them rises.
+        'dual_ascent' cannot.
     missing : {None, 'lowest'}
-        What NaN (None, pandas' NA) in X means; None refuses them. 'lowest': the source of this
-        column did not return the item, so it takes the lowest of the column in its list, after
-        `user_scaling`, which looks at what is there (0 in a list without any: a constant, which
-        moves no item past another). Besides, every column with holes in training has a weight for
-        "not there", `missing_coef_`, penalised as the others are. `predict` needs `groups` then,
-        unless all is one list: its lowest is that of training.
-        X is copied; infinite values and sparse X are refused.
+        What NaN (None, pandas' NA) in X means; None refuses them. 'lowest': the source did not
+        return the item, which takes the lowest value of the column in its list; besides, "missing"
+        has a weight in each column, `missing_coef_`. `predict` needs `groups` then. Sparse X is
+        refused.
+    curves : {'auto', None} or int
+        Whether a column is a curve of so many pieces, between quantiles of its values, or a line
+        (None). 'auto': folds of the lists choose between lines and curves of 16 pieces; lines where
+        X is sparse, has missing values or is not in memory. Take a number to have curves for sure.
+    monotonic_cst : array-like of shape (n_features,), dict, or None
+        1 for columns whose function has to rise, -1 to fall, 0 for free, as scikit-learn's
+        parameter; a dict names columns of a data frame. The certificate is of the constrained
+        problem. Take it where a wrong direction would be noticed.
 
     Attributes
     ----------
+    curves_ : list of Curve
+        The function of each column: `name`, `knots`, `values` at the knots, `slope` beyond them,
+        and `deviation`, how much the column moves scores within lists. A line has one knot.
     coef_ : ndarray of shape (n_features_in_,)
-        For the columns as they are, or as `user_scaling` makes them.
+        Weights of the columns, where they are lines; with curves there is none, and asking for it
+        says so.
     alpha_ : float
-        The regularisation strength that was taken.
+        The regularization strength that was taken.
     surrogate_ : str
         The surrogate that was taken.
-    user_scaling_ : str or None
-        The user scaling that was taken.
     missing_coef_ : ndarray of shape (n_features_in_,) or None
-        What a hole in the column adds to a score, beside ``coef_`` times the lowest; 0 for columns
-        without holes in training. None without `missing`.
+        What a missing value of the column adds to a score, beside what the lowest value adds; 0 for
+        columns that had none in training. None without `missing`.
     scale_ : ndarray of shape (n_features_in_,) or None
         What the columns were divided by; None without `standardize`.
     result_ : SolverResult
-        objective, lower_bound, gap, status, n_iter, converged, history of the problem that was
-        solved, that of the divided columns: ``result_.w`` is ``scale_ * coef_``, and behind these
-        the weights of columns that say "is there", ``-missing_coef_`` times their deviations.
+        objective, lower_bound, gap, status, n_iter, converged, history and notes of the problem
+        that was solved, that of the divided columns.
     exclusions_ : Exclusions
-        Users that were left out, and why.
+        Lists that were left out, and why.
     classes_ : ndarray
         Not relevant, relevant (labels, or False and True with a threshold), or the grades.
     label_gain_ : str, tuple of float, or None
@@ -208,7 +177,29 @@ class PAPKRanker(LinearRanker):
 
     Notes
     -----
-    `groups` (alias `qid`) names the user of each row, in `fit` and in `score`;
+    The problem, over the weights w of all columns (`data.curves` says what those of a curve are):
+
+        minimise    alpha/2 ||w||^2 + sum_u v_u S(X_u w) / sum_u v_u
+
+    S is the surrogate of the pAp@k risk of one list and v the weights of the lists; of grades every
+    list is there once for each grade t, with "at least t" as relevant, and weighs what t adds to
+    the gain. There is no intercept: ranking ignores it. Columns are divided by their deviation
+    within lists, ``sqrt(sum_u sum_i (x_if - mean_uf)^2 / n_rows)``, and so are the pieces of
+    curves, whose weights the penalty holds three times stronger.
+
+    ``alpha="auto"`` is ``12 m (d / p)^1.5``: d the effective number of columns that vary within
+    lists, ``(sum var)^2 / sum var^2``, m their mean variance as the penalty sees them, p the number
+    of positives of the lists that train. Of one list alpha is chosen by folds of its rows, by
+    average precision; it is ``.1 m`` with fewer than five positives or more than 5,000,000 values.
+
+    Folds of the lists choose curves where these are ahead of lines in NDCG@k, list by list, by half
+    a standard error. `result_.notes` says what was chosen.
+
+    A solver of your own is an object with a number `alpha` and a method ``solve(risk, w_init,
+    callback)``, or a function. It returns a `SolverResult`, whose objective is checked at its w,
+    or the weights alone: then there is no lower bound.
+
+    `groups` (alias `qid`) names the list of each row, in `fit` and in `score`;
     ``groups="one_list"`` says that all rows are one list, and so does the setting `one_list`, for
     tools that pass no groups. Groups are requested by default, so with
     ``sklearn.set_config(enable_metadata_routing=True)`` a `GridSearchCV` with `GroupKFold` passes
@@ -412,13 +403,18 @@ class PAPKRanker(LinearRanker):
         Raises
         ------
         InputError
-            The risk is of another surrogate, k or depth, or of lists in memory; `user_scaling`.
+            The risk is of another surrogate, k, depth or number of pieces, or of lists in memory.
         """
         self._refuse_missing("a risk in parts")
         if isinstance(risk, EmpiricalRisk):
             raise InputError("a risk of lists in memory: give the lists to fit_lists")
         if risk.surrogate != self.make_surrogate():
             raise InputError(f"the risk has {risk.surrogate}, the settings {self.make_surrogate()}")
+        if not is_auto(self.curves) and (risk.knots is None) != (self.curves is None):
+            raise InputError(
+                f"curves={self.curves!r}, but the columns of the risk are "
+                f"{'lines' if risk.knots is None else 'curves'}: give the risk the same `curves`"
+            )
         refuse_deeper_than_all(risk.surrogate, risk.most_negatives)
         self.n_features_in_ = risk.n_features if risk.knots is None else risk.knots.n_columns
         self.classes_ = risk.classes
