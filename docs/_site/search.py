@@ -8,7 +8,6 @@ _BOOSTS = {  # by the beginning of a page's path; the last that fits holds
     "commands.md": 0.5,
     "examples/": 0.5,
     "math/proofs.md": 0.5,
-    "conformance.md": 0.5,
     "reference/index.md": 0.2,
     "policy.md": 0.2,
     "trust.md": 0.2,
