@@ -50,7 +50,7 @@ def test_what_is_given_stays(given, open_):
     ranker = PAPKRanker(5, one_list=True, **given).fit(SHAPE, Y)
     for name, value in given.items():
         assert getattr(ranker, f"{name}_") == value
-    noted = any(note.startswith("Folds of the list chose") for note in ranker.result_.notes)
+    noted = any(note.startswith("Folds chose") for note in ranker.result_.notes)
     assert noted == (open_ is not None)
 
 
