@@ -109,7 +109,7 @@ def test_a_ranker_fits_a_file_as_memory(tmp_path):
 
 
 def test_a_budget_that_is_too_small_says_how_much_is_needed(tmp_path):
-    with pytest.raises(InputError, match="is too small.*give at least .* MB"):
+    with pytest.raises(InputError, match=r"is too small.*give at least .* MB"):
         streamed(tmp_path, budget=X_BYTES // 200)
     with pytest.raises(InputError, match="curves=300: a column has at most 254 pieces"):
         StreamedRisk(
