@@ -35,8 +35,11 @@ def threads():
 
 def in_memory(knots, name="ts"):
     """The risk of all lists, with these knots."""
-    data = RankingData.from_groups(*bent_lists()).with_curves(knots)
-    return EmpiricalRisk(make_surrogate(name, K), data, "cap")
+    return EmpiricalRisk(make_surrogate(name, K), curved(knots), "cap")
+
+
+def curved(knots):
+    return RankingData.from_groups(*bent_lists()).with_curves(knots)
 
 
 def streamed(directory, name="ts", budget=X_BYTES, make=npy_source, **options):
@@ -52,7 +55,7 @@ def assert_same_problem(risk, whole):
         assert risk(w)[0] == pytest.approx(value, rel=1e-12)
         np.testing.assert_allclose(risk(w)[1], slope, rtol=0, atol=1e-12)
     divided = risk.standardized("auto").stiffened(STIFFNESS)
-    data = whole.data.standardized("auto").stiffened(STIFFNESS)
+    data = curved(risk.knots).standardized("auto").stiffened(STIFFNESS)
     np.testing.assert_allclose(divided.column_scale, data.column_scale, rtol=1e-9)
     whole = EmpiricalRisk(whole.surrogate, data, "cap")
     results = [CuttingPlane(ALPHA, tol=1e-10).solve(each) for each in (divided, whole)]

@@ -70,7 +70,7 @@ def test_a_curve_is_found_where_relevance_is_not_linear():
     assert chosen.score(unseen, relevant, GROUPS) > line.score(unseen, relevant, GROUPS) + 0.3
     own = chosen.curves_[0]
     assert own(0.0) > own(-1.5) + 1 and own(0.0) > own(1.5) + 1
-    assert own.deviation > 2 * chosen.curves_[1].deviation > 4 * chosen.curves_[2].deviation
+    assert own.deviation > chosen.curves_[1].deviation > 2 * chosen.curves_[2].deviation
     by_hand = PAPKRanker(3, curves=PIECES).fit(X, y, GROUPS)
     assert by_hand.alpha_ == chosen.alpha_
     assert_same_curves(by_hand, chosen, atol=0)
@@ -160,14 +160,13 @@ def test_coef_of_curves_is_refused():
 def test_the_strength_counts_weights_as_the_penalty_sees_them():
     """alpha='auto' is 12 m (d / p)^1.5 over straight parts and pieces."""
     X, y = rows()
+    X = X[:, :2]
     fitted = ranker(4, alpha="auto").fit(X, y, GROUPS)
     data = RankingData.from_groups(X, y, GROUPS)
     written = data.with_curves(data.knots_at_quantiles(4)).X.toarray()
     within = np.mean([written[u == GROUPS].var(axis=0) for u in range(N_LISTS)], axis=0)
-    deviation = np.sqrt(within)
-    scale = fitted.scale_
-    np.testing.assert_allclose(scale, deviation[:3], rtol=1e-9)
-    variances = np.where(np.arange(within.size) < 3, 1.0, 1 / STIFFNESS)
+    np.testing.assert_allclose(fitted.scale_, np.sqrt(within[:2]), rtol=1e-9)
+    variances = np.where(np.arange(within.size) < 2, 1.0, 1 / STIFFNESS)
     n_columns = variances.sum() ** 2 / np.sum(variances**2)
     expected = 12 * variances.mean() * (n_columns / y.sum()) ** 1.5
     assert fitted.alpha_ == pytest.approx(expected, rel=1e-9)
@@ -277,23 +276,19 @@ def test_columns_that_say_nothing_at_all_are_told(curves):
 
 
 @pytest.mark.parametrize("curves", ["auto", 4])
-def test_neither_the_order_of_rows_nor_the_storage_changes_the_curves(curves):
+def test_neither_order_nor_storage_change_the_curves(curves):
+    """Up to what rounding leaves of optima that are proven to 1e-12."""
     X, y = rows()
-    plain = ranker(curves).fit(X, y, GROUPS)
+    plain = ranker(curves, tol=1e-12).fit(X, y, GROUPS)
+    assert plain.result_.converged
     order = np.random.default_rng(0).permutation(y.size)
     for variant in (
-        ranker(curves).fit(X[order], y[order], GROUPS[order]),
-        ranker(curves).fit(np.asfortranarray(X), y, GROUPS),
+        ranker(curves, tol=1e-12).fit(X[order], y[order], GROUPS[order]),
+        ranker(curves, tol=1e-12).fit(np.asfortranarray(X), y, GROUPS),
+        ranker(curves, tol=1e-12).fit(X, y, -GROUPS),  # lists from the last on
     ):
-        assert_same_curves(variant, plain, atol=1e-9)
-
-
-def test_the_order_of_lists_does_not_change_the_curves():
-    X, y = rows()
-    plain = ranker(tol=1e-11).fit(X, y, GROUPS)
-    turned = ranker(tol=1e-11).fit(X, y, -GROUPS)
-    assert turned.result_.objective == pytest.approx(plain.result_.objective, rel=1e-10)
-    assert_same_curves(turned, plain, atol=1e-4)
+        assert variant.result_.objective == pytest.approx(plain.result_.objective, rel=1e-11)
+        assert_same_curves(variant, plain, atol=1e-5)
 
 
 # --- as an estimator ------------------------------------------------------------------------------
@@ -342,26 +337,25 @@ def test_a_warm_start_needs_fewer_iterations():
     assert warm.fit(X[some], y[some], GROUPS[some]).result_.converged
 
 
-@pytest.mark.parametrize(("first", "then"), [(None, 8), (8, None), (4, 8), ("auto", "auto")])
-def test_a_warm_start_is_the_last_functions_in_other_columns(first, then):
-    """A line is a curve, and a curve of few pieces nearly one of many."""
+class Start:
+    """A solver that leaves the weights where they start."""
+
+    alpha = 0.05
+
+    def solve(self, risk, w_init, callback):
+        return w_init
+
+
+@pytest.mark.parametrize(("first", "then"), [(None, 8), (8, None), (4, 8), (8, 4), (8, 8)])
+def test_a_warm_start_has_the_values_of_the_last_functions(first, then):
     X, y = rows()
-    starts = []
-
-    def first_w(progress):
-        starts.append(progress.w.copy())
-        return True
-
-    warm = ranker(first, warm_start=True, solver="subgradient", max_iter=50).fit(X, y, GROUPS)
-    last = [curve(np.linspace(-4, 4, 9)) for curve in warm.curves_]
-    warm.set_params(curves=then, callback=first_w, max_iter=1, solver="subgradient")
-    with pytest.warns(ConvergenceWarning):
-        warm.set_params(solver="cutting_plane").fit(X, y, GROUPS)
-    assert len(starts) == 1
-    if first is None or first == then:
-        now = [curve(np.linspace(-4, 4, 9)) for curve in warm.curves_]
-        for one, other in zip(last, now, strict=True):
-            np.testing.assert_allclose(one - one[4], other - other[4], rtol=0, atol=1e-9)
+    warm = ranker(first, warm_start=True).fit(X, y, GROUPS)
+    last = warm.curves_
+    warm.set_params(curves=then, solver=Start()).fit(X, y, GROUPS)
+    for before, now in zip(last, warm.curves_, strict=True):
+        expected = before(now.knots) - before(now.knots[0])
+        np.testing.assert_allclose(now.values, expected, rtol=0, atol=1e-12)
+        assert now.slope == pytest.approx(before.slope, rel=1e-12)
 
 
 def test_a_checkpoint_goes_on(tmp_path):
