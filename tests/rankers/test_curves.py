@@ -272,6 +272,31 @@ def test_columns_that_say_nothing_at_all_are_told(curves):
         assert all(not curve.values.any() and curve.slope == 0 for curve in fitted.curves_)
 
 
+@pytest.mark.parametrize("curves", ["auto", 4])
+@pytest.mark.parametrize("offset", [1e5, -1e8])
+def test_offsets_of_columns_change_nothing(curves, offset):
+    X, y = rows()
+    X = np.round(X, 6)  # so that X + offset is X, moved
+    plain = ranker(curves, tol=1e-9).fit(X, y, GROUPS)
+    moved = ranker(curves, tol=1e-9).fit(X + offset, y, GROUPS)
+    assert moved.result_.objective == pytest.approx(plain.result_.objective, rel=1e-6)
+    for one, other in zip(moved.curves_, plain.curves_, strict=True):
+        np.testing.assert_allclose(one.knots - offset, other.knots, rtol=0, atol=1e-7)
+        np.testing.assert_allclose(one.values, other.values, rtol=0, atol=1e-2)
+
+
+@pytest.mark.parametrize("curves", ["auto", 4])
+@pytest.mark.parametrize("largest", [1e9, 1e152, 1e300])
+def test_one_huge_value_leaves_the_others_their_curves(curves, largest):
+    X, y = rows()
+    X[3, 1] = largest
+    fitted = ranker(curves).fit(X, y, GROUPS)
+    assert fitted.result_.converged
+    assert np.isfinite(fitted.predict(X)).all()
+    own = fitted.curves_[0]
+    assert own(0.0) > own(-1.5) + 1 and own(0.0) > own(1.5) + 1
+
+
 # --- the order of things --------------------------------------------------------------------------
 
 
