@@ -302,18 +302,18 @@ def test_one_huge_value_leaves_the_others_their_curves(curves, largest):
 
 @pytest.mark.parametrize("curves", ["auto", 4])
 def test_neither_order_nor_storage_change_the_curves(curves):
-    """Up to what rounding leaves of optima that are proven to 1e-12."""
+    """Up to what rounding leaves of optima that are proven to 1e-11."""
     X, y = rows()
-    plain = ranker(curves, tol=1e-12).fit(X, y, GROUPS)
+    plain = ranker(curves, tol=1e-11).fit(X, y, GROUPS)
     assert plain.result_.converged
     order = np.random.default_rng(0).permutation(y.size)
     for variant in (
-        ranker(curves, tol=1e-12).fit(X[order], y[order], GROUPS[order]),
-        ranker(curves, tol=1e-12).fit(np.asfortranarray(X), y, GROUPS),
-        ranker(curves, tol=1e-12).fit(X, y, -GROUPS),  # lists from the last on
+        ranker(curves, tol=1e-11).fit(X[order], y[order], GROUPS[order]),
+        ranker(curves, tol=1e-11).fit(np.asfortranarray(X), y, GROUPS),
+        ranker(curves, tol=1e-11).fit(X, y, -GROUPS),  # lists from the last on
     ):
-        assert variant.result_.objective == pytest.approx(plain.result_.objective, rel=1e-11)
-        assert_same_curves(variant, plain, atol=1e-5)
+        assert variant.result_.objective == pytest.approx(plain.result_.objective, rel=1e-10)
+        assert_same_curves(variant, plain, atol=1e-4)
 
 
 # --- as an estimator ------------------------------------------------------------------------------

@@ -70,7 +70,6 @@ def test_weights_of_lists_are_routed_to_fit_where_they_are_requested():
     weights = 1.0 + 9.0 * (GROUPS % 2)
     ranker = PAPKRanker(k=2, tol=1e-8).set_fit_request(sample_weight=True)
     search = GridSearchCV(ranker, {"depth": [0.9]}, cv=FOLDS, error_score="raise")
-    search.set_score_request(sample_weight=False)
     search.fit(X, Y, groups=GROUPS, sample_weight=weights)
     folds = [search.cv_results_[f"split{fold}_test_score"][0] for fold in range(3)]
     np.testing.assert_allclose(folds, by_hand("pap@2", {"depth": 0.9, "tol": 1e-8}, weights))
