@@ -69,6 +69,7 @@ def test_a_grid_search_scores_each_setting_on_lists_that_it_held_out(metric):
 def test_weights_of_lists_are_routed_to_fit_where_they_are_requested():
     weights = 1.0 + 9.0 * (GROUPS % 2)
     ranker = PAPKRanker(k=2, tol=1e-8).set_fit_request(sample_weight=True)
+    ranker.set_score_request(sample_weight=False)
     search = GridSearchCV(ranker, {"depth": [0.9]}, cv=FOLDS, error_score="raise")
     search.fit(X, Y, groups=GROUPS, sample_weight=weights)
     folds = [search.cv_results_[f"split{fold}_test_score"][0] for fold in range(3)]
