@@ -142,9 +142,12 @@ class Training:
     max_iter: int | None = None
     n_blocks: int | None = None
     n_threads: int = 1
+    stand_in: str | None = None  # for a surrogate that is not convex
 
     def risk(self, setting: Setting, lists: RankingData) -> EmpiricalRisk:
         """What a setting minimises on lists, beside the penalty."""
+        if self.stand_in is not None and not setting.kind.convex:
+            setting = replace(setting, surrogate=self.stand_in)
         surrogate = setting.make(self.k)
         return EmpiricalRisk(surrogate, lists, "cap", n_threads=self.n_threads)
 
@@ -270,7 +273,8 @@ def choose(
         columns = _in_order_of_content(columns)
         folds = folds_by_content(_FOLDS, columns.given)
         n_blocks = None if lists.is_sparse else _BLOCKS
-        training = Training(k, constrained, _MAX_ITER, n_blocks, n_threads)
+        stand_in = SURROGATES_OF_ONE_LIST[0]
+        training = Training(k, constrained, _MAX_ITER, n_blocks, n_threads, stand_in)
         candidates = _of_one_list(columns, given, left)
         score = partial(values_of, "ap")
         lead = 0.0
@@ -310,10 +314,8 @@ def _of_one_list(columns: Columns, given: Setting, left: Left) -> list[Candidate
     """Surrogates with lines, the first of them with curves, each at a path of alphas.
 
     Of other surrogates than the first the smallest alpha is not tried: its fits take as long as all
-    others together. In place of a surrogate that is not convex Avg is tried.
+    others together.
     """
-    if not given.kind.convex:
-        given = replace(given, surrogate=SURROGATES_OF_ONE_LIST[0])
     tried = [given]
     if left.surrogate:
         tried = [replace(given, surrogate=name) for name in SURROGATES_OF_ONE_LIST]

@@ -54,7 +54,9 @@ def by_hand(X, groups, nothing=0.0):
 
 
 def ranker(**settings):
-    return PAPKRanker(**{"k": 3, "policy": "cap", "tol": 1e-9, "missing": "lowest", **settings})
+    return PAPKRanker(
+        **{"k": 3, "policy": "cap", "tol": 1e-9, "missing": "lowest", "curves": None, **settings}
+    )
 
 
 def test_holes_are_the_lowest_of_what_is_there():

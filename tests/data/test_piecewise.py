@@ -6,7 +6,7 @@ import pytest
 from structsvm_papk import RankingData
 from structsvm_papk.data import features
 from structsvm_papk.data.column_scale import Variation
-from structsvm_papk.data.curves import MOST_PIECES, Knots, check_pieces, knots_at_quantiles
+from structsvm_papk.data.curves import MOST_PIECES, Knots, check_curves, knots_at_quantiles
 from structsvm_papk.data.piecewise import PiecewiseColumns
 from structsvm_papk.errors import InputError
 
@@ -137,9 +137,9 @@ def test_the_fingerprint_knows_values_and_knots():
 @pytest.mark.parametrize("pieces", [0, 255, 2.5, "many", True])
 def test_numbers_of_pieces_that_cannot_be(pieces):
     with pytest.raises((InputError, TypeError), match="curves"):
-        check_pieces(pieces)
+        check_curves(pieces)
 
 
 def test_more_pieces_than_a_byte_holds():
     with pytest.raises(InputError, match="at most 254 pieces"):
-        check_pieces(255)
+        check_curves(255)

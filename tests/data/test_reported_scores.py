@@ -51,10 +51,10 @@ def _ranker(coef, **settings):
     """A fitted ranker with these weights."""
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(30, coef.size))
-    chosen = {"surrogate": "avg"} | settings  # nothing left to folds
+    chosen = {"surrogate": "avg", "curves": None} | settings  # nothing left to folds
     ranker = PAPKRanker(k=1, alpha=1.0, one_list=True, **chosen)
     ranker.fit(rows, np.arange(30) % 2)
-    ranker.coef_ = coef
+    ranker._weights = coef
     return ranker
 
 

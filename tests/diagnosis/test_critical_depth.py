@@ -63,7 +63,7 @@ def test_no_depth_helps_max_on_symmetric_lists_and_all_say_so():
         "exact": True,
     }  # fmt: skip
     ranker = PAPKRanker(k=1, surrogate="max", depth=None)
-    with pytest.warns(DegenerateOptimumWarning, match=r"max at depth 1.*\nTry depth=0\.9, or let"):
+    with pytest.warns(DegenerateOptimumWarning, match=r"max at depth 1.*\nTry depth=0\.9\."):
         ranker.fit(X, y, groups="one_list")
     with pytest.warns(DegenerateOptimumWarning, match="all scores are 0"):
         assert not ranker.predict(X).any()

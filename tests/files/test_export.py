@@ -28,7 +28,7 @@ def lists():
 @pytest.fixture(scope="module")
 def named(lists):
     X = pd.DataFrame(lists.X, columns=[f"größe {j}" for j in range(6)])
-    return PAPKRanker(k=5, surrogate="ts", depth=0.9, alpha=0.01).fit(
+    return PAPKRanker(k=5, surrogate="ts", depth=0.9, alpha=0.01, curves=None).fit(
         X, lists.y, groups=lists.groups
     )
 
@@ -39,7 +39,7 @@ def test_weights_are_plain_json_with_the_certificate(named, lists, tmp_path, mon
     np.testing.assert_array_equal(list(plain["weights"].values()), named.coef_)
     assert plain["certificate"]["lower_bound"] == named.result_.lower_bound
     assert (plain["k"], plain["surrogate"], plain["depth"]) == (5, "ts", 0.9)
-    unnamed = PAPKRanker(k=5, depth=0.9).fit(lists.X, lists.y, groups=lists.groups)
+    unnamed = PAPKRanker(k=5, depth=0.9, curves=None).fit(lists.X, lists.y, groups=lists.groups)
     assert list(unnamed.export_weights()["weights"]) == [f"x{j}" for j in range(6)]
     with pytest.raises(NotFittedError):
         PAPKRanker().export_weights()
@@ -72,7 +72,7 @@ def test_weights_that_float32_does_not_hold_and_wrong_input(tmp_path, size):
     pytest.importorskip("onnx")
     X = np.random.default_rng(0).normal(size=(40, 2))
     ranker = PAPKRanker(k=1).fit(X, X[:, 0] > 0, np.repeat([1, 2], 20))
-    ranker.coef_ = np.array([1.0, size])
+    ranker._weights = np.array([1.0, size])
     with pytest.raises(InputError, match=r"'x1' is 1e(\+39|-43), outside the range of float32"):
         ranker.to_onnx(tmp_path / "x.onnx", dtype="float32")
     ranker.to_onnx(tmp_path / "x.onnx")
@@ -171,3 +171,85 @@ def test_a_model_of_one_list_scores_each_row_by_itself_in_onnx_too(tmp_path, dty
     (computed,) = ReferenceEvaluator(str(path)).run(None, {"X": new.astype(dtype)})
     error = 1e-12 if dtype == "float64" else 1e-4
     np.testing.assert_allclose(computed, ranker.predict(new), rtol=0, atol=10 * error)
+
+
+# --- curves -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def curved(lists):
+    X = pd.DataFrame(lists.X, columns=[f"größe {j}" for j in range(6)])
+    X["größe 4"] = X["größe 4"] > 0
+    X["größe 5"] = 7.5
+    X = X.astype(float)
+    return X, PAPKRanker(k=5, alpha=0.01, curves=8).fit(X, lists.y, groups=lists.groups)
+
+
+def test_json_has_the_functions(curved):
+    X, ranker = curved
+    plain = json.loads(json.dumps(ranker.export_weights(), allow_nan=False))
+    assert "weights" not in plain
+    assert list(plain["curves"]) == list(X.columns)
+    for curve, kept in zip(ranker.curves_, plain["curves"].values(), strict=True):
+        assert set(kept) == {"knots", "values", "slope"}
+        np.testing.assert_array_equal(kept["knots"], curve.knots)
+        np.testing.assert_array_equal(kept["values"], curve.values)
+        assert kept["slope"] == curve.slope
+    n_knots = [len(kept["knots"]) for kept in plain["curves"].values()]
+    assert n_knots == [9, 9, 9, 9, 1, 1]
+    score = np.zeros(len(X))  # by what the file says only
+    for name, kept in plain["curves"].items():
+        knots, x = kept["knots"], X[name].to_numpy()
+        score += np.interp(x, knots, kept["values"])
+        score += kept["slope"] * (np.minimum(x - knots[0], 0) + np.maximum(x - knots[-1], 0))
+    np.testing.assert_allclose(score, ranker.predict(X), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("dtype", "error"), [("float64", 1e-12), ("float32", 1e-5)])
+def test_onnx_scores_of_curves_are_those_of_predict(curved, tmp_path, dtype, error):
+    onnx = pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    X, ranker = curved
+    path = tmp_path / "ranker.onnx"
+    ranker.to_onnx(path, dtype=dtype)
+    onnx.checker.check_model(str(path), full_check=True)
+    session = runtime.InferenceSession(path)
+    far = X * [10, 10, 1, 1, 1, 1]  # outside of the knots too
+    for rows in (X[:1], X, far):
+        (scores,) = session.run(None, {"X": rows.to_numpy().astype(dtype)})
+        assert scores.shape == (len(rows),)
+        size = np.abs(ranker.contributions(rows)).sum(axis=1).max() + 1
+        np.testing.assert_allclose(scores, ranker.predict(rows), rtol=0, atol=error * size)
+    about = json.loads(session.get_modelmeta().custom_metadata_map["structsvm_papk"])
+    assert about["feature_names"] == list(X.columns) and "curves" not in about
+
+
+@pytest.mark.parametrize("one_list", [False, True])
+def test_onnx_of_curves_fills_missing_values(tmp_path, one_list):
+    onnx = pytest.importorskip("onnx")
+    from onnx.reference import ReferenceEvaluator
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(270, 3))
+    y = np.abs(X[:, 0]) > 1
+    X[rng.random(X.shape) < 0.3] = np.nan
+    groups = "one_list" if one_list else np.repeat(np.arange(9), 30)
+    ranker = PAPKRanker(k=2, alpha=0.05, missing="lowest", curves=4).fit(X, y, groups)
+    path = tmp_path / "ranker.onnx"
+    ranker.to_onnx(path)
+    onnx.checker.check_model(str(path), full_check=True)
+    (scores,) = ReferenceEvaluator(str(path)).run(None, {"X": X[:30]})
+    expected = ranker.predict(X[:30], None if one_list else groups[:30])
+    np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-12)
+
+
+def test_curves_whose_knots_float32_does_not_tell_apart_are_refused(tmp_path):
+    pytest.importorskip("onnx")
+    rng = np.random.default_rng(0)
+    X = 1.0 + 1e-9 * rng.normal(size=(200, 2))
+    y = np.abs(X[:, 1] - 1) < 5e-10
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    ranker = PAPKRanker(k=2, alpha=0.05, curves=4).fit(frame, y, np.repeat(np.arange(10), 20))
+    with pytest.raises(InputError, match="two knots of column 'a' are the same in float32: use"):
+        ranker.to_onnx(tmp_path / "x.onnx", dtype="float32")
+    ranker.to_onnx(tmp_path / "x.onnx")

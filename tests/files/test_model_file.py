@@ -2,11 +2,13 @@ import json
 import os
 import stat
 import struct
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from helpers.marks import POSIX
+from structsvm_papk.data.curves import Knots
 from structsvm_papk.errors import InputError
 from structsvm_papk.files import tensors as tensor_file
 from structsvm_papk.files.atomic import check_writable, write_atomically
@@ -145,6 +147,71 @@ def test_another_format_and_what_no_checksum_shows(saved):
     rewrite(saved, header, array)
     with pytest.raises(InputError, match=r"has model format 4, .* reads format 5: train again"):
         load_model(saved)
+
+
+# --- curves -----------------------------------------------------------------------------------
+
+KNOTS = Knots.of([np.array([-1.0, 0.1, 1 / 3]), np.array([7.0])])
+CURVES = replace(MODEL, feature_names=("a", "naïve"), knots=KNOTS)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_a_model_of_curves_comes_back_bit_for_bit(tmp_path, missing):
+    path = tmp_path / "m"
+    coef = np.array([0.1, -1 / 3, 0.7, -2.0])
+    given = replace(CURVES, coef=coef, missing_coef=np.array([0.1, -1 / 3]) if missing else None)
+    save_model(path, given)
+    model = load_model(path)
+    assert model.coef.tobytes() == given.coef.tobytes()
+    assert model.knots.positions.tobytes() == KNOTS.positions.tobytes()
+    assert model.knots.starts.dtype == np.int64
+    assert model.knots.starts.tolist() == [0, 3, 4]
+    assert (model.n_features, model.names) == (2, ("a", "naïve"))
+    X = np.array([[-9.0, 0.0], [0.0, 1.0], [0.3, 1.0], [50.0, 7.0]])
+    groups = "one_list" if missing else None
+    if missing:
+        X[1, 0] = np.nan
+    scores = model.predict(X, groups)
+    np.testing.assert_array_equal(scores, given.predict(X, groups))
+    curves = KNOTS.curves(coef, "ab", np.zeros(2))
+    filled = np.where(np.isnan(X), -9.0, X)
+    expected = curves[0](filled[:, 0]) + curves[1](filled[:, 1]) + missing * np.isnan(X[:, 0]) * 0.1
+    np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-14)
+    save_model(tmp_path / "again", model)
+    assert (tmp_path / "again").read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("positions", "starts", "said"),
+    [
+        ([-1.0, 0.1, 0.1, 7.0], [0, 3, 4], "the knots of a column must increase"),
+        ([-1.0, 0.3, 0.1, 7.0], [0, 3, 4], "the knots of a column must increase"),
+        ([-1.0, 0.1, 0.3, 7.0], [0, 4, 4], "must increase|one or more for every column"),
+        ([-1.0, 0.1, 0.3, 7.0], [0, 3, 2, 4], "must increase|one or more for every column"),
+        ([-1.0, 0.1, 0.3, 7.0], [1, 3, 4], "one or more for every column"),
+        ([-1.0, 0.1, 0.3, 7.0], [0, 3, 5], "one or more for every column"),
+        ([-1.0, 0.1, 0.3, 7.0], [0, 3], "one or more for every column"),
+        ([-1.0, 0.1, 0.3, 7.0], [0], "one or more for every column"),
+        ([-1.0, 0.1, 0.3, 7.0], [0.0, 3.0, 4.0], "one or more for every column"),
+        ([-1.0, 0.1, 0.3], [0, 2, 3], "one or more for every column"),
+        ([-1.0, np.nan, 0.3, 7.0], [0, 3, 4], "a coefficient is not finite"),
+        ([-1.0, 0.1, 0.3, 7.0], [0, 1, 2, 3, 4], "feature_names must be a list of 4"),
+    ],
+)
+def test_damaged_knots_are_refused(tmp_path, positions, starts, said):
+    bad = Knots(np.array(positions), np.array(starts))
+    save_model(tmp_path / "m", replace(CURVES, knots=bad))
+    with pytest.raises(InputError, match=rf"is damaged.*({said})"):
+        load_model(tmp_path / "m")
+
+
+def test_knots_without_their_starts_are_refused(tmp_path):
+    save_model(tmp_path / "m", CURVES)
+    header, array = parts(tmp_path / "m")
+    header["other"] = header.pop("knot_starts")
+    rewrite(tmp_path / "m", header, array)
+    with pytest.raises(InputError, match="knots and knot_starts must both be there, or neither"):
+        load_model(tmp_path / "m")
 
 
 @POSIX

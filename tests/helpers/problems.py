@@ -51,6 +51,34 @@ def degenerate_lists(n_users=50, n_pos=10, n_neg=40, n_features=8, noise=1.0, se
     return Lists(X, y, np.repeat(np.arange(n_users), n_pos + n_neg), np.zeros(n_features))
 
 
+def written_out(lists):
+    """The same lists with the columns of curves written out."""
+    X = lists.X
+    data = RankingData.from_parts(
+        X=X.toarray() if hasattr(X, "toarray") else X,
+        rows=lists.rows,
+        indptr=lists.indptr,
+        n_pos=lists.n_pos,
+        users=lists.users,
+        user_weight=lists.user_weight,
+        grades=lists.grades,
+        label_gain=lists.label_gain,
+    )
+    return data.scaled_by(lists.column_scale)
+
+
+def divided_out(lists):
+    """The same lists with columns that are written out and divided: a plain matrix."""
+    data = written_out(lists)
+    return RankingData.from_parts(
+        X=data.X / data.column_scale,
+        rows=data.rows,
+        indptr=data.indptr,
+        n_pos=data.n_pos,
+        users=data.users,
+    )
+
+
 def risk(name, k=3, **options):
     return EmpiricalRisk(make_surrogate(name, k), ranking_data(**options))
 

@@ -38,7 +38,7 @@ def expected():
 
 
 def ranker(**options):
-    return PAPKRanker(**{"k": K, "surrogate": "ts", "tol": TOL, **options})
+    return PAPKRanker(**{"k": K, "surrogate": "ts", "tol": TOL, "curves": None, **options})
 
 
 def arrays(kind):

@@ -9,6 +9,7 @@ import pytest
 from helpers import problems
 from helpers.full_problem import full_problem
 from helpers.marks import slow
+from helpers.problems import divided_out, written_out
 from structsvm_papk import (
     CCCP,
     CuttingPlane,
@@ -39,21 +40,6 @@ def lists(seed, graded=False, weighted=False):
     return RankingData.from_groups(X, y, groups, weight, label_gain="linear" if graded else None)
 
 
-def written_out(curved):
-    """The same lists with the columns written out."""
-    data = RankingData.from_parts(
-        X=curved.X.toarray(),
-        rows=curved.rows,
-        indptr=curved.indptr,
-        n_pos=curved.n_pos,
-        users=curved.users,
-        user_weight=curved.user_weight,
-        grades=curved.grades,
-        label_gain=curved.label_gain,
-    )
-    return data.scaled_by(curved.column_scale)
-
-
 @pytest.mark.parametrize("case", list(product(SURROGATES, DEPTHS, (False, True), (False, True))))
 @pytest.mark.parametrize("seed", [0, *map(slow, (1, 2, 3))])
 def test_the_optimum_is_that_of_the_columns_written_out(case, seed):
@@ -81,21 +67,9 @@ def test_cvxpy_finds_the_same_optimum(name):
     curved = data.with_curves(knots_at_quantiles(data.X, data.rows, 3)).standardized()
     risk = EmpiricalRisk(make_surrogate(name, 2, 0.9), curved)
     result = CuttingPlane(0.05, tol=1e-9).solve(risk)
-    problem, _ = full_problem(EmpiricalRisk(risk.surrogate, plain(curved)), 0.05)
+    problem, _ = full_problem(EmpiricalRisk(risk.surrogate, divided_out(curved)), 0.05)
     problem.solve(solver=cp.CLARABEL)
     assert result.objective == pytest.approx(problem.value, rel=1e-7)
-
-
-def plain(curved):
-    """Written out, and divided by the scale."""
-    data = written_out(curved)
-    return RankingData.from_parts(
-        X=data.X / data.column_scale,
-        rows=data.rows,
-        indptr=data.indptr,
-        n_pos=data.n_pos,
-        users=data.users,
-    )
 
 
 def test_other_solvers_threads_and_blocks():

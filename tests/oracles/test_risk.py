@@ -82,7 +82,7 @@ def test_a_risk_as_it_comes_is_what_a_ranker_solves():
     risk = EmpiricalRisk(surrogate, data)
     assert risk.n_users == 2
     assert EmpiricalRisk(surrogate, data, policy="exclude").n_users == 1
-    ranker = PAPKRanker(5, "avg", depth=None, alpha=0.1, standardize=False, tol=1e-9)
+    ranker = PAPKRanker(5, "avg", depth=None, alpha=0.1, standardize=False, curves=None, tol=1e-9)
     ranker.fit(X, y, users)
     by_hand = CuttingPlane(alpha=0.1, tol=1e-9).solve(risk)
     assert by_hand.objective == pytest.approx(ranker.result_.objective, rel=1e-8)

@@ -29,7 +29,7 @@ def test_a_fit_that_ends_early():
 
 
 def test_a_zero_optimum():
-    ranker = PAPKRanker(3, "max", depth=None, alpha=10.0)
+    ranker = PAPKRanker(3, "max", depth=None, alpha=10.0, curves=None)
     assert places(lambda: ranker.fit(X, Y, GROUPS))[DegenerateOptimumWarning] == __file__
     assert places(lambda: ranker.decision_function(X)) == {DegenerateOptimumWarning: __file__}
 

@@ -97,7 +97,7 @@ def test_the_warning_of_zero_names_a_call_that_works():
         name = "pairs"
 
     data = degenerate_lists(n_users=5, n_pos=4, n_neg=8, n_features=3)
-    ranker = PAPKRanker(surrogate=Pairs(2), depth=None)
+    ranker = PAPKRanker(surrogate=Pairs(2), depth=None, curves=None)
     with pytest.warns(DegenerateOptimumWarning, match="w = 0 is the optimum of pairs") as caught:
         ranker.fit(data.X, data.y, data.groups)
     assert ranker.set_params(**caught[0].message.settings).fit(*ROWS).coef_.any()

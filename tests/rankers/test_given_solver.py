@@ -85,15 +85,17 @@ def test_a_function_is_told_alpha_and_has_no_certificate(alpha):
 def test_settings_that_agree_are_taken_and_a_start_is_handed_on():
     ranker = PAPKRanker(
         2, "ts", alpha=0.1, solver=CuttingPlane(0.1, tol=1e-3, max_iter=50, positive=True),
-        tol=1e-3, max_iter=50, positive=True, warm_start=True,
+        tol=1e-3, max_iter=50, positive=True, warm_start=True, curves=None,
     ).fit(*ROWS)  # fmt: skip
     assert ranker.coef_.min() >= 0 and ranker.to_model().positive
     seen = []
     plane = Plane(0.1)
     plane.solve = lambda risk, w_init, callback: seen.append(w_init) or w_init
-    warm = PAPKRanker(2, "ts", solver=plane, warm_start=True)
-    warm.coef_ = np.ones(3)
-    assert np.allclose(warm.fit(*ROWS).coef_, 1.0) and np.array_equal(seen[0], warm.scale_)
+    warm = PAPKRanker(2, "ts", alpha=0.1, warm_start=True, curves=None).fit(*ROWS)
+    last = warm.coef_
+    warm.set_params(solver=plane).fit(*ROWS)
+    np.testing.assert_array_equal(seen[0], last * warm.scale_)
+    np.testing.assert_allclose(warm.coef_, last, rtol=1e-12)
 
 
 def negative(risk, alpha):

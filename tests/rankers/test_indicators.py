@@ -1,5 +1,7 @@
 """standardize="auto" divides columns of two values by half their difference."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,8 @@ from structsvm_papk.files.model import load_model
 from structsvm_papk.files.partitions import open_source
 from structsvm_papk.oracles import StreamedRisk
 from structsvm_papk.rankers import PAPKRanker
+
+Linear = partial(PAPKRanker, curves=None)
 
 N_NUMBERS = 2
 
@@ -33,8 +37,8 @@ def scale_by_hand(X, users):
 def test_it_is_the_fit_on_columns_divided_by_hand(tmp_path):
     X, y, users = lists()
     scale = scale_by_hand(X, users)
-    own = PAPKRanker(2, tol=1e-9).fit(X, y, groups=users)
-    by_hand = PAPKRanker(2, tol=1e-9, standardize=False).fit(X / scale, y, groups=users)
+    own = Linear(2, tol=1e-9).fit(X, y, groups=users)
+    by_hand = Linear(2, tol=1e-9, standardize=False).fit(X / scale, y, groups=users)
     np.testing.assert_allclose(own.scale_, scale, rtol=1e-12)
     assert own.alpha_ == pytest.approx(by_hand.alpha_, rel=1e-12)
     assert own.result_.objective == pytest.approx(by_hand.result_.objective, rel=1e-8)
@@ -46,7 +50,7 @@ def test_it_is_the_fit_on_columns_divided_by_hand(tmp_path):
     expected = 12 * variances.mean() * (d / y.sum()) ** 1.5
     assert own.alpha_ == pytest.approx(expected, rel=1e-9)
     assert "those of two values by half the difference" in own.result_.message
-    each = PAPKRanker(2, standardize=True).fit(X, y, groups=users)
+    each = Linear(2, standardize=True).fit(X, y, groups=users)
     np.testing.assert_allclose(each.scale_, deviation, rtol=1e-12)
     assert "two values" not in each.result_.message
     own.save(tmp_path / "m")
@@ -59,11 +63,11 @@ def test_it_is_the_fit_on_columns_divided_by_hand(tmp_path):
 @pytest.mark.parametrize("names", [(0, 100), (-1, 1), (1, 0), (7.5, 7.25)])
 def test_what_the_two_values_are_called_does_not_matter(names):
     X, y, users = lists()
-    plain = PAPKRanker(2, tol=1e-9).fit(X, y, groups=users)
+    plain = Linear(2, tol=1e-9).fit(X, y, groups=users)
     no, yes = names
     renamed = X.copy()
     renamed[:, N_NUMBERS:] = np.where(X[:, N_NUMBERS:] == 1.0, yes, no)
-    other = PAPKRanker(2, tol=1e-9).fit(renamed, y, groups=users)
+    other = Linear(2, tol=1e-9).fit(renamed, y, groups=users)
     assert other.alpha_ == pytest.approx(plain.alpha_, rel=1e-12)
     assert other.result_.objective == pytest.approx(plain.result_.objective, rel=1e-8)
     np.testing.assert_allclose(
@@ -76,13 +80,13 @@ def test_every_storage_has_the_same_divisors(tmp_path, dtype):
     X, y, users = lists(n_users=60)
     X[:, 4] = users % 2 + (X[:, 4] if dtype == np.float64 else 0)  # 0/1 and 1/2: three values
     X = X.astype(dtype)
-    own = PAPKRanker(2, alpha=0.1).fit(X, y, groups=users)
-    kept = PAPKRanker(2, alpha=0.1).fit(np.asfortranarray(X), y, groups=users)
+    own = Linear(2, alpha=0.1).fit(X, y, groups=users)
+    kept = Linear(2, alpha=0.1).fit(np.asfortranarray(X), y, groups=users)
     assert kept.scale_.tobytes() == own.scale_.tobytes()
     npy_source(tmp_path, X, y.astype(int), users)
     table = parquet_source(tmp_path, X, y.astype(int), users)
     for source in (open_source(tmp_path), table):
-        ranker = PAPKRanker(2, alpha=0.1)
+        ranker = Linear(2, alpha=0.1)
         risk = StreamedRisk(ranker.make_surrogate(), source, 60_000)
         assert len(risk.partitions.summaries) > 1
         ranker.fit_risk(risk)
@@ -99,8 +103,8 @@ def test_dask_has_them_too():
     da = pytest.importorskip("dask.array")
     X, y, users = lists()
     X[:, 4] += users >= 15  # 0/1 in some blocks, 1/2 in others
-    own = PAPKRanker(2, alpha=0.1).fit(X, y, groups=users)
-    found = PAPKRanker(2, alpha=0.1).fit(da.from_array(X, chunks=(45, -1)), y, groups=users)
+    own = Linear(2, alpha=0.1).fit(X, y, groups=users)
+    found = Linear(2, alpha=0.1).fit(da.from_array(X, chunks=(45, -1)), y, groups=users)
     np.testing.assert_array_equal(found.scale_[[2, 3]], 0.5)
     np.testing.assert_allclose(found.scale_, own.scale_, rtol=1e-12)
     assert found.to_model().scale_rule == "indicators"
@@ -109,6 +113,6 @@ def test_dask_has_them_too():
 def test_columns_that_say_is_there_have_two_values():
     X, y, users = lists()
     X[:, 0][np.random.default_rng(1).random(y.size) < 0.4] = np.nan
-    ranker = PAPKRanker(2, missing="lowest").fit(X[:, :2], y, groups=users)
+    ranker = Linear(2, missing="lowest").fit(X[:, :2], y, groups=users)
     assert ranker.result_.w[2] == -0.5 * ranker.missing_coef_[0] != 0.0
     assert ranker.to_model().scale_rule == "indicators"

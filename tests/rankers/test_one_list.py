@@ -1,4 +1,4 @@
-"""What folds of one list choose: surrogate and alpha."""
+"""What folds of one list choose: surrogate, alpha, and lines or curves."""
 
 import numpy as np
 import pytest
@@ -43,14 +43,18 @@ def test_what_is_chosen_has_the_best_mean_on_the_folds():
         slow({"surrogate": "max"}, "alpha"),
         ({"alpha": 0.1}, "surrogate"),
         ({"surrogate": "clipped_ramp"}, "alpha"),
-        ({"surrogate": "ts", "alpha": 0.1}, None),
+        ({"surrogate": "ts", "alpha": 0.1}, "curves"),
+        ({"surrogate": "ts", "alpha": 0.1, "curves": None}, None),
+        ({"curves": 4}, "surrogate and alpha"),
     ],
 )
 def test_what_is_given_stays(given, open_):
     ranker = PAPKRanker(5, one_list=True, **given).fit(SHAPE, Y)
-    for name, value in given.items():
-        assert getattr(ranker, f"{name}_") == value
-    noted = any(note.startswith("Folds of the list chose") for note in ranker.result_.notes)
+    for name in given.keys() & {"surrogate", "alpha"}:
+        assert getattr(ranker, f"{name}_") == given[name]
+    if "curves" in given:
+        assert ranker.curves_[0].knots.size == (given["curves"] or 0) + 1
+    noted = any(note.startswith("Folds chose") for note in ranker.result_.notes)
     assert noted == (open_ is not None)
 
 

@@ -1,5 +1,7 @@
 """alpha='auto': 12 m (d / p)^1.5, whatever holds the data."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -17,8 +19,10 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import load_model
 from structsvm_papk.files.partitions import open_source
 from structsvm_papk.oracles import StreamedRisk
-from structsvm_papk.rankers import one_list, settings
-from structsvm_papk.rankers.folds import folds_by_content, make_folds
+from structsvm_papk.rankers import choosing, settings
+from structsvm_papk.rankers.folds import folds_by_content
+
+Linear = partial(PAPKRanker, curves=None)
 
 
 def lists(n_users=30, size=20, n_features=6, seed=0):
@@ -34,22 +38,22 @@ def lists(n_users=30, size=20, n_features=6, seed=0):
 def test_it_weighs_columns_against_the_positives_that_train():
     X, y, users = lists()
     X = np.hstack([X, np.full((len(X), 1), 7.0)])  # constant: no column that counts
-    ranker = PAPKRanker(3).fit(X, y, users)
+    ranker = Linear(3).fit(X, y, users)
     assert ranker.alpha_ == pytest.approx(12 * (6 / y.sum()) ** 1.5, rel=1e-12)
     assert ranker.alpha_ == ranker.result_.alpha == ranker.to_model().alpha
-    by_hand = PAPKRanker(3, alpha=ranker.alpha_).fit(X, y, users)
+    by_hand = Linear(3, alpha=ranker.alpha_).fit(X, y, users)
     np.testing.assert_array_equal(by_hand.coef_, ranker.coef_)
     assert by_hand.alpha_ == by_hand.alpha
 
 
 def test_columns_as_they_are_count_by_their_variance():
     X, y, users = lists()
-    ranker = PAPKRanker(3, standardize=False).fit(X, y, users)
+    ranker = Linear(3, standardize=False).fit(X, y, users)
     within = np.mean([X[users == u].var(axis=0) for u in range(30)], axis=0)
     n_columns = within.sum() ** 2 / np.sum(within**2)
     expected = 12 * within.mean() * (n_columns / y.sum()) ** 1.5
     assert ranker.alpha_ == pytest.approx(expected, rel=1e-12)
-    moved = PAPKRanker(3, standardize=False).fit(1e5 * X, y, users)  # units do not matter
+    moved = Linear(3, standardize=False).fit(1e5 * X, y, users)  # units do not matter
     assert moved.result_.objective == pytest.approx(ranker.result_.objective, rel=1e-5)
 
 
@@ -57,7 +61,7 @@ def test_columns_as_they_are_count_by_their_variance():
 def test_a_column_whose_variance_overflows_is_one_like_the_others(largest):
     X, y, users = lists()
     X[3, 0] = largest
-    ranker = PAPKRanker(3).fit(X, y, users)
+    ranker = Linear(3).fit(X, y, users)
     assert ranker.alpha_ == pytest.approx(12 * (6 / y.sum()) ** 1.5, rel=1e-12)
     assert ranker.result_.converged and np.isfinite(ranker.coef_).all()
     assert np.abs(ranker.coef_[1:]).min() > 0
@@ -78,10 +82,10 @@ def test_the_rule_is_a_number_where_variances_overflow():
 def test_weights_of_users_count_as_many_as_equal_ones_of_the_same_certainty():
     X, y, users = lists()
     weight = np.where(users < 15, 1.0, 9.0)
-    ranker = PAPKRanker(3).fit(X, y, users, sample_weight=weight)
+    ranker = Linear(3).fit(X, y, users, sample_weight=weight)
     n_lists = (14 + 15 * 9) ** 2 / (14 + 15 * 81)
     assert ranker.alpha_ == pytest.approx(12 * (6 / (n_lists * y.sum() / 29)) ** 1.5, rel=1e-12)
-    by_positives = PAPKRanker(3, user_weight="positives").fit(X, y, users)
+    by_positives = Linear(3, user_weight="positives").fit(X, y, users)
     n_pos = np.bincount(users, y)
     assert by_positives.alpha_ == pytest.approx(
         12 * (6 * 29 * np.sum(n_pos**2) / n_pos.sum() ** 3) ** 1.5
@@ -92,11 +96,11 @@ def test_weights_of_users_count_as_many_as_equal_ones_of_the_same_certainty():
 def test_files_have_the_alpha_of_memory(tmp_path, weight):
     X, y, users = lists()
     npy_source(tmp_path, X, y.astype(int), users)
-    ranker = PAPKRanker(3, user_weight=weight)
+    ranker = Linear(3, user_weight=weight)
     source = open_source(tmp_path)
     risk = StreamedRisk(ranker.make_surrogate(), source, 60_000, user_weight=weight)
     ranker.fit_risk(risk)
-    in_memory = PAPKRanker(3, user_weight=weight).fit(X, y, users)
+    in_memory = Linear(3, user_weight=weight).fit(X, y, users)
     assert ranker.alpha_ == pytest.approx(in_memory.alpha_, rel=1e-12)
     assert ranker.result_.objective == pytest.approx(in_memory.result_.objective, rel=1e-5)
 
@@ -104,10 +108,10 @@ def test_files_have_the_alpha_of_memory(tmp_path, weight):
 def test_a_sparse_matrix_has_the_rule_of_a_dense_one():
     X, y, users = lists()
     X[np.random.default_rng(1).random(X.shape) < 0.5] = 0.0
-    ranker = PAPKRanker(3, standardize=True).fit(sparse.csr_array(X), y, users)
+    ranker = Linear(3, standardize=True).fit(sparse.csr_array(X), y, users)
     assert ranker.alpha_ == pytest.approx(12 * (6 / y.sum()) ** 1.5, rel=1e-12)
-    by_one_number = PAPKRanker(3).fit(sparse.csr_array(X), y, users)
-    as_they_are = PAPKRanker(3, standardize=False).fit(X, y, users)
+    by_one_number = Linear(3).fit(sparse.csr_array(X), y, users)
+    as_they_are = Linear(3, standardize=False).fit(X, y, users)
     square = by_one_number.scale_[0] ** 2
     assert by_one_number.alpha_ * square == pytest.approx(as_they_are.alpha_, rel=1e-12)
 
@@ -123,20 +127,20 @@ def test_the_strength_of_one_list_is_that_of_the_best_folds():
     """By hand: folds of the rows, a fit for each strength, average precision on those left out."""
     X, y = of_one_list(0.5)
     plain = {"one_list": True, "surrogate": "avg"}
-    ranker = PAPKRanker(5, **plain).fit(X, y)
+    ranker = Linear(5, **plain).fit(X, y)
     data = RankingData.from_groups(X, y).standardized()
-    scores = dict.fromkeys(one_list.MULTIPLES, 0.0)
-    for fold in make_folds(5, data, data.exclusions(1)):
+    scores = dict.fromkeys(choosing.MULTIPLES, 0.0)
+    for fold in folds_by_content(5, data):
         train, test = data.rows[fold.train], data.rows[fold.test]
         for alpha in scores:
-            fit = PAPKRanker(5, alpha=alpha, tol=1e-6, standardize=False, **plain)
+            fit = Linear(5, alpha=alpha, tol=1e-6, standardize=False, **plain)
             fit.fit(X[train] / ranker.scale_, y[train])
             found = X[test] / ranker.scale_ @ fit.coef_
             scores[alpha] += average_precision_score(y[test], found) / 5
     assert scores[min(scores, key=lambda a: abs(a - ranker.alpha_))] >= max(scores.values()) - 2e-2
-    in_other_units = PAPKRanker(5, standardize=False, **plain).fit(1e3 * X, y)
+    in_other_units = Linear(5, standardize=False, **plain).fit(1e3 * X, y)
     multiple = in_other_units.alpha_ / (1e6 * X.var(axis=0).mean())
-    assert np.isclose(multiple, one_list.MULTIPLES).any()
+    assert np.isclose(multiple, choosing.MULTIPLES).any()
 
 
 def test_one_list_with_few_positives_or_many_values_or_on_file_has_a_fixed_one(
@@ -144,23 +148,23 @@ def test_one_list_with_few_positives_or_many_values_or_on_file_has_a_fixed_one(
 ):
     X, y = of_one_list(0.5)
     y &= np.cumsum(y) <= 4
-    assert PAPKRanker(5, one_list=True).fit(X, y).alpha_ == 0.1
+    assert Linear(5, one_list=True).fit(X, y).alpha_ == 0.1
     X, y = of_one_list(0.5)
     npy_source(tmp_path, X, y.astype(int), np.zeros(y.size, dtype=int))
-    ranker = PAPKRanker(5)
+    ranker = Linear(5)
     ranker.fit_risk(StreamedRisk(ranker.make_surrogate(), open_source(tmp_path), 1e6))
     assert ranker.alpha_ == 0.1
-    monkeypatch.setattr(one_list, "MOST_VALUES", X.size)
-    ranker = PAPKRanker(5, one_list=True).fit(X, y)
-    assert any(note.startswith("Folds of the list chose") for note in ranker.result_.notes)
-    monkeypatch.setattr(one_list, "MOST_VALUES", X.size - 1)
-    ranker = PAPKRanker(5, one_list=True).fit(X, y)
+    monkeypatch.setattr(choosing, "_MOST_VALUES", X.size)
+    ranker = Linear(5, one_list=True).fit(X, y)
+    assert any(note.startswith("Folds chose") for note in ranker.result_.notes)
+    monkeypatch.setattr(choosing, "_MOST_VALUES", X.size - 1)
+    ranker = Linear(5, one_list=True).fit(X, y)
     assert ranker.alpha_ == pytest.approx(0.1) and ranker.surrogate_ == "avg"
 
 
 def test_models_commands_and_comparisons_say_it(tmp_path):
     X, y, users = lists()
-    ranker = PAPKRanker(3).fit(X, y, users)
+    ranker = Linear(3).fit(X, y, users)
     ranker.save(tmp_path / "m")
     assert load_model(tmp_path / "m").alpha == ranker.alpha_ == ranker.export_weights()["alpha"]
     data = RankingData.from_groups(X, y, users)
@@ -179,21 +183,21 @@ def test_models_commands_and_comparisons_say_it(tmp_path):
 def test_other_strengths_are_refused(alpha):
     X, y, users = lists()
     with pytest.raises(InputError, match="alpha"):
-        PAPKRanker(3, alpha=alpha).fit(X, y, users)
+        Linear(3, alpha=alpha).fit(X, y, users)
 
 
 def test_columns_that_say_nothing_and_warm_starts():
     X, y, users = lists()
     constant = np.repeat(np.random.default_rng(0).normal(size=(30, 3)), 20, axis=0)
     with pytest.warns(UserWarning, match="w = 0 is the optimum"):
-        nothing = PAPKRanker(3).fit(constant, y, users)
+        nothing = Linear(3).fit(constant, y, users)
     assert 0.0 < nothing.alpha_ < np.inf and not nothing.coef_.any()
-    ranker = PAPKRanker(3, warm_start=True, tol=1e-8).fit(X, y, users)
+    ranker = Linear(3, warm_start=True, tol=1e-8).fit(X, y, users)
     first = ranker.alpha_
     half = users < 15
     ranker.fit(X[half], y[half], users[half])
     assert ranker.alpha_ == pytest.approx(first * (y.sum() / y[half].sum()) ** 1.5)
-    cold = PAPKRanker(3, tol=1e-8).fit(X[half], y[half], users[half])
+    cold = Linear(3, tol=1e-8).fit(X[half], y[half], users[half])
     assert ranker.result_.objective == pytest.approx(cold.result_.objective, rel=1e-7)
 
 
@@ -202,10 +206,10 @@ def test_one_list_gets_the_same_strength_in_any_order_and_copies_stand_in_one_fo
     X = rng.normal(size=(60, 10))
     score = X @ rng.normal(size=10) + 3 * rng.normal(size=60)
     y = score > np.quantile(score, 0.7)
-    first = PAPKRanker(5, one_list=True).fit(X, y)
+    first = Linear(5, one_list=True).fit(X, y)
     for _ in range(2):
         order = rng.permutation(60)
-        other = PAPKRanker(5, one_list=True).fit(X[order], y[order])
+        other = Linear(5, one_list=True).fit(X[order], y[order])
         assert (other.alpha_, other.surrogate_) == (first.alpha_, first.surrogate_)
     twice = RankingData.from_groups(np.tile(X, (2, 1)), np.tile(y, 2))
     for fold in folds_by_content(5, twice):

@@ -3,6 +3,8 @@
 'auto' divides the columns of a sparse X by one number.
 """
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -17,6 +19,8 @@ from structsvm_papk.files.partitions import open_source
 from structsvm_papk.oracles import StreamedRisk
 from structsvm_papk.rankers import PAPKRanker
 from structsvm_papk.solvers.branch_and_bound import GlobalRamp
+
+Linear = partial(PAPKRanker, curves=None)
 
 FORMS = {
     "rows": np.ascontiguousarray,
@@ -65,8 +69,8 @@ def test_it_is_the_fit_on_divided_columns(form, settings):
     X = FORMS[form](X)
     scale = deviation(X, users)
     divided = FORMS["sparse"](X / scale) if form == "sparse" else X / scale
-    own = PAPKRanker(2, tol=1e-9, standardize=True, **settings).fit(X, y, groups=users)
-    by_hand = PAPKRanker(2, tol=1e-9, standardize=False, **settings).fit(divided, y, groups=users)
+    own = Linear(2, tol=1e-9, standardize=True, **settings).fit(X, y, groups=users)
+    by_hand = Linear(2, tol=1e-9, standardize=False, **settings).fit(divided, y, groups=users)
     assert own.result_.converged
     assert_same_problem(own, by_hand, scale)
     scores = own.decision_function(X)
@@ -79,7 +83,7 @@ def test_it_is_the_fit_on_divided_columns(form, settings):
 def test_objective_weights_and_model_file_are_of_the_problem_that_was_solved(settings, tmp_path):
     X, y, users = lists()
     scale = deviation(X, users)
-    own = PAPKRanker(2, max_iter=20, **settings).fit(X, y, groups=users)
+    own = Linear(2, max_iter=20, **settings).fit(X, y, groups=users)
     np.testing.assert_allclose(own.result_.w, own.coef_ * scale, rtol=1e-12)
     data, w = RankingData.from_groups(X / scale, y, users), own.coef_ * scale
     value = EmpiricalRisk(own.make_surrogate(), data)(w)[0] + own.alpha_ / 2 * w @ w
@@ -98,29 +102,29 @@ def test_one_list_and_few_positives():
         X[y] += 2.0
         scale = deviation(X, users)
         given = None if n_users == 1 else users
-        own = PAPKRanker(3, depth=3, alpha=0.1, **settings).fit(X, y, groups=given)
-        by_hand = PAPKRanker(3, depth=3, alpha=0.1, standardize=False, **settings)
+        own = Linear(3, depth=3, alpha=0.1, **settings).fit(X, y, groups=given)
+        by_hand = Linear(3, depth=3, alpha=0.1, standardize=False, **settings)
         assert_same_problem(own, by_hand.fit(X / scale, y, groups=given), scale, 1e-2)
 
 
 def test_units_and_offsets_of_columns_change_nothing():
     X, y, users = lists()
-    plain = PAPKRanker(2, tol=1e-9).fit(X, y, groups=users)
+    plain = Linear(2, tol=1e-9).fit(X, y, groups=users)
     units = 10.0 ** np.array([-30, -9, 0, 9, 30])
     offsets = 1e3 * np.random.default_rng(0).normal(size=(20, 5))
-    moved = PAPKRanker(2, tol=1e-9).fit((X + offsets[users]) * units, y, groups=users)
+    moved = Linear(2, tol=1e-9).fit((X + offsets[users]) * units, y, groups=users)
     assert moved.result_.objective == pytest.approx(plain.result_.objective, rel=1e-8)
     np.testing.assert_allclose(moved.coef_ * units, plain.coef_, rtol=1e-4)
     sparse_X = sparse.csr_array(X * units)
     for solver in ("cutting_plane", "dual_ascent"):
         settings = {"solver": solver, "standardize": True}
-        moved = PAPKRanker(2, tol=1e-9, **settings).fit(sparse_X, y, groups=users)
+        moved = Linear(2, tol=1e-9, **settings).fit(sparse_X, y, groups=users)
         np.testing.assert_allclose(moved.coef_ * units, plain.coef_, rtol=1e-4)
-    moved = PAPKRanker(2, tol=1e-7).fit(X + 1e8, y, groups=users)
+    moved = Linear(2, tol=1e-7).fit(X + 1e8, y, groups=users)
     assert moved.result_.converged
     assert moved.result_.objective == pytest.approx(plain.result_.objective, rel=1e-5)
     X[:, 1], X[:, 2] = users, 7.0  # constant within users
-    ranker = PAPKRanker(2).fit(X, y, groups=users)
+    ranker = Linear(2).fit(X, y, groups=users)
     np.testing.assert_array_equal(ranker.scale_[[1, 2]], 1.0)
     np.testing.assert_allclose(ranker.coef_[[1, 2]], 0.0, atol=1e-9)
     data = RankingData.from_groups(X, y, np.arange(y.size)).standardized()
@@ -133,29 +137,29 @@ def test_a_sparse_matrix_is_divided_by_one_number(tmp_path):
     X = np.hstack([X, np.zeros((len(X), 2)), np.full((len(X), 1), 3.0)])
     spreads = deviation(X, users)[:5]
     factor = np.sqrt(np.mean(spreads**2))
-    own = PAPKRanker(2, alpha=0.1, tol=1e-9).fit(sparse.csr_array(X), y, groups=users)
+    own = Linear(2, alpha=0.1, tol=1e-9).fit(sparse.csr_array(X), y, groups=users)
     np.testing.assert_allclose(own.scale_, factor, rtol=1e-12)
-    by_hand = PAPKRanker(2, alpha=0.1, tol=1e-9, standardize=False)
+    by_hand = Linear(2, alpha=0.1, tol=1e-9, standardize=False)
     by_hand.fit(X / factor, y, groups=users)
     np.testing.assert_allclose(own.coef_ * factor, by_hand.coef_, atol=1e-5)
     assert own.result_.objective == pytest.approx(by_hand.result_.objective, rel=1e-8)
     # units do not matter, nor does how many rows or columns of zeros there are
-    moved = PAPKRanker(2, alpha=0.1, tol=1e-9).fit(sparse.csr_array(1e-6 * X), y, groups=users)
+    moved = Linear(2, alpha=0.1, tol=1e-9).fit(sparse.csr_array(1e-6 * X), y, groups=users)
     assert moved.result_.objective == pytest.approx(own.result_.objective, rel=1e-8)
     assert "divided by one number" in own.result_.message
     own.save(tmp_path / "m")
     model = load_model(tmp_path / "m")
     assert model.standardized and model.scale_rule == own.export_weights()["scale_rule"] == "common"
-    dense = PAPKRanker(2, alpha=0.1).fit(X, y, groups=users)
+    dense = Linear(2, alpha=0.1).fit(X, y, groups=users)
     assert dense.to_model().scale_rule == "each"
     np.testing.assert_allclose(dense.scale_[:5], spreads, rtol=1e-12)
     with pytest.raises(InputError, match="standardize must be 'auto', True or False"):
-        PAPKRanker(2, standardize="yes").fit(X, y, groups=users)
+        Linear(2, standardize="yes").fit(X, y, groups=users)
 
 
 def test_without_it_the_paper_s_problem_is_solved_to_the_bit():
     X, y, users = lists()
-    ranker = PAPKRanker(2, "ts", None, alpha=0.02, standardize=False).fit(X, y, groups=users)
+    ranker = Linear(2, "ts", None, alpha=0.02, standardize=False).fit(X, y, groups=users)
     risk = EmpiricalRisk(make_surrogate("ts", 2), RankingData.from_groups(X, y, users))
     expected = CuttingPlane(0.02).solve(risk)
     np.testing.assert_array_equal(ranker.coef_, expected.w)
@@ -178,7 +182,7 @@ def test_files(tmp_path, surrogate, tol):
     X, y, users = lists(8, 20, 9)
     X *= 10.0 ** np.arange(-4, 5)
     npy_source(tmp_path, X, y.astype(int), users)
-    ranker = PAPKRanker(1, surrogate, None, alpha=0.3, tol=tol)
+    ranker = Linear(1, surrogate, None, alpha=0.3, tol=tol)
     risk = StreamedRisk(ranker.make_surrogate(), open_source(tmp_path), 8_000)
     on_file = clone(ranker).fit_risk(risk)
     ranker.fit(X, y, groups=users)
@@ -195,7 +199,7 @@ def test_files(tmp_path, surrogate, tol):
 
 def test_a_warm_start_is_the_last_weights_whatever_the_scale_was():
     X, y, users = lists()
-    ranker = PAPKRanker(2, alpha=0.01, warm_start=True, solver="subgradient", max_iter=20)
+    ranker = Linear(2, alpha=0.01, warm_start=True, solver="subgradient", max_iter=20)
     last = ranker.fit(X, y, groups=users).coef_
     assert last.any()
     more = np.concatenate([X, 3.0 * X[:140]])  # other users, and so another scale

@@ -259,7 +259,7 @@ def test_zero_is_optimal_where_no_slope_of_a_subgradient_is_negative(name):
     assert solver(0.1).solve(risk).objective < 0.9
     assert (risk(np.zeros(risk.n_features))[1] >= 0).all()  # why: a subgradient >= 0
     groups = np.repeat(np.arange(data.n_users), data.sizes)
-    ranker = PAPKRanker(3, name, positive=True)
+    ranker = PAPKRanker(3, name, positive=True, curves=None)
     with pytest.warns(DegenerateOptimumWarning, match="among weights >= 0") as raised:
         ranker.fit(X, data.labels, groups)
     settings = raised[0].message.settings
@@ -404,12 +404,12 @@ def test_model_file_and_exports_say_so(tmp_path):
     X = rng.normal(size=(600, 4))
     y = X @ [1.0, -1.0, 0.5, 0.0] + rng.normal(size=600) > 1
     groups = np.repeat(np.arange(30), 20)
-    ranker = PAPKRanker(2, positive=True).fit(X, y, groups)
+    ranker = PAPKRanker(2, positive=True, curves=None).fit(X, y, groups)
     assert (ranker.coef_ >= 0).all() and ranker.coef_[1] == 0.0
     ranker.save(tmp_path / "model")
     assert load_model(tmp_path / "model").positive
     assert ranker.export_weights()["positive"] is True
-    free = PAPKRanker(2).fit(X, y, groups)
+    free = PAPKRanker(2, curves=None).fit(X, y, groups)
     assert (free.coef_ < 0).any() and not free.to_model().positive
 
 

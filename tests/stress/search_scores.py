@@ -116,10 +116,10 @@ def _storage(rng, report):
     X = (X * (rng.random((n, d)) < rng.choice([1, 0.3]))).astype(rng.choice(["f8", "f4"]))
     X[rng.integers(0, n, n // 2)] = X[rng.integers(0, n, n // 2)]
     y = np.arange(n) % 3 == 0
-    ranker = PAPKRanker(2, "avg", max_iter=2).fit(
+    ranker = PAPKRanker(2, "avg", max_iter=2, curves=None).fit(
         X, y, groups=np.repeat([0, 1], [n // 2, n - n // 2])
     )
-    ranker.coef_ = rng.normal(size=d) * 10 ** rng.uniform(-3, 3, d)
+    ranker._weights = rng.normal(size=d) * 10 ** rng.uniform(-3, 3, d)
     scores, order = ranker.predict(X), rng.permutation(n)
     twice = np.repeat(np.repeat(X, 2, axis=0), 2, axis=1)
     csr = sparse.csr_array(X)
@@ -148,8 +148,9 @@ def _onnx(rng, report):
     X, y, users = _lists(rng, int(rng.integers(1, 8)))
     missing = "lowest" if rng.random() < 0.6 else None
     X = _with_holes(rng, X, users) if missing else X
-    ranker = PAPKRanker(2, "avg", missing=missing).fit(X, y, groups=users)
-    report.problem = f"{X.shape} {missing=}"
+    curves = 3 if rng.random() < 0.5 else None
+    ranker = PAPKRanker(2, "avg", missing=missing, curves=curves).fit(X, y, groups=users)
+    report.problem = f"{X.shape} {missing=} {curves=}"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "ranker.onnx"
         ranker.to_onnx(path)
@@ -161,7 +162,7 @@ def _onnx(rng, report):
         wanted = ranker.predict(rows, groups="one_list")
         (scores,) = session.run(None, {"X": rows})
         report.counts["lists by ONNX"] += 1
-        size = 1 + np.nan_to_num(np.abs(rows)).max() * np.abs(ranker.coef_).sum()
+        size = 1 + np.abs(ranker.contributions(rows, "one_list")).sum(axis=1).max()
         if scores.shape != wanted.shape or (np.abs(scores - wanted) > 1e-12 * size).any():
             report.add("other scores", "ONNX", str(scores[:3] - wanted[:3]))
 

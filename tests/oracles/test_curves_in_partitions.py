@@ -1,0 +1,146 @@
+"""Curves of columns that are read in partitions: the problem is that of lists in memory."""
+
+import dask.array as da
+import numpy as np
+import pytest
+
+from helpers.problems import objective
+from helpers.sources import N_FEATURES, lists, npy_source, parquet_source
+from structsvm_papk import CuttingPlane, EmpiricalRisk, PAPKRanker, RankingData, make_surrogate
+from structsvm_papk.errors import InputError
+from structsvm_papk.files.partitions import array_partitions
+from structsvm_papk.oracles.dask_risk import DaskRisk, connect
+from structsvm_papk.oracles.streamed import StreamedRisk
+from structsvm_papk.rankers.settings import STIFFNESS
+from structsvm_papk.surrogates.losses import CONVEX
+
+ALPHA, PIECES, K = 0.05, 4, 4
+X_BYTES = 4000 * N_FEATURES * 8
+
+
+def bent_lists():
+    """Lists of which the first column counts by its distance from 0.5."""
+    X, y, groups = lists()
+    side = np.random.default_rng(1).choice([-1.0, 1.0], len(X))
+    X[:, 0] = 0.5 + side * np.exp(-X[:, 0])  # what was high is near 0.5
+    return X, y, groups
+
+
+@pytest.fixture(scope="module")
+def threads():
+    """A cluster in this process."""
+    with connect(n_workers=1, threads_per_worker=2) as client:
+        yield client
+
+
+def in_memory(knots, name="ts"):
+    """The risk of all lists, with these knots."""
+    return EmpiricalRisk(make_surrogate(name, K), curved(knots), "cap")
+
+
+def curved(knots):
+    return RankingData.from_groups(*bent_lists()).with_curves(knots)
+
+
+def streamed(directory, name="ts", budget=X_BYTES, make=npy_source, **options):
+    source = make(directory, *bent_lists())
+    return StreamedRisk(make_surrogate(name, K), source, budget, curves=PIECES, **options)
+
+
+def assert_same_problem(risk, whole):
+    """At some points, and at the optimum in the units of the penalty."""
+    assert risk.n_features == whole.n_features == N_FEATURES * (PIECES + 1)
+    for w in np.random.default_rng(0).normal(size=(3, risk.n_features)):
+        value, slope = whole(w)
+        assert risk(w)[0] == pytest.approx(value, rel=1e-12)
+        np.testing.assert_allclose(risk(w)[1], slope, rtol=0, atol=1e-12)
+    divided = risk.standardized("auto").stiffened(STIFFNESS)
+    data = curved(risk.knots).standardized("auto").stiffened(STIFFNESS)
+    np.testing.assert_allclose(divided.column_scale, data.column_scale, rtol=1e-9)
+    whole = EmpiricalRisk(whole.surrogate, data, "cap")
+    results = [CuttingPlane(ALPHA, tol=1e-10).solve(each) for each in (divided, whole)]
+    assert all(result.converged for result in results)
+    assert results[0].objective == pytest.approx(results[1].objective, rel=1e-9)
+    value = objective(whole, ALPHA, results[0].w)
+    assert value == pytest.approx(results[1].objective, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", CONVEX)
+def test_a_file_has_the_optimum_of_memory(tmp_path, name):
+    risk = streamed(tmp_path, name)
+    assert 0.0 < risk.share_in_memory < 0.6 and len(risk.partitions.summaries) > 5
+    assert_same_problem(risk, in_memory(risk.knots, name))
+
+
+def test_knots_are_quantiles_of_the_first_partition(tmp_path):
+    first = streamed(tmp_path).knots
+    X = bent_lists()[0]
+    starts = streamed(tmp_path, budget=10 * X_BYTES).knots  # its first partition is larger
+    for knots in (first, starts):
+        for j in range(N_FEATURES):
+            assert knots.column(j).size == PIECES + 1
+            assert np.isin(knots.column(j), X[:, j]).all()
+            shares = np.searchsorted(np.sort(X[:, j]), knots.column(j)) / len(X)
+            np.testing.assert_allclose(shares, np.linspace(0, 1, PIECES + 1), atol=0.15)
+
+
+def test_parquet_and_threads_are_the_same_problem(tmp_path):
+    (tmp_path / "npy").mkdir()
+    plain = streamed(tmp_path / "npy")
+    other = streamed(tmp_path, make=parquet_source, n_threads=2)
+    w = np.random.default_rng(0).normal(size=plain.n_features)
+    np.testing.assert_array_equal(plain.knots.positions, other.knots.positions)
+    assert plain(w)[0] == other(w)[0]
+    np.testing.assert_array_equal(plain(w)[1], other(w)[1])
+    assert plain.fingerprint() == other.fingerprint()
+
+
+def test_a_ranker_fits_a_file_as_memory(tmp_path):
+    ranker = PAPKRanker(K, "ts", curves=PIECES, tol=1e-9)
+    risk = StreamedRisk(
+        ranker.make_surrogate(), npy_source(tmp_path, *bent_lists()), X_BYTES, curves=PIECES
+    )
+    ranker.fit_risk(risk)
+    X, y, groups = bent_lists()
+    scores = ranker.predict(X)
+    np.testing.assert_allclose(ranker.contributions(X).sum(axis=1), scores, atol=1e-12)
+    for curve, x in zip(ranker.curves_, X.T, strict=True):
+        within = curve(x).reshape(100, 40).var(axis=1)
+        assert curve.deviation == pytest.approx(np.sqrt(within.mean()), rel=0.05)
+    line = PAPKRanker(K, "ts", curves=None).fit(X, y, groups)
+    assert ranker.score(X, y, groups) > line.score(X, y, groups) + 0.1
+
+
+def test_a_budget_that_is_too_small_says_how_much_is_needed(tmp_path):
+    with pytest.raises(InputError, match=r"is too small.*give at least .* MB"):
+        streamed(tmp_path, budget=X_BYTES // 200)
+    with pytest.raises(InputError, match="curves=300: a column has at most 254 pieces"):
+        StreamedRisk(
+            make_surrogate("avg", K), npy_source(tmp_path, *bent_lists()), X_BYTES, curves=300
+        )
+
+
+@pytest.mark.scale
+@pytest.mark.parametrize("name", CONVEX)
+def test_a_cluster_has_the_optimum_of_memory(threads, name):
+    partitions = array_partitions(RankingData.from_groups(*bent_lists()), 8)
+    risk = DaskRisk(make_surrogate(name, K), partitions, threads, curves=PIECES)
+    assert_same_problem(risk, in_memory(risk.knots, name))
+
+
+@pytest.mark.scale
+def test_dask_arrays_have_curves(threads):
+    X, y, groups = bent_lists()
+    with threads.as_current():
+        ranker = PAPKRanker(K, "ts", alpha=ALPHA, curves=PIECES, tol=1e-9)
+        ranker.fit(da.from_array(X, chunks=(777, -1)), y, groups=groups)
+    assert ranker.result_.converged
+    assert [curve.knots.size for curve in ranker.curves_] == [PIECES + 1] * N_FEATURES
+    np.testing.assert_allclose(
+        ranker.contributions(X).sum(axis=1), ranker.predict(X), rtol=0, atol=1e-12
+    )
+    here = PAPKRanker(K, "ts", alpha=ALPHA, curves=PIECES, tol=1e-9).fit(X, y, groups)
+    difference = ranker.score(X, y, groups) - here.score(X, y, groups)
+    assert abs(difference) < 0.02  # knots of some of the rows
+    line = PAPKRanker(K, "ts", alpha=ALPHA, curves=None).fit(X, y, groups)
+    assert ranker.score(X, y, groups) > line.score(X, y, groups) + 0.1

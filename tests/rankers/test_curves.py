@@ -1,0 +1,505 @@
+"""Rankers of curves: what folds choose, what is fitted, and what the ranker says of it."""
+
+import pickle
+import sys
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV, GroupKFold
+
+from helpers.interrupts import ctrl_c_after_call
+from helpers.problems import objective
+from structsvm_papk import EmpiricalRisk, PAPKRanker, RankingData
+from structsvm_papk.data.curves import PIECES
+from structsvm_papk.errors import DegenerateOptimumWarning, InputError
+from structsvm_papk.rankers import choosing
+from structsvm_papk.rankers.settings import STIFFNESS
+
+N_LISTS, N_ROWS = 40, 15
+GROUPS = np.repeat(np.arange(N_LISTS), N_ROWS)
+
+
+def rows(shape="bent", seed=0):
+    """Lists whose best third is near 0 in the first column, or high in it."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(GROUPS.size, 3))
+    X[:, 2] = rng.integers(0, 4, GROUPS.size)  # says nothing
+    score = -2 * np.abs(X[:, 0]) if shape == "bent" else X[:, 0]
+    score = score + 0.5 * X[:, 1] + 0.3 * rng.normal(size=GROUPS.size)
+    of_list = score.reshape(N_LISTS, N_ROWS)
+    return X, (of_list > np.quantile(of_list, 0.7, axis=1, keepdims=True)).ravel()
+
+
+def ranker(curves=4, **settings):
+    return PAPKRanker(3, **{"alpha": 0.05, "curves": curves, **settings})
+
+
+def values_at(curves, X):
+    """What the curves add to the scores, a column each."""
+    return np.column_stack([curve(x) for curve, x in zip(curves, X.T, strict=True)])
+
+
+def assert_same_curves(one, other, atol):
+    for own, its in zip(one.curves_, other.curves_, strict=True):
+        assert own.name == its.name
+        np.testing.assert_array_equal(own.knots, its.knots)
+        np.testing.assert_allclose(own.values, its.values, rtol=0, atol=atol)
+        assert own.slope == pytest.approx(its.slope, abs=atol)
+        assert own.deviation == pytest.approx(its.deviation, abs=atol)
+
+
+# --- what folds choose ----------------------------------------------------------------------------
+
+
+def test_a_curve_is_found_where_relevance_is_not_linear():
+    X, y = rows()
+    chosen = PAPKRanker(3).fit(X, y, GROUPS)
+    (note,) = [note for note in chosen.result_.notes if note.startswith("Folds chose")]
+    assert f"curves of {PIECES} pieces" in note
+    assert chosen.result_.converged
+    line = PAPKRanker(3, curves=None).fit(X, y, GROUPS)
+    unseen, relevant = rows(seed=1)
+    assert chosen.score(unseen, relevant, GROUPS) > line.score(unseen, relevant, GROUPS) + 0.3
+    own = chosen.curves_[0]
+    assert own(0.0) > own(-1.5) + 1 and own(0.0) > own(1.5) + 1
+    assert own.deviation > chosen.curves_[1].deviation > 2 * chosen.curves_[2].deviation
+    by_hand = PAPKRanker(3, curves=PIECES).fit(X, y, GROUPS)
+    assert by_hand.alpha_ == chosen.alpha_
+    assert_same_curves(by_hand, chosen, atol=0)
+
+
+def test_a_line_is_kept_where_relevance_is_linear():
+    X, y = rows("straight")
+    chosen = PAPKRanker(3).fit(X, y, GROUPS)
+    (note,) = [note for note in chosen.result_.notes if note.startswith("Folds chose")]
+    assert "curves" not in note
+    line = PAPKRanker(3, curves=None).fit(X, y, GROUPS)
+    np.testing.assert_array_equal(chosen.coef_, line.coef_)
+    assert not any(note.startswith("Folds") for note in line.result_.notes)
+
+
+def test_one_list_has_curves_as_well():
+    X, y = rows()
+    chosen = PAPKRanker(3, one_list=True).fit(X, y)
+    assert any(f"curves of {PIECES} pieces" in note for note in chosen.result_.notes)
+    unseen, relevant = rows(seed=1)
+    line = PAPKRanker(3, one_list=True, curves=None).fit(X, y)
+    ranks = [each.predict(unseen).argsort().argsort() for each in (chosen, line)]
+    means = [np.mean(each[relevant]) for each in ranks]
+    assert means[0] > means[1] + 50
+
+
+@pytest.mark.parametrize("n_lists", [1, 4])
+def test_too_few_lists_or_rows_are_not_asked(n_lists):
+    X, y = rows()
+    some = n_lists > GROUPS
+    if n_lists == 1:
+        y &= np.cumsum(y) <= 4
+    few = PAPKRanker(3).fit(X[some], y[some], GROUPS[some])
+    assert few.coef_.shape == (3,)
+    assert not any(note.startswith("Folds") for note in few.result_.notes)
+
+
+# --- what is fitted, and what is said of it -------------------------------------------------------
+
+
+@pytest.mark.parametrize("curves", [None, 1, 4, 254])
+@pytest.mark.parametrize("grouped", [True, False])
+def test_curves_and_contributions_sum_to_the_score(curves, grouped):
+    X, y = rows()
+    groups = GROUPS if grouped else "one_list"
+    fitted = ranker(curves).fit(X, y, groups)
+    unseen = 3 * rows(seed=1)[0]  # outside of the knots too
+    added = fitted.contributions(unseen)
+    np.testing.assert_allclose(added, values_at(fitted.curves_, unseen), rtol=0, atol=1e-11)
+    np.testing.assert_allclose(added.sum(axis=1), fitted.predict(unseen), rtol=0, atol=1e-11)
+    assert [curve.name for curve in fitted.curves_] == ["0", "1", "2"]
+    for curve, x in zip(fitted.curves_, X.T, strict=True):
+        assert curve.values[0] == 0
+        within = curve(x).reshape(N_LISTS if grouped else 1, -1)
+        deviation = np.sqrt(np.mean(within.var(axis=1)))
+        assert curve.deviation == pytest.approx(deviation, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("curves", [None, 4])
+@pytest.mark.parametrize("grouped", [True, False])
+def test_missing_values_add_what_the_lowest_adds_and_their_own_weight(curves, grouped):
+    X, y = rows()
+    X[np.random.default_rng(2).random(X.shape) < 0.2] = np.nan
+    groups = GROUPS if grouped else np.zeros_like(GROUPS)
+    fitted = ranker(curves, missing="lowest").fit(X, y, GROUPS if grouped else "one_list")
+    scores = fitted.predict(X, GROUPS) if grouped else fitted.predict(X)
+    added = fitted.contributions(X, GROUPS) if grouped else fitted.contributions(X)
+    np.testing.assert_allclose(added.sum(axis=1), scores, rtol=0, atol=1e-12)
+    lowest = pd.DataFrame(X).groupby(groups).transform("min").to_numpy()
+    there = np.isnan(X)
+    expected = values_at(fitted.curves_, np.where(there, lowest, X)) + there * fitted.missing_coef_
+    np.testing.assert_allclose(added, expected, rtol=0, atol=1e-12)
+    assert fitted.missing_coef_.any()
+
+
+def test_coef_of_curves_is_refused():
+    X, y = rows()
+    fitted = ranker().fit(X, y, GROUPS)
+    with pytest.raises(AttributeError, match=r"curves_ and contributions\(X\).*curves=None"):
+        _ = fitted.coef_
+    assert not hasattr(fitted, "coef_")
+    with pytest.raises(AttributeError, match="after fit"):
+        _ = ranker().coef_
+    assert fitted.set_params(curves=None).fit(X, y, GROUPS).coef_.shape == (3,)
+
+
+def test_the_strength_counts_weights_as_the_penalty_sees_them():
+    """alpha='auto' is 12 m (d / p)^1.5 over straight parts and pieces."""
+    X, y = rows()
+    X = X[:, :2]
+    fitted = ranker(4, alpha="auto").fit(X, y, GROUPS)
+    data = RankingData.from_groups(X, y, GROUPS)
+    written = data.with_curves(data.knots_at_quantiles(4)).X.toarray()
+    within = np.mean([written[u == GROUPS].var(axis=0) for u in range(N_LISTS)], axis=0)
+    np.testing.assert_allclose(fitted.scale_, np.sqrt(within[:2]), rtol=1e-9)
+    variances = np.where(np.arange(within.size) < 2, 1.0, 1 / STIFFNESS)
+    n_columns = variances.sum() ** 2 / np.sum(variances**2)
+    expected = 12 * variances.mean() * (n_columns / y.sum()) ** 1.5
+    assert fitted.alpha_ == pytest.approx(expected, rel=1e-9)
+
+
+def problem(X, y, groups, pieces, weight=None):
+    """The risk that a ranker of curves minimises."""
+    label_gain = "linear" if np.unique(y).size > 2 else None
+    data = RankingData.from_groups(X, y, groups, weight, label_gain=label_gain)
+    data = data.with_curves(data.knots_at_quantiles(pieces))
+    return EmpiricalRisk(
+        ranker().make_surrogate(), data.standardized("auto").stiffened(STIFFNESS), "cap"
+    )
+
+
+def test_weights_of_lists_count():
+    X, y = rows()
+    of_list = np.random.default_rng(0).uniform(0.2, 3.0, N_LISTS)
+    fitted = ranker().fit(X, y, GROUPS, sample_weight=of_list[GROUPS])
+    risk = problem(X, y, GROUPS, 4, of_list)
+    value = objective(risk, 0.05, fitted.result_.w)
+    assert value == pytest.approx(fitted.result_.objective, rel=1e-12)
+    plain = ranker().fit(X, y, GROUPS)
+    assert objective(risk, 0.05, plain.result_.w) > value * (1 + 1e-4)
+    assert fitted.to_model().user_weight == "given"
+
+
+def test_grades_have_curves():
+    X = rows()[0]
+    score = -2 * np.abs(X[:, 0]) + 0.5 * X[:, 1]
+    grades = np.digitize(score, np.quantile(score, [0.5, 0.7, 0.9]))
+    fitted = ranker(6).fit(X, grades, GROUPS)
+    value = objective(problem(X, grades, GROUPS, 6), 0.05, fitted.result_.w)
+    assert value == pytest.approx(fitted.result_.objective, rel=1e-12)
+    line = ranker(None).fit(X, grades, GROUPS)
+    assert fitted.score(X, grades, GROUPS) > line.score(X, grades, GROUPS) + 0.2
+    chosen = PAPKRanker(3).fit(X, grades, GROUPS)
+    assert any(f"curves of {PIECES} pieces" in note for note in chosen.result_.notes)
+
+
+def test_float32_is_the_same_problem():
+    X, y = rows()
+    X = X.astype(np.float32)
+    single = ranker(tol=1e-8).fit(X, y, GROUPS)
+    double = ranker(tol=1e-8).fit(X.astype(np.float64), y, GROUPS)
+    assert single.result_.objective == pytest.approx(double.result_.objective, rel=1e-7)
+    assert_same_curves(single, double, atol=1e-2)
+    np.testing.assert_array_equal(single.predict(X), single.predict(X.astype(np.float64)))
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, lambda X: pl.DataFrame(X.to_dict("list"))])
+def test_curves_have_the_names_of_a_frame(make):
+    X, y = rows()
+    frame = make(pd.DataFrame(X, columns=["distance", "clicks", "hour"]))
+    fitted = ranker().fit(frame, y, GROUPS)
+    assert [curve.name for curve in fitted.curves_] == ["distance", "clicks", "hour"]
+    plain = ranker().fit(X, y, GROUPS)
+    np.testing.assert_array_equal(fitted.predict(frame), plain.predict(X))
+
+
+def test_values_outside_of_training_go_straight_on():
+    X, y = rows()
+    fitted = ranker().fit(X, y, GROUPS)
+    for j, curve in enumerate(fitted.curves_):
+        for edge, step in ((curve.knots[0], -1e6), (curve.knots[-1], 1e6)):
+            far = np.zeros((3, 3))
+            far[:, j] = edge + step * np.arange(3)
+            scores = fitted.predict(far)
+            assert np.isfinite(scores).all()
+            np.testing.assert_allclose(np.diff(scores), curve.slope * step, rtol=1e-9, atol=1e-9)
+
+
+def test_columns_that_are_constant_or_of_two_values_are_lines():
+    X, y = rows()
+    X = np.hstack([X, np.full((len(X), 1), 7.0), (X[:, :1] > 0) * 2.0 - 1.0])
+    fitted = ranker().fit(X, y, GROUPS)
+    assert [curve.knots.size for curve in fitted.curves_] == [5, 5, 4, 1, 1]
+    constant, binary = fitted.curves_[3:]
+    assert constant.slope == constant.deviation == 0.0
+    assert fitted.result_.converged
+    assert np.isfinite(fitted.predict(X)).all()
+    assert binary(1.0) - binary(-1.0) == pytest.approx(2 * binary.slope)
+
+
+def test_a_column_of_one_value_in_each_list_has_no_weight():
+    X, y = rows()
+    X[:, 2] = GROUPS * 0.5  # differs between lists only, which moves nothing
+    fitted = ranker().fit(X, y, GROUPS)
+    assert fitted.curves_[2].knots.size == 5
+    np.testing.assert_allclose(fitted.curves_[2].values, 0.0, atol=1e-9)
+    assert fitted.curves_[2].deviation == pytest.approx(0.0, abs=1e-9)
+    some = X.copy()
+    some[GROUPS == 4] = [0.25, 1.0, 2.0]  # one row, fifteen times
+    assert ranker().fit(some, y, GROUPS).result_.converged
+
+
+@pytest.mark.parametrize("curves", ["auto", 4])
+def test_columns_that_say_nothing_at_all_are_told(curves):
+    _, y = rows()
+    for constant in (np.full((y.size, 2), 3.0), np.repeat(np.eye(N_LISTS)[:, :2], N_ROWS, axis=0)):
+        with pytest.warns(DegenerateOptimumWarning, match="w = 0 is the optimum"):
+            fitted = PAPKRanker(3, curves=curves).fit(constant, y, GROUPS)
+        assert all(not curve.values.any() and curve.slope == 0 for curve in fitted.curves_)
+
+
+@pytest.mark.parametrize("curves", ["auto", 4])
+@pytest.mark.parametrize("offset", [1e5, -1e8])
+def test_offsets_of_columns_change_nothing(curves, offset):
+    X, y = rows()
+    X = np.round(X, 6)  # so that X + offset is X, moved
+    plain = ranker(curves, tol=1e-9).fit(X, y, GROUPS)
+    moved = ranker(curves, tol=1e-9).fit(X + offset, y, GROUPS)
+    assert moved.result_.objective == pytest.approx(plain.result_.objective, rel=1e-6)
+    for one, other in zip(moved.curves_, plain.curves_, strict=True):
+        np.testing.assert_allclose(one.knots - offset, other.knots, rtol=0, atol=1e-7)
+        np.testing.assert_allclose(one.values, other.values, rtol=0, atol=1e-2)
+
+
+@pytest.mark.parametrize("curves", ["auto", 4])
+@pytest.mark.parametrize("largest", [1e9, 1e152, 1e300])
+def test_one_huge_value_leaves_the_others_their_curves(curves, largest):
+    X, y = rows()
+    X[3, 1] = largest
+    fitted = ranker(curves).fit(X, y, GROUPS)
+    assert fitted.result_.converged
+    assert np.isfinite(fitted.predict(X)).all()
+    own = fitted.curves_[0]
+    assert own(0.0) > own(-1.5) + 1 and own(0.0) > own(1.5) + 1
+
+
+# --- the order of things --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("curves", ["auto", 4])
+def test_neither_order_nor_storage_change_the_curves(curves):
+    """Up to what rounding leaves of optima that are proven to 1e-11."""
+    X, y = rows()
+    plain = ranker(curves, tol=1e-11).fit(X, y, GROUPS)
+    assert plain.result_.converged
+    order = np.random.default_rng(0).permutation(y.size)
+    for variant in (
+        ranker(curves, tol=1e-11).fit(X[order], y[order], GROUPS[order]),
+        ranker(curves, tol=1e-11).fit(np.asfortranarray(X), y, GROUPS),
+        ranker(curves, tol=1e-11).fit(X, y, -GROUPS),  # lists from the last on
+    ):
+        assert variant.result_.objective == pytest.approx(plain.result_.objective, rel=1e-10)
+        assert_same_curves(variant, plain, atol=1e-4)
+
+
+# --- as an estimator ------------------------------------------------------------------------------
+
+
+def test_copies_and_pickles_and_other_settings():
+    X, y = rows()
+    fitted = ranker(4).fit(X, y, GROUPS)
+    copied = clone(fitted)
+    assert copied.get_params()["curves"] == 4 and not hasattr(copied, "curves_")
+    assert "curves=4" in repr(fitted)
+    again = pickle.loads(pickle.dumps(fitted))
+    assert_same_curves(again, fitted, atol=0)
+    np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
+    assert_same_curves(copied.fit(X, y, GROUPS), fitted, atol=0)
+    finer = copied.set_params(curves=8).fit(X, y, GROUPS)
+    assert finer.curves_[0].knots.size == 9 and fitted.curves_[0].knots.size == 5
+    assert clone(PAPKRanker(3)).curves == "auto"
+
+
+def test_a_grid_search_tries_curves_and_strengths():
+    X, y = rows()
+    grid = {"curves": [None, 4, 8], "alpha": [0.05, 1.0]}
+    with sklearn.config_context(enable_metadata_routing=True):
+        search = GridSearchCV(PAPKRanker(3), grid, cv=GroupKFold(3))
+        search.fit(X, y, groups=GROUPS)
+    assert search.best_params_["curves"] in (4, 8)
+    assert search.best_estimator_.curves_[0].knots.size == search.best_params_["curves"] + 1
+    train, test = next(iter(GroupKFold(3).split(X, y, GROUPS)))
+    for setting, score in zip(
+        search.cv_results_["params"], search.cv_results_["split0_test_score"], strict=True
+    ):
+        by_hand = PAPKRanker(3, **setting).fit(X[train], y[train], GROUPS[train])
+        assert score == pytest.approx(by_hand.score(X[test], y[test], GROUPS[test]))
+
+
+def test_a_warm_start_needs_fewer_iterations():
+    X, y = rows()
+    warm = ranker(8, warm_start=True, alpha=1e-3).fit(X, y, GROUPS)
+    cold = warm.n_iter_
+    objective_of = warm.result_.objective
+    assert warm.fit(X, y, GROUPS).n_iter_ < cold
+    assert warm.result_.objective == pytest.approx(objective_of, rel=1e-6)
+    other = np.random.default_rng(0).permutation(N_LISTS)[:35]
+    some = np.isin(GROUPS, other)  # other lists have other knots
+    assert warm.fit(X[some], y[some], GROUPS[some]).result_.converged
+
+
+class Start:
+    """A solver that leaves the weights where they start."""
+
+    alpha = 0.05
+
+    def solve(self, risk, w_init, callback):
+        return w_init
+
+
+@pytest.mark.parametrize(("first", "then"), [(None, 8), (8, None), (4, 8), (8, 4), (8, 8)])
+def test_a_warm_start_has_the_values_of_the_last_functions(first, then):
+    X, y = rows()
+    warm = ranker(first, warm_start=True).fit(X, y, GROUPS)
+    last = warm.curves_
+    warm.set_params(curves=then, solver=Start()).fit(X, y, GROUPS)
+    for before, now in zip(last, warm.curves_, strict=True):
+        expected = before(now.knots) - before(now.knots[0])
+        np.testing.assert_allclose(now.values, expected, rtol=0, atol=1e-12)
+        assert now.slope == pytest.approx(before.slope, rel=1e-12)
+
+
+def test_a_checkpoint_goes_on(tmp_path):
+    X, y = rows()
+    settings = {"alpha": 1e-3, "checkpoint": tmp_path / "kept"}
+    with pytest.warns(ConvergenceWarning, match="iteration limit"):
+        early = ranker(8, **settings, max_iter=4).fit(X, y, GROUPS)
+    resumed = ranker(8, **settings).fit(X, y, GROUPS)
+    assert "went on from" in resumed.result_.message
+    whole = ranker(8, alpha=1e-3).fit(X, y, GROUPS)
+    assert resumed.result_.converged
+    assert early.result_.objective > resumed.result_.objective
+    assert resumed.result_.objective == pytest.approx(whole.result_.objective, rel=2e-6)
+    with pytest.raises(InputError):  # other knots are another problem
+        ranker(7, **settings).fit(X, y, GROUPS)
+
+
+# --- when the choice is ended ---------------------------------------------------------------------
+
+
+def test_a_choice_that_takes_too_long_is_noted_and_the_fit_goes_on(monkeypatch):
+    X, y = rows()
+    tried = []
+    finished = choosing._scores_on
+
+    def counted(*arguments):
+        values = finished(*arguments)
+        tried.append(len(values))
+        return values
+
+    def now():  # after two folds it is much later
+        return time.perf_counter() + (1e9 if len(tried) == 2 else 0.0)
+
+    monkeypatch.setattr(choosing, "_scores_on", counted)
+    monkeypatch.setattr(choosing, "time", SimpleNamespace(perf_counter=now))
+    with pytest.warns(ConvergenceWarning, match="time_limit ended them early"):
+        fitted = PAPKRanker(3, time_limit=600.0).fit(X, y, GROUPS)
+    assert tried == [2, 2, 0]
+    assert fitted.result_.converged
+    (note,) = [note for note in fitted.result_.notes if note.startswith("Folds chose")]
+    assert f"curves of {PIECES} pieces; time_limit ended them early" in note
+
+
+def test_without_time_the_usual_settings_are_taken():
+    X, y = rows()
+    with pytest.warns(ConvergenceWarning) as caught:
+        fitted = PAPKRanker(3, time_limit=1e-9).fit(X, y, GROUPS)
+    assert any("Folds were not asked" in str(each.message) for each in caught)
+    assert any("Folds were not asked" in note for note in fitted.result_.notes)
+    assert fitted.coef_.shape == (3,) and fitted.result_.status == "time_limit"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.parametrize("one_list", [False, True])
+def test_ctrl_c_ends_the_choice_and_the_fit_goes_on(one_list):
+    X, y = rows()
+    groups = "one_list" if one_list else GROUPS
+    settings = {"surrogate": "avg"}
+    with ctrl_c_after_call(-1, "_scores_on") as callers:
+        whole = PAPKRanker(3, **settings).fit(X, y, groups)
+    assert whole.result_.converged
+    n_calls = len(callers)
+    said = []
+    for n in (1, n_calls // 3, n_calls // 2, n_calls - 1):
+        with (
+            pytest.warns(ConvergenceWarning, match="Ctrl-C ended them early"),
+            ctrl_c_after_call(n, "_scores_on"),
+        ):
+            fitted = PAPKRanker(3, **settings).fit(X, y, groups)
+        assert fitted.result_.converged
+        said += [note for note in fitted.result_.notes if note.startswith("Folds")]
+    assert len(said) == 4
+    assert said[0].startswith("Folds were not asked")
+    assert all(f"curves of {PIECES} pieces; Ctrl-C" in note for note in said[1:])
+
+
+# --- what is refused ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("curves", "said"),
+    [
+        (0, "curves must be a whole number of at least 1"),
+        (255, "curves=255: a column has at most 254 pieces"),
+        (2.5, "curves must be a whole number"),
+        (True, "curves must be a whole number"),
+        ("many", "curves='many' must be 'auto', None, or a number of pieces"),
+        ([4], "curves must be a whole number"),
+    ],
+)
+def test_numbers_of_pieces_that_cannot_be(curves, said):
+    X, y = rows()
+    with pytest.raises(InputError, match=said):
+        ranker(curves).fit(X, y, GROUPS)
+
+
+def test_a_sparse_matrix_has_lines():
+    X, y = rows()
+    X[np.random.default_rng(0).random(X.shape) < 0.5] = 0.0
+    with pytest.raises(InputError, match=r"curves need a dense X.*curves=None, or X\.toarray\(\)"):
+        ranker(16).fit(sparse.csr_array(X), y, GROUPS)
+    line = ranker("auto").fit(sparse.csr_array(X), y, GROUPS)
+    assert line.coef_.shape == (3,)
+    assert not any(note.startswith("Folds") for note in line.result_.notes)
+    added = line.contributions(sparse.csr_array(X))
+    np.testing.assert_allclose(added.sum(axis=1), line.predict(X), atol=1e-12)
+
+
+@pytest.mark.parametrize("curves", ["auto", 4])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_numbers_that_are_none_are_refused(curves, bad):
+    X, y = rows()
+    X[7, 1] = bad
+    with pytest.raises(ValueError, match="row 7, column 1"):
+        ranker(curves).fit(X, y, GROUPS)
+    fitted = ranker(4).fit(*rows(), GROUPS)
+    for ask in (fitted.predict, fitted.contributions):
+        with pytest.raises(ValueError, match="row 7, column 1"):
+            ask(X)
+    if np.isinf(bad):
+        with pytest.raises(ValueError, match="row 7, column 1"):
+            ranker(4, missing="lowest").fit(X, y, GROUPS)

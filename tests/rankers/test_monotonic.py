@@ -1,0 +1,186 @@
+"""Columns that have to rise or to fall, with a certificate of that problem."""
+
+from itertools import product
+
+import cvxpy as cp
+import numpy as np
+import pandas as pd
+import pytest
+
+from helpers.full_problem import full_problem
+from helpers.problems import divided_out
+from structsvm_papk import EmpiricalRisk, PAPKRanker, RankingData
+from structsvm_papk.errors import InputError
+from structsvm_papk.files import load_model
+from structsvm_papk.rankers.settings import STIFFNESS
+
+SIGNS = np.array([1, -1, 0])
+ALPHA = 0.05
+
+
+def rows(seed=0, n_lists=8):
+    """Lists where no column is all that SIGNS say of it."""
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(n_lists), 10)
+    X = rng.normal(size=(groups.size, 3))
+    score = np.sin(2 * X[:, 0]) - np.abs(X[:, 1]) + 0.5 * X[:, 2] ** 2
+    score = (score + 0.3 * rng.normal(size=groups.size)).reshape(n_lists, 10)
+    y = score > np.quantile(score, 0.6, axis=1, keepdims=True)
+    return X, y.ravel(), groups
+
+
+def ranker(curves=3, surrogate="avg", **settings):
+    return PAPKRanker(2, surrogate, **{"alpha": ALPHA, "curves": curves, **settings})
+
+
+def steps(curve):
+    """How much the function changes between its knots, and beyond them."""
+    return np.concatenate([np.diff(curve.values), [curve.slope]])
+
+
+@pytest.mark.parametrize("curves", [3, 16])
+def test_curves_rise_and_fall_as_they_have_to(curves):
+    X, y, groups = rows()
+    free = ranker(curves).fit(X, y, groups)
+    assert steps(free.curves_[0]).min() < -0.05 and steps(free.curves_[1]).max() > 0.05
+    fitted = ranker(curves, monotonic_cst=SIGNS).fit(X, y, groups)
+    assert fitted.result_.converged
+    rising, falling, other = fitted.curves_
+    assert steps(rising).min() >= 0 and steps(rising).max() > 0
+    assert steps(falling).max() <= 0 and steps(falling).min() < 0
+    assert steps(other).min() < 0 < steps(other).max()
+    line = np.linspace(-9, 9, 200)
+    assert np.diff(rising(line)).min() >= -1e-12 and np.diff(falling(line)).max() <= 1e-12
+    assert fitted.result_.objective > free.result_.objective * (1 + 1e-3)
+
+
+def test_lines_keep_their_signs():
+    X, y, groups = rows()
+    free = ranker(None).fit(X, y, groups).coef_
+    assert free[[0, 2]].all()
+    for j in (0, 2):
+        signs = np.zeros(3)
+        signs[j] = -np.sign(free[j])  # against what it would be
+        fitted = ranker(None, monotonic_cst=signs).fit(X, y, groups)
+        assert fitted.coef_[j] == 0
+        assert np.delete(fitted.coef_, j).all()
+        along = ranker(None, monotonic_cst=-signs).fit(X, y, groups)
+        np.testing.assert_allclose(along.coef_, free, rtol=0, atol=1e-2)
+
+
+def test_the_default_keeps_them_on_its_folds_too():
+    X, y, groups = rows(n_lists=20)
+    fitted = PAPKRanker(2, monotonic_cst=SIGNS).fit(X, y, groups)
+    assert any(note.startswith("Folds chose") for note in fitted.result_.notes)
+    assert steps(fitted.curves_[0]).min() >= 0 >= steps(fitted.curves_[1]).max()
+    one_list = PAPKRanker(2, monotonic_cst=SIGNS).fit(X, y, "one_list")
+    assert steps(one_list.curves_[0]).min() >= 0 >= steps(one_list.curves_[1]).max()
+
+
+@pytest.mark.parametrize(
+    ("surrogate", "curves"), list(product(["avg", "max", "ts", "pauc"], [None, 3]))
+)
+@pytest.mark.parametrize("signs", [np.array([1, 1, 0]), np.array([1, 0, 1])])
+def test_the_certificate_is_of_the_problem_with_signs(surrogate, curves, signs):
+    """Written out for cvxpy, with columns that are not turned."""
+    X, y, groups = rows(1)
+    fitted = ranker(curves, surrogate, monotonic_cst=signs, tol=1e-8).fit(X, y, groups)
+    data = RankingData.from_groups(X, y, groups)
+    sign_of_weights = signs
+    if curves is not None:
+        data = data.with_curves(data.knots_at_quantiles(curves))
+        sign_of_weights = np.concatenate([signs, signs[data.knots.column_of_piece]])
+    data = data.standardized("auto").stiffened(STIFFNESS)
+    risk = EmpiricalRisk(fitted.make_surrogate(), divided_out(data))
+    free = full_problem(risk, ALPHA)[0]
+    written, w = full_problem(risk, ALPHA)
+    signed = np.flatnonzero(sign_of_weights)
+    keeps = cp.multiply(sign_of_weights[signed], w[signed]) >= 0
+    problem = cp.Problem(written.objective, [*written.constraints, keeps])
+    for each in (free, problem):
+        each.solve(solver="CLARABEL", tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
+    result = fitted.result_
+    assert result.converged
+    assert result.objective == pytest.approx(problem.value, rel=1e-6)
+    assert result.lower_bound <= problem.value * (1 + 1e-8)
+    assert free.value < problem.value * (1 - 1e-3)
+
+
+def test_ones_everywhere_are_the_setting_positive():
+    X, y, groups = rows()
+    X = np.hstack([X, -X[:, :1]])
+    ones = ranker(None, monotonic_cst=np.ones(4), tol=1e-9).fit(X, y, groups)
+    positive = ranker(None, positive=True, tol=1e-9).fit(X, y, groups)
+    np.testing.assert_allclose(ones.coef_, positive.coef_, rtol=0, atol=1e-9)
+    assert ones.result_.objective == pytest.approx(positive.result_.objective, rel=1e-9)
+    curves = [
+        ranker(3, **how, tol=1e-9).fit(X, y, groups)
+        for how in ({"monotonic_cst": [1] * 4}, {"positive": True})
+    ]
+    assert curves[0].result_.objective == pytest.approx(curves[1].result_.objective, rel=1e-9)
+
+
+def test_a_dict_of_names_is_the_array(tmp_path):
+    X, y, groups = rows()
+    frame = pd.DataFrame(X, columns=["price", "age", "size"])
+    by_name = ranker(monotonic_cst={"age": -1, "price": 1}).fit(frame, y, groups)
+    by_number = ranker(monotonic_cst=[1, -1, 0]).fit(X, y, groups)
+    np.testing.assert_array_equal(by_name.predict(frame), by_number.predict(X))
+    by_name.save(tmp_path / "m")
+    np.testing.assert_array_equal(load_model(tmp_path / "m").predict(frame), by_name.predict(frame))
+
+
+def test_zeros_and_none_are_no_constraint():
+    X, y, groups = rows()
+    plain = ranker().fit(X, y, groups)
+    for nothing in ([0, 0, 0], np.zeros(3), None):
+        fitted = ranker(monotonic_cst=nothing).fit(X, y, groups)
+        np.testing.assert_array_equal(fitted.predict(X), plain.predict(X))
+
+
+def test_missing_values_leave_the_signs():
+    X, y, groups = rows()
+    X[::7, 0] = np.nan
+    fitted = ranker(monotonic_cst=SIGNS, missing="lowest").fit(X, y, groups)
+    assert steps(fitted.curves_[0]).min() >= 0 >= steps(fitted.curves_[1]).max()
+    assert fitted.missing_coef_[0] != 0  # of either sign
+    added = fitted.contributions(X, groups)
+    np.testing.assert_allclose(added.sum(axis=1), fitted.predict(X, groups), atol=1e-12)
+
+
+@pytest.mark.parametrize("surrogate", ["ramp", "clipped_ramp"])
+def test_descents_to_critical_points_keep_them(surrogate):
+    X, y, groups = rows()
+    fitted = ranker(3, surrogate, monotonic_cst=SIGNS).fit(X, y, groups)
+    assert steps(fitted.curves_[0]).min() >= 0 >= steps(fitted.curves_[1]).max()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([1, 0], r"monotonic_cst has shape \(2,\), but X has 3 columns"),
+        ([[1, 0, 0]], r"monotonic_cst has shape \(1, 3\)"),
+        (1, r"monotonic_cst has shape \(\), but X has 3 columns"),
+        ([1, 2, 0], r"monotonic_cst of column 1 is 2: it must be 1 \(rising\), -1 \(falling\)"),
+        ([True, 0, 0], "monotonic_cst of column 0 is True"),
+        ([0, 0, 0.5], "monotonic_cst of column 2 is 0.5"),
+        (["1", 0, 0], "monotonic_cst of column 0 is '1'"),
+        ({"a": 1}, "monotonic_cst names columns, but X has no names: give a data frame"),
+    ],
+)
+def test_what_cannot_be(given, said):
+    with pytest.raises(InputError, match=said):
+        ranker(monotonic_cst=given).fit(*rows())
+
+
+def test_what_cannot_be_of_names_and_together_with_positive():
+    X, y, groups = rows()
+    frame = pd.DataFrame(X, columns=["price", "age", "size"])
+    with pytest.raises(InputError, match="names column 'weight', which X does not have: it"):
+        ranker(monotonic_cst={"weight": 1}).fit(frame, y, groups)
+    with pytest.raises(InputError, match="monotonic_cst of column 'age' is 3"):
+        ranker(monotonic_cst={"age": 3}).fit(frame, y, groups)
+    with pytest.raises(InputError, match="give monotonic_cst or positive=True"):
+        ranker(monotonic_cst=[1, 0, 0], positive=True).fit(X, y, groups)
+    with pytest.raises(InputError, match="cannot keep weights from being negative"):
+        ranker(monotonic_cst=[1, 0, 0], solver="dual_ascent").fit(X, y, groups)
