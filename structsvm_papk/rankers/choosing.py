@@ -29,6 +29,7 @@ from structsvm_papk.rankers.folds import (
 )
 from structsvm_papk.rankers.settings import (
     STIFFNESS,
+    SURROGATE_OF_LISTS,
     SURROGATES_OF_ONE_LIST,
     Evidence,
     Setting,
@@ -132,6 +133,14 @@ class Candidate:
     setting: Setting
     lists: RankingData
 
+    def __str__(self) -> str:
+        """What folds decide: of lists no more than whether columns are curves."""
+        pieces = self.setting.pieces
+        columns = "lines" if pieces is None else f"curves of {pieces} pieces"
+        if self.lists.n_users > 1:
+            return columns
+        return f"{self.setting.name}, alpha {self.setting.known_alpha:.4g}, {columns}"
+
 
 @dataclass(frozen=True)
 class Training:
@@ -142,12 +151,11 @@ class Training:
     max_iter: int | None = None
     n_blocks: int | None = None
     n_threads: int = 1
-    stand_in: str | None = None  # for a surrogate that is not convex
 
     def risk(self, setting: Setting, lists: RankingData) -> EmpiricalRisk:
-        """What a setting minimises on lists, beside the penalty."""
-        if self.stand_in is not None and not setting.kind.convex:
-            setting = replace(setting, surrogate=self.stand_in)
+        """What a setting minimises on lists, beside the penalty; Avg where that is not convex."""
+        if not setting.kind.convex:
+            setting = replace(setting, surrogate=SURROGATE_OF_LISTS)
         surrogate = setting.make(self.k)
         return EmpiricalRisk(surrogate, lists, "cap", n_threads=self.n_threads)
 
@@ -222,7 +230,7 @@ class Choice:
         """A sentence of what was chosen, and what ended the choice before all folds were tried."""
         chosen = "Folds were not asked: the usual settings were taken"
         if self.best is not None:
-            chosen = f"Folds chose {self.best.setting}"
+            chosen = f"Folds chose {self.best}"
         if not self.ended_by:
             return f"{chosen}."
         return f"{chosen}; {self.ended_by} ended them early, and with more time it may be another."
@@ -256,7 +264,8 @@ def choose(
     Returns
     -------
     Choice or None
-        None where there are too few lists, or rows of one list, or too many.
+        None where there are too few lists, or rows of one list, or too many, and where all columns
+        are binary.
     """
 
     def constrained(lists: RankingData) -> Any:
@@ -267,14 +276,15 @@ def choose(
         folds = _folds_of_some(lists)
         training = Training(k, constrained, n_threads=n_threads)
         candidates = _lines_or_curves(columns, given)
+        if candidates[0].lists.n_features == candidates[-1].lists.n_features:
+            return None  # binary columns are lines in any case
         score = partial(values_of, f"ndcg@{k}")
         lead = _LEAD
     elif _can_be_cut(lists):
         columns = _in_order_of_content(columns)
         folds = folds_by_content(_FOLDS, columns.given)
         n_blocks = None if lists.is_sparse else _BLOCKS
-        stand_in = SURROGATES_OF_ONE_LIST[0]
-        training = Training(k, constrained, _MAX_ITER, n_blocks, n_threads, stand_in)
+        training = Training(k, constrained, _MAX_ITER, n_blocks, n_threads)
         candidates = _of_one_list(columns, given, left)
         score = partial(values_of, "ap")
         lead = 0.0

@@ -12,7 +12,7 @@ says more than one of three, so lists do not count. Where the columns are not of
 of a sparse X and rare indicators beside numbers, d is their effective number (the participation
 ratio), and with m their unit does not matter.
 
-Power and factor are measured (`docs/howto/tune.md`, `docs/howto/sparse.md`): loss to the best alpha
+Power and factor are measured (`benchmarks/results/penalty.md`, `sparse_penalty.md`): loss to the best alpha
 in hindsight on seven sets, 2 to 1,000 lists. The default C of SVM^light (Joachims, Making
 large-scale SVM learning practical, 1999) has the sum of the variances in it, too.
 
@@ -47,7 +47,7 @@ AUTO_DEPTH = 0.9  # share of the negatives that depth='auto' counts
 # and what puts these still further down is no help at the top (docs/howto/missing.md).
 AUTO_DEPTH_OF_HOLES = 0.5
 # What a fit without further settings takes, in Python and on the command line: docs/howto/tune.md.
-SURROGATE = AUTO  # Avg, and for one list what its folds choose: `rankers.one_list`
+SURROGATE = AUTO  # Avg, and for one list what its folds choose: `rankers.choosing`
 DEPTH = "auto"
 ALPHA = AUTO
 USER_WEIGHTS = ("equal", "positives")
@@ -161,13 +161,6 @@ def name_of(surrogate: str | Surrogate) -> str:
     return surrogate if isinstance(surrogate, str) else surrogate.label
 
 
-WEIGHTS_IN_WORDS = {
-    "equal": "users count the same",
-    "positives": "users by positives",
-    "given": "users as sample_weight says",
-}
-
-
 @dataclass(frozen=True)
 class Setting:
     """What is minimised, beside the data and k.
@@ -229,14 +222,6 @@ class Setting:
         if isinstance(self.surrogate, Surrogate):
             return replace(self.surrogate, depth=self.depth)
         return make_surrogate(self.surrogate, k, self.depth)
-
-    def __str__(self) -> str:
-        depth = "k" if self.depth is None else self.depth
-        weight = WEIGHTS_IN_WORDS[self.user_weight]
-        curves = f", curves of {self.pieces} pieces" if self.pieces else ""
-        alpha = self.alpha if isinstance(self.alpha, str) else f"{self.alpha:.4g}"
-        units = "" if self.standardize else ", columns in their own units"
-        return f"{self.name}, depth {depth}, {weight}, alpha {alpha}{curves}{units}"
 
 
 # --- the rule behind alpha="auto" -----------------------------------------------------------------
