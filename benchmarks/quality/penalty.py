@@ -103,7 +103,7 @@ class Drawn:
         n_columns = int((train.X.std(axis=0) > 0).sum())
         by_hand = {"alpha .01": 0.01, "2 d / lists": 2 * n_columns / train.learnable.sum()}
         for name, alpha in {**by_hand, AUTO: "auto"}.items():
-            ranker = fitted(PAPKRanker(k=train.k, alpha=alpha), train)
+            ranker = fitted(PAPKRanker(k=train.k, alpha=alpha, curves=None), train)
             found[name] = mean_of(lambda lists, r=ranker: r.predict(lists.X))
             found[f"alpha: {name}"] = float(ranker.alpha_)
         of_alphas = partial(scores_of_alphas, alphas=self.alphas)
@@ -118,7 +118,7 @@ def fitted(ranker, lists):
 
 def scores_of_alphas(train, alphas):
     """Scores for every alpha, each fit from the weights of the one before."""
-    ranker = PAPKRanker(k=train.k, tol=1e-3, max_iter=300, warm_start=True)
+    ranker = PAPKRanker(k=train.k, curves=None, tol=1e-3, max_iter=300, warm_start=True)
     for alpha in alphas:
         w = fitted(ranker.set_params(alpha=alpha), train).coef_.copy()
         yield lambda lists, w=w: lists.X @ w
@@ -135,7 +135,7 @@ class OneList:
         X, y, X_test, y_test = self.make(size, draw)
 
         def measured(alpha):
-            avg = {"surrogate": "avg"}  # as of lists: alpha alone differs
+            avg = {"surrogate": "avg", "curves": None}  # as of lists: alpha alone differs
             ranker = PAPKRanker(k=10, alpha=alpha, tol=1e-4, one_list=True, **avg).fit(X, y)
             return average_precision_score(y_test, ranker.predict(X_test)), float(ranker.alpha_)
 

@@ -397,9 +397,9 @@ def test_a_warm_start_needs_fewer_iterations():
     X, y = rows()
     warm = ranker(8, warm_start=True, alpha=1e-3).fit(X, y, GROUPS)
     cold = warm.n_iter_
-    objective_of = warm.result_.objective
+    best = warm.result_.objective
     assert warm.fit(X, y, GROUPS).n_iter_ < cold
-    assert warm.result_.objective == pytest.approx(objective_of, rel=1e-6)
+    assert warm.result_.objective == pytest.approx(best, rel=1e-6)
     other = np.random.default_rng(0).permutation(N_LISTS)[:35]
     some = np.isin(GROUPS, other)  # other lists have other knots
     assert warm.fit(X[some], y[some], GROUPS[some]).result_.converged
