@@ -105,7 +105,6 @@ def evaluate(
         ),
     ] = None,
     ignore: options.Ignore = None,
-    first_index: options.FirstIndex = None,
     relevance_threshold: options.RelevanceThreshold = None,
     one_list: options.OneList = False,
     compare: Annotated[
@@ -177,7 +176,6 @@ def evaluate(
         label=label,
         group=group,
         ignore=ignore,
-        first_index=first_index,
         relevance_threshold=relevance_threshold,
         one_list=one_list,
         model=model if data is None else file,

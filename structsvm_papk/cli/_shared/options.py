@@ -12,8 +12,9 @@ from typing import Annotated, Any
 import typer
 
 from structsvm_papk.data.columns import ITEM_COLUMNS, USER_COLUMNS
+from structsvm_papk.data.curves import MOST_PIECES
 from structsvm_papk.data.grades import check_label_gain
-from structsvm_papk.rankers.settings import AUTO, USER_WEIGHTS
+from structsvm_papk.rankers.settings import AUTO
 
 # Headings of the help
 PROBLEM = "Problem"
@@ -110,24 +111,15 @@ Depth = Annotated[
         rich_help_panel=PROBLEM,
     ),
 ]
-UserWeight = Annotated[
-    str,
+Pieces = Annotated[
+    int | None,
     typer.Option(
-        parser=one_of(*USER_WEIGHTS),
-        help="What users count: equal, or positives (as many as they have).",
-        metavar="NAME",
-        rich_help_panel=PROBLEM,
-    ),
-]
-Standardize = Annotated[
-    Any,
-    typer.Option(
-        parser=one_of("auto", yes=True, no=False),
-        help="Regularise columns in units of their standard deviation within users, so that their "
-        "own units do not matter: yes; auto, which divides columns of two values by half their "
-        "difference, and those of sparse data by one number; or no, as they are, which is the "
-        "paper's problem.",
-        metavar="HOW",
+        "--curves",
+        help="Piecewise linear curves of so many pieces for each column; by default straight "
+        "lines.",
+        metavar="NUMBER",
+        min=1,
+        max=MOST_PIECES,
         rich_help_panel=PROBLEM,
     ),
 ]
@@ -178,16 +170,6 @@ Ignore = Annotated[
         rich_help_panel=READING,
     ),
 ]
-FirstIndex = Annotated[
-    int | None,
-    typer.Option(
-        min=0,
-        max=1,
-        help="From where an svmlight file counts features: 0 or 1; by default as the model does, "
-        "and without one from 0 if the file uses index 0.",
-        rich_help_panel=READING,
-    ),
-]
 RelevanceThreshold = Annotated[
     float | None,
     typer.Option(
@@ -223,9 +205,9 @@ Missing = Annotated[
 Policy = Annotated[
     str,
     typer.Option(
-        help="Users without a positive, or with fewer negatives than --depth (--k) counts: exclude "
-        "leaves them out, raise refuses them; cap, for training and by default there, counts the "
-        "negatives that they have, and leaves out those without any or without a positive.",
+        help="Users without a positive, or with fewer negatives than k, or than the model's depth: "
+        "exclude leaves them out, raise refuses them; cap, as in training, counts the negatives "
+        "that they have, and leaves out those without any or without a positive.",
         metavar="POLICY",
         rich_help_panel=READING,
     ),
@@ -245,26 +227,6 @@ ModelFile = Annotated[
 Tol = Annotated[
     float,
     typer.Option(help="Relative certified gap to stop at.", rich_help_panel=SOLVER),
-]
-MaxIter = Annotated[
-    int | None, typer.Option(help="Largest number of iterations.", rich_help_panel=SOLVER)
-]
-TimeLimit = Annotated[
-    float | None,
-    typer.Option(help="Stop a run after this long.", metavar="SECONDS", rich_help_panel=SOLVER),
-]
-Threads = Annotated[
-    int, typer.Option(help="Threads for each pass over the data.", rich_help_panel=SOLVER)
-]
-QpSolver = Annotated[
-    str | None,
-    typer.Option(
-        "--qp-solver",
-        help="Who solves the restricted problems of a cutting plane: interior_point, the package's "
-        "own, or a QP solver that cvxpy finds (piqp, clarabel, osqp, ..).",
-        metavar="NAME",
-        rich_help_panel=SOLVER,
-    ),
 ]
 Etas = Annotated[
     list[float] | None,
