@@ -106,6 +106,7 @@ def compare(
         one_list=one_list,
         missing=missing,
         label_gain="linear",
+        for_curves=pieces is not None,
     )
     if paper and (depth not in (DEPTH, None) or pieces is not None):
         raise InputError(

@@ -74,6 +74,7 @@ def diagnose(
         one_list=one_list,
         missing=missing,
         label_gain=label_gain,
+        for_curves=pieces is not None,
     )
     problem = Problem(depth=as_depth(depth, missing), pieces=pieces)
     names = surrogate or SURROGATES

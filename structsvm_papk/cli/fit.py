@@ -148,6 +148,7 @@ def fit(
         one_list=one_list,
         missing=missing,
         label_gain=label_gain,
+        for_curves=isinstance(curves, int),
     )
     where = scale.Loading(memory_budget=memory_budget, dask=dask)
     ranker = PAPKRanker(

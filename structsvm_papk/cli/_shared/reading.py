@@ -1,9 +1,11 @@
 """How a file becomes ranked lists, and what of them counts in training."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from scipy import sparse
 
 from structsvm_papk.cli._shared import console
 from structsvm_papk.data.ranking_data import RankingData
@@ -24,14 +26,15 @@ class Reading:
     one_list: bool = False
     missing: str | None = None
     label_gain: Any = None
+    for_curves: bool = False
 
     def __post_init__(self) -> None:
         if self.one_list and self.group is not None:
             raise InputError("--one-list takes all rows as one list: leave --group out, or it")
 
     def table(self, path: Path, like: Any = None, **more: Any) -> Table:
-        """The table in a file, see `read_table`."""
-        return read_table(
+        """The table in a file, see `read_table`; with a dense X where columns are curves."""
+        table = read_table(
             path,
             label=self.label,
             group=self.group,
@@ -40,6 +43,10 @@ class Reading:
             like=like,
             **more,
         )
+        has_curves = self.for_curves or getattr(like, "knots", None) is not None
+        if has_curves and sparse.issparse(table.X):
+            return replace(table, X=table.X.toarray())
+        return table
 
     def lists(self, table: Table) -> RankingData:
         """The lists of a table."""
