@@ -295,6 +295,7 @@ def compare(
             f"qp_solver={qp_solver!r} is for {', '.join(_CUTTING)}, and solvers has none of them"
         )
     check_type("paper", paper, bool | np.bool_, "True or False")
+    check_number("curves", curves, least=1, optional=True)  # folds decide nothing here
     pieces = check_curves(curves)
     of_another = depth is not None or standardize not in ("auto", False) or pieces is not None
     if paper and of_another:

@@ -5,7 +5,7 @@ reads.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,15 +23,14 @@ SOLVER = "Solver"
 OUTPUT = "Output"
 
 
-def one_of(*names: str, **meant: Any) -> Callable[[str], Any]:
-    """A parser of names, each itself or what is `meant` by it."""
-    values: Mapping[str, Any] = {name: name for name in names} | meant
+def one_of(*names: str) -> Callable[[str], str]:
+    """A parser of some names."""
 
-    def parse(text: str) -> Any:
-        if text not in values:
-            *others, last = values
+    def parse(text: str) -> str:
+        if text not in names:
+            *others, last = names
             raise typer.BadParameter(f"{text!r} must be {', '.join(others)} or {last}")
-        return values[text]
+        return text
 
     return parse
 
@@ -74,7 +73,6 @@ def _label_gain(text: str) -> Any:
 
 
 MODEL_FLAGS = ("--model", "--output", "-o")  # of a model that is written; the first is the name
-depth = _depth
 
 ITEM_HELP = (
     f"Item column; by default the first of {', '.join(ITEM_COLUMNS[:7])} and the like (product_id, "
