@@ -91,7 +91,6 @@ def held_out(
     label: options.Label = "label",
     group: options.Group = None,
     ignore: options.Ignore = None,
-    first_index: options.FirstIndex = None,
     relevance_threshold: options.RelevanceThreshold = None,
     one_list: options.OneList = False,
     policy: options.Policy = "exclude",
@@ -104,7 +103,6 @@ def held_out(
         label=label,
         group=group,
         ignore=ignore,
-        first_index=first_index,
         relevance_threshold=relevance_threshold,
         one_list=one_list,
     )
@@ -187,7 +185,6 @@ def new_users(
     label: options.Label = "label",
     group: options.Group = None,
     ignore: options.Ignore = None,
-    first_index: options.FirstIndex = None,
     relevance_threshold: options.RelevanceThreshold = None,
     one_list: options.OneList = False,
     policy: options.Policy = "cap",
@@ -220,7 +217,6 @@ def new_users(
         label=label,
         group=group,
         ignore=ignore,
-        first_index=first_index,
         relevance_threshold=relevance_threshold,
         one_list=one_list,
     )
@@ -261,7 +257,7 @@ def new_users(
         (f"uniform bound at {1 - rho:g}, all rows as one list", half_width),
     ]
     if held_out is not None:
-        other_table = reading.second_table(held_out, table)
+        other_table = reading.table(held_out, table)
         others = reading.lists(other_table).usable(model.k)
         scores = scores_of(model, other_table)
         interval = bounds.many_users(list_risks(others, scores[others.rows], model.k), rho)

@@ -4,15 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.options import PROBLEM, READING, SOLVER
 from structsvm_papk.cli._shared.outputs import check_outputs, save_plot
-from structsvm_papk.cli._shared.reading import Reading, Weighting, say_columns
-from structsvm_papk.data.missing import filled_lists
+from structsvm_papk.cli._shared.reading import Problem, Reading, say_columns
 from structsvm_papk.errors import InputError, check_choice
+from structsvm_papk.oracles.list_risk import refuse_deeper_than_all
 from structsvm_papk.plots import figures as plots
 from structsvm_papk.rankers.settings import ALPHA, DEPTH, as_depth, solver_name
 from structsvm_papk.rankers.solver_race import DEFAULT_SOLVERS, ETAS, PASSES, SOLVERS
@@ -34,23 +33,8 @@ def compare(
     ] = None,
     alpha: options.Alpha = ALPHA,
     depth: options.Depth = DEPTH,
-    user_weight: options.UserWeight = "equal",
-    standardize: options.Standardize = "auto",
+    pieces: options.Pieces = None,
     positive: options.Positive = False,
-    label: options.Label = "label",
-    group: options.Group = None,
-    ignore: options.Ignore = None,
-    first_index: options.FirstIndex = None,
-    relevance_threshold: options.RelevanceThreshold = None,
-    one_list: options.OneList = False,
-    missing: options.Missing = None,
-    label_gain: options.LabelGain = "linear",
-    test: Annotated[
-        Path | None,
-        typer.Option(
-            help="Report pAp@k on this file as well.", metavar="FILE", rich_help_panel=READING
-        ),
-    ] = None,
     paper: Annotated[
         bool,
         typer.Option(
@@ -60,6 +44,20 @@ def compare(
             rich_help_panel=PROBLEM,
         ),
     ] = False,
+    test: Annotated[
+        Path | None,
+        typer.Option(
+            help="Report pAp@k on this file as well.", metavar="FILE", rich_help_panel=READING
+        ),
+    ] = None,
+    label: options.Label = "label",
+    group: options.Group = None,
+    ignore: options.Ignore = None,
+    relevance_threshold: options.RelevanceThreshold = None,
+    one_list: options.OneList = False,
+    missing: options.Missing = None,
+    plot: options.Plot = None,
+    as_json: options.Json = False,
     solver: Annotated[
         list[str] | None,
         typer.Option(
@@ -81,14 +79,18 @@ def compare(
         float | None,
         typer.Option(help="Seconds for each run.", rich_help_panel=SOLVER),
     ] = None,
-    qp_solver: options.QpSolver = None,
-    eta: options.Etas = None,
     tol: options.Tol = 1e-6,
-    max_iter: options.MaxIter = None,
-    time_limit: options.TimeLimit = None,
-    threads: options.Threads = 1,
-    plot: options.Plot = None,
-    as_json: options.Json = False,
+    eta: options.Etas = None,
+    qp_solver: Annotated[
+        str | None,
+        typer.Option(
+            "--qp-solver",
+            help="Who solves the restricted problems of a cutting plane: interior_point, the "
+            "package's own, or a QP solver that cvxpy finds (piqp, clarabel, osqp, ..).",
+            metavar="NAME",
+            rich_help_panel=SOLVER,
+        ),
+    ] = None,
 ) -> None:
     """Compare solvers: cutting plane and subgradient descent, same data passes.
 
@@ -100,20 +102,20 @@ def compare(
         label=label,
         group=group,
         ignore=ignore,
-        first_index=first_index,
         relevance_threshold=relevance_threshold,
         one_list=one_list,
         missing=missing,
-        label_gain=label_gain,
+        label_gain="linear",
+        for_curves=pieces is not None,
     )
-    if paper and (depth not in (DEPTH, None) or standardize is True):
+    if paper and (depth not in (DEPTH, None) or pieces is not None):
         raise InputError(
-            "--paper is depth k and columns as they are: leave out --depth and --standardize"
+            "--paper is depth k and columns as they are: leave out --depth and --curves"
         )
-    weighting = Weighting(
+    problem = Problem(
         depth=None if paper else as_depth(depth, missing),
-        user_weight=user_weight,
-        standardize=False if paper else standardize,
+        pieces=pieces,
+        standardized=not paper,
     )
     names: list[str] = []
     for name in surrogate or ["all"]:
@@ -123,25 +125,21 @@ def compare(
     for name in solvers:
         check_choice("--solver", name, SOLVERS)
     for name in names:
-        any_surrogate = weighting.surrogate(name, k)
+        any_surrogate = problem.surrogate(name, k)
         for each in solvers:
             solver_name(each, any_surrogate)  # refuses what this solver cannot do
     table = reading.table(data)
-    second = None if test is None else reading.second_table(test, table)
+    second = None if test is None else reading.table(test, table)
     lists = reading.lists(table)
-    with_holes = np.flatnonzero(lists.with_holes)
-    train = weighting.lists(lists, any_surrogate, missing)
-    held_out = None
-    if second is not None:
-        others = reading.lists(second)
-        held_out = filled_lists(others, missing, with_holes)
+    refuse_deeper_than_all(any_surrogate, lists.most_negatives)
+    held_out = None if second is None else reading.lists(second)
     with console.live() as watch:
         runs = run_all(
-            train,
+            lists,
             names,
             k,
             alpha,
-            depth=weighting.depth,
+            depth=problem.depth,
             solvers=solvers,
             etas=eta or ETAS,
             passes=passes,
@@ -149,23 +147,21 @@ def compare(
             paper=paper,
             qp_solver=qp_solver,
             test=held_out,
-            standardize=standardize,
             positive=positive,
+            missing=missing,
+            curves=pieces,
             watch=watch,
             tol=tol,
-            max_iter=max_iter,
-            time_limit=time_limit,
-            n_threads=threads,
         )
     say_columns(table, lists)
     if second is not None:
         say_columns(second)
     if held_out is not None:
         console.note(f"test: {held_out.exclusions(k)}")
-    title = weighting.title(k=k, alpha=runs[0].alpha)
+    title = problem.title(k=k, alpha=runs[0].alpha)
     title += ", weights >= 0" if positive else ""
     title += ", missing lowest" if missing else ""
-    content = weighting.content | {"positive": positive, "missing": missing, "paper": paper}
+    content = problem.content | {"positive": positive, "missing": missing, "paper": paper}
     limited = passes is not None or seconds is not None
     finish(runs, f"{data.name}: {title}", content, plot, as_json, limited)
 

@@ -9,7 +9,7 @@ from sklearn.datasets import load_breast_cancer
 from structsvm_papk.cli import compare
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.outputs import check_outputs
-from structsvm_papk.cli._shared.reading import Weighting
+from structsvm_papk.cli._shared.reading import Problem
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.plots import figures as plots
 from structsvm_papk.rankers.solver_race import ETAS
@@ -55,6 +55,6 @@ def demo(
         runs = run_all(data, CONVEX, K, alpha, etas=eta or ETAS, watch=watch, tol=tol)
     if picture is None:
         console.note("no plot: matplotlib is missing; pip install matplotlib (the extra 'plot')")
-    weighting = Weighting(depth=None, user_weight="equal", standardize="auto")
-    title = weighting.title(k=K, alpha=runs[0].alpha)
-    compare.finish(runs, f"breast cancer: {title}", weighting.content, picture, as_json)
+    problem = Problem(depth=None)
+    title = problem.title(k=K, alpha=runs[0].alpha)
+    compare.finish(runs, f"breast cancer: {title}", problem.content, picture, as_json)

@@ -9,13 +9,15 @@ import typer
 from structsvm_papk import diagnosis
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.options import PROBLEM
-from structsvm_papk.cli._shared.reading import Reading, Weighting, say_columns
+from structsvm_papk.cli._shared.reading import Problem, Reading, say_columns
+from structsvm_papk.data.missing import filled_lists
 from structsvm_papk.diagnosis.convex_test import Verdict
 from structsvm_papk.diagnosis.critical_depth import CriticalDepth
 from structsvm_papk.diagnosis.zero_test import SURROGATES, Diagnosis
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles import EmpiricalRisk
 from structsvm_papk.oracles.list_risk import refuse_deeper_than_all
+from structsvm_papk.rankers.choosing import Columns
 from structsvm_papk.rankers.settings import DEPTH, as_depth
 
 _WORDS = {
@@ -50,12 +52,10 @@ def diagnose(
         ),
     ] = 200,
     depth: options.Depth = DEPTH,
-    user_weight: options.UserWeight = "equal",
-    standardize: options.Standardize = "auto",
+    pieces: options.Pieces = None,
     label: options.Label = "label",
     group: options.Group = None,
     ignore: options.Ignore = None,
-    first_index: options.FirstIndex = None,
     relevance_threshold: options.RelevanceThreshold = None,
     one_list: options.OneList = False,
     missing: options.Missing = None,
@@ -71,17 +71,13 @@ def diagnose(
         label=label,
         group=group,
         ignore=ignore,
-        first_index=first_index,
         relevance_threshold=relevance_threshold,
         one_list=one_list,
         missing=missing,
         label_gain=label_gain,
+        for_curves=pieces is not None,
     )
-    weighting = Weighting(
-        depth=as_depth(depth, missing),
-        user_weight=user_weight,
-        standardize=standardize,
-    )
+    problem = Problem(depth=as_depth(depth, missing), pieces=pieces)
     names = surrogate or SURROGATES
     for name in names:
         if name not in SURROGATES:
@@ -89,13 +85,13 @@ def diagnose(
     table = reading.table(data)
     lists = reading.lists(table)
     for shown in k:
-        refuse_deeper_than_all(weighting.surrogate(names[0], shown), lists.most_negatives)
-    lists = weighting.lists(lists, weighting.surrogate(names[0], k[0]), missing)
+        refuse_deeper_than_all(problem.surrogate(names[0], shown), lists.most_negatives)
+    lists = Columns(lists, filled_lists(lists, missing), "auto").of(pieces)
     with console.bar("diagnosing", total=2 * len(k) * len(names)) as update:
         answers = []
         depths = []
         for shown, name in product(k, names):
-            risk = EmpiricalRisk(weighting.surrogate(name, shown), lists, "cap")
+            risk = EmpiricalRisk(problem.surrogate(name, shown), lists, "cap")
             answers.append(diagnosis.diagnose(risk, users))
             update(advance=1)
             depths.append(diagnosis.critical_depth(risk))
@@ -105,8 +101,8 @@ def diagnose(
         answer.as_dict() | {"critical_depth": depth.as_dict()}
         for answer, depth in zip(answers, depths, strict=True)
     ]
-    title = f"Is w = 0 optimal? ({weighting.title()})"
-    console.answer(as_json, weighting.content | {"diagnoses": parts}, _show, title, answers, depths)
+    title = f"Is w = 0 optimal? ({problem.title()})"
+    console.answer(as_json, problem.content | {"diagnoses": parts}, _show, title, answers, depths)
 
 
 def _show(title: str, answers: Sequence[Diagnosis], depths: Sequence[CriticalDepth]) -> None:

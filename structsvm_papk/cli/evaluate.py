@@ -105,7 +105,6 @@ def evaluate(
         ),
     ] = None,
     ignore: options.Ignore = None,
-    first_index: options.FirstIndex = None,
     relevance_threshold: options.RelevanceThreshold = None,
     one_list: options.OneList = False,
     compare: Annotated[
@@ -138,7 +137,6 @@ def evaluate(
         float,
         typer.Option(help="Coverage of the intervals.", min=0, max=1, rich_help_panel=_SURE),
     ] = 0.95,
-    seed: Annotated[int, typer.Option(help="Seed of the resampling.", rich_help_panel=_SURE)] = 0,
     per_user: Annotated[
         Path | None,
         typer.Option(
@@ -155,9 +153,6 @@ def evaluate(
             rich_help_panel=OUTPUT,
         ),
     ] = None,
-    print_rules: Annotated[
-        bool, typer.Option("--rules", help="Print the rules as well.", rich_help_panel=OUTPUT)
-    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Compute ranking metrics with confidence intervals; compare two rankers.
@@ -177,7 +172,6 @@ def evaluate(
         label=label,
         group=group,
         ignore=ignore,
-        first_index=first_index,
         relevance_threshold=relevance_threshold,
         one_list=one_list,
         model=model if data is None else file,
@@ -203,7 +197,7 @@ def evaluate(
     if not wanted:
         wanted = _metric_names([_USUAL if rows.relevant is None else _BESIDE_PAIRS])
     table = rows.evaluated(wanted, rules)
-    draws: dict[str, Any] = {"level": level, "n_resamples": _RESAMPLES, "seed": seed}
+    draws: dict[str, Any] = {"level": level, "n_resamples": _RESAMPLES, "seed": 0}
     compared: list[Comparison] = []
     second = None
     if other is not None:
@@ -231,8 +225,6 @@ def evaluate(
         better = bool(compared[0].lower > 0)
         content["better"] = better
     console.answer(as_json, content, _show, evaluation, scorers, rows)
-    if print_rules:
-        console.note(f"Rules: {table.conventions}")
     _warn_of_ties(rows, table)
     if not _any_list(table, rows.nouns):
         raise typer.Exit(1)

@@ -1,6 +1,7 @@
 """``fit``: train a ranker on a file and write a model file."""
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,26 +16,41 @@ from structsvm_papk.cli import scale
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.options import OUTPUT, PROBLEM, SOLVER
 from structsvm_papk.cli._shared.outputs import check_outputs, save_plot
-from structsvm_papk.cli._shared.reading import Reading, Weighting, say_columns
-from structsvm_papk.data.curves import Curve
+from structsvm_papk.cli._shared.reading import Problem, Reading, say_columns
+from structsvm_papk.data.columns import listed
+from structsvm_papk.data.curves import MOST_PIECES, Curve, check_curves
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files.checkpoint import Checkpoint
 from structsvm_papk.files.model import Model, certificate_of, save_model
+from structsvm_papk.files.tables import Table
 from structsvm_papk.plots.curves import curves_figure
 from structsvm_papk.rankers import PAPKRanker
 from structsvm_papk.rankers.settings import (
     ALPHA,
+    AUTO,
     DEPTH,
     SOLVERS,
     SURROGATE,
-    SURROGATE_OF_LISTS,
     as_depth,
-    make_solver,
 )
 from structsvm_papk.solvers.solver import SolverResult, Status
 from structsvm_papk.surrogates.losses import SURROGATES
 
-_MOST_WEIGHTS = 12  # that are shown
+_MOST_COLUMNS = 12  # that are shown
+
+
+def _curves(text: str) -> int | str | None:
+    """The curves that a text means, as rankers take them."""
+    if text == "none":
+        return None
+    try:
+        curves = int(text) if text.isdecimal() else text
+        check_curves(curves)
+    except InputError:
+        raise typer.BadParameter(
+            f"{text}: auto, none, or a number of pieces from 1 to {MOST_PIECES}"
+        ) from None
+    return curves
 
 
 def fit(
@@ -49,32 +65,36 @@ def fit(
             rich_help_panel=PROBLEM,
         ),
     ] = SURROGATE,
+    curves: Annotated[
+        Any,
+        typer.Option(
+            parser=_curves,
+            help="A piecewise linear curve for each column: auto, where folds of the lists decide; "
+            "none, straight lines; or a number of pieces up to 254. Of svmlight, with --missing, "
+            "--memory-budget or --dask auto is none.",
+            metavar="NUMBER|auto|none",
+            rich_help_panel=PROBLEM,
+        ),
+    ] = AUTO,
+    monotonic: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="The score must not fall (1) or not rise (-1) as this column rises; repeat for "
+            "more. Columns of svmlight are called by their index.",
+            metavar="NAME=1",
+            rich_help_panel=PROBLEM,
+        ),
+    ] = None,
+    positive: options.Positive = False,
     alpha: options.Alpha = ALPHA,
     depth: options.Depth = DEPTH,
-    user_weight: options.UserWeight = "equal",
-    standardize: options.Standardize = "auto",
-    positive: options.Positive = False,
     label: options.Label = "label",
     group: options.Group = None,
     ignore: options.Ignore = None,
-    first_index: options.FirstIndex = None,
     relevance_threshold: options.RelevanceThreshold = None,
+    label_gain: options.LabelGain = "linear",
     one_list: options.OneList = False,
     missing: options.Missing = None,
-    label_gain: options.LabelGain = "linear",
-    policy: options.Policy = "cap",
-    solver: Annotated[
-        str, typer.Option(help=f"{', '.join(SOLVERS)}.", rich_help_panel=SOLVER)
-    ] = "auto",
-    qp_solver: options.QpSolver = None,
-    tol: options.Tol = 1e-6,
-    max_iter: options.MaxIter = None,
-    time_limit: options.TimeLimit = None,
-    threads: options.Threads = 1,
-    memory_budget: scale.MemoryBudget = None,
-    scratch: scale.Scratch = None,
-    dask: scale.Dask = None,
-    partitions: scale.Partitions = None,
     model_file: Annotated[
         Path,
         typer.Option(
@@ -84,83 +104,73 @@ def fit(
             rich_help_panel=OUTPUT,
         ),
     ],
+    plot: options.Plot = None,
+    as_json: options.Json = False,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
-            help="Keep what is done so far in this file; the same command goes on from there.",
+            help="Keep what is done so far in this file, once a minute and at the end; the same "
+            "command goes on from there.",
             metavar="FILE",
             rich_help_panel=OUTPUT,
         ),
     ] = None,
-    checkpoint_interval: Annotated[
-        float,
+    solver: Annotated[
+        str, typer.Option(help=f"{', '.join(SOLVERS)}.", rich_help_panel=SOLVER)
+    ] = "auto",
+    tol: options.Tol = 1e-6,
+    time_limit: Annotated[
+        float | None,
         typer.Option(
-            help="How often the result so far is written.",
+            help="Stop after this long, with the best weights so far.",
             metavar="SECONDS",
-            rich_help_panel=OUTPUT,
+            rich_help_panel=SOLVER,
         ),
-    ] = 60.0,
-    plot: options.Plot = None,
-    as_json: options.Json = False,
+    ] = None,
+    threads: Annotated[
+        int, typer.Option(help="Threads for each pass over the data.", rich_help_panel=SOLVER)
+    ] = 1,
+    memory_budget: scale.MemoryBudget = None,
+    dask: scale.Dask = None,
 ) -> None:
     """Train a ranker and write a model file; --plot draws what each column adds to a score.
 
     Ctrl-C keeps the best model so far.
     """
-    kept = None if checkpoint is None else Checkpoint(checkpoint, checkpoint_interval)
+    kept = None if checkpoint is None else Checkpoint(checkpoint)
     check_outputs([data], [model_file, checkpoint], plot=plot)
+    signs = _signs(monotonic or ())
     reading = Reading(
         label=label,
         group=group,
         ignore=ignore,
-        first_index=first_index,
         relevance_threshold=relevance_threshold,
         one_list=one_list,
         missing=missing,
         label_gain=label_gain,
+        for_curves=isinstance(curves, int),
     )
-    weighting = Weighting(
-        depth=as_depth(depth, missing),
-        user_weight=user_weight,
-        standardize=standardize,
-    )
-    where = scale.Loading(
-        memory_budget=memory_budget, scratch=scratch, dask=dask, partitions=partitions
-    )
-    chosen: Any = solver
-    if qp_solver is not None:
-        if not isinstance(alpha, float):
-            raise InputError("--qp-solver needs the --alpha that is minimised with, as a number")
-        chosen = make_solver(
-            "cutting_plane" if solver == "auto" else solver,
-            weighting.surrogate(SURROGATE_OF_LISTS if surrogate == SURROGATE else surrogate, k),
-            alpha,
-            tol=tol,
-            max_iter=max_iter,
-            time_limit=time_limit,
-            positive=positive,
-            qp_solver=qp_solver,
-        )
+    where = scale.Loading(memory_budget=memory_budget, dask=dask)
     ranker = PAPKRanker(
         k=k,
         surrogate=surrogate,
-        depth=weighting.depth,
-        user_weight=user_weight,
+        depth=as_depth(depth, missing),
         alpha=alpha,
-        solver=chosen,
+        solver=solver,
         tol=tol,
-        max_iter=max_iter,
         time_limit=time_limit,
-        policy=policy,
         n_threads=threads,
         relevance_threshold=relevance_threshold,
         checkpoint=kept,
-        standardize=standardize,
         positive=positive,
         missing=missing,
+        curves=curves,
+        monotonic_cst=signs or None,
     )
     ranker.check_settings()
     with where.loaded(data, reading, ranker) as loaded:
+        if signs:
+            ranker.monotonic_cst = _signs_of_columns(signs, loaded.table)
         with console.live() as watch, warnings.catch_warnings(record=True) as raised:
             warnings.simplefilter("always")
             ranker.callback = watch(solver, surrogate)
@@ -171,7 +181,9 @@ def fit(
             first_index=loaded.table.first_index,
         )
         save_model(model_file, model)
-        save_plot(plot, lambda: curves_figure(_named_curves(ranker, model), loaded.matrix))
+        names = _names(model)
+        named = [replace(curve, name=names[f]) for f, curve in enumerate(ranker.curves_)]
+        save_plot(plot, lambda: curves_figure(named, loaded.matrix))
         say_columns(loaded.table)
         console.note(str(ranker.exclusions_))
         gain = loaded.gain(ranker)
@@ -184,6 +196,8 @@ def fit(
             console.note(remark)
     elif result.status is not Status.DEGENERATE:  # of that a warning has said what to do
         console.warn(result.message)
+    pieces = None if model.knots is None else int(model.knots.n_pieces.max())
+    problem = Problem(depth=as_depth(depth, missing), pieces=pieces)
     content = {
         "solver": model.solver,
         "surrogate": model.surrogate,
@@ -194,18 +208,18 @@ def fit(
         "data_passes": result.data_passes,
         "seconds": result.seconds,
         "pap_at_k": {"train": gain},
-        "settings": {},
         "n_users": int(ranker.exclusions_.n_used),
         "n_users_left_out": int(ranker.exclusions_.n_excluded),
-        **weighting.content,
+        **problem.content,
+        "monotonic": signs,
         "positive": positive,
         "missing": missing,
         "model": str(model_file),
     }
-    title = f"{data.name}: {weighting.title(k=model.k, alpha=model.alpha)}"
+    title = f"{data.name}: {problem.title(k=model.k, alpha=model.alpha)}"
     title += ", weights >= 0" if positive else ""
     title += ", missing lowest" if missing else ""
-    console.answer(as_json, content, _show, title, model, result, gain, ranker.scale_)
+    console.answer(as_json, content, _show, title, model, result, gain, named, ranker.scale_)
     console.note(f"model written to {model_file}")
     if result.status == Status.FAILED:
         advice = "with --checkpoint FILE, the same command could go on from here"
@@ -218,16 +232,46 @@ def fit(
         raise typer.Exit(1)
 
 
-def _named_curves(ranker: PAPKRanker, model: Model) -> list[Curve]:
-    """The curves, by the names of the file, or by the numbers that it counts columns with."""
-    if model.feature_names is not None:
-        return ranker.curves_
-    first = model.first_index or 0
-    return [replace(curve, name=str(f + first)) for f, curve in enumerate(ranker.curves_)]
+def _signs(given: Sequence[str]) -> dict[str, int]:
+    """The sign of each column that `--monotonic` names."""
+    signs: dict[str, int] = {}
+    for text in given:
+        name, _, sign = text.rpartition("=")
+        if not name or sign not in ("1", "-1"):
+            raise InputError(f"--monotonic {text}: give NAME=1 (rising) or NAME=-1 (falling)")
+        if name in signs:
+            raise InputError(f"--monotonic names column {name!r} twice")
+        signs[name] = int(sign)
+    return signs
 
 
-def _show(title: str, model: Model, result: SolverResult, gain: float, scale: Array | None) -> None:
-    """What was solved, how far, and by which weights."""
+def _signs_of_columns(signs: dict[str, int], table: Table) -> list[int]:
+    """The sign of each column of a table, 0 where none was given."""
+    names = _names(table)
+    for name in signs:
+        if name not in names:
+            raise InputError(
+                f"--monotonic {name}: {table.source} has no such column; it has {listed(names)}"
+            )
+    return [signs.get(name, 0) for name in names]
+
+
+def _names(columns: Model | Table) -> Sequence[str]:
+    """Names of columns as in their file, or the numbers that it counts them with."""
+    if columns.feature_names is not None:
+        return columns.feature_names
+    return [str(f + (columns.first_index or 0)) for f in range(columns.n_features)]
+
+
+def _show(
+    title: str,
+    model: Model,
+    result: SolverResult,
+    gain: float,
+    curves: Sequence[Curve],
+    scale: Array | None,
+) -> None:
+    """What was solved, how far, and what the columns that move scores most add."""
     numbers = {
         ">objective": f"{result.objective:.7f}",
         ">bound": console.known(result.lower_bound, ".7f"),
@@ -244,8 +288,33 @@ def _show(title: str, model: Model, result: SolverResult, gain: float, scale: Ar
         box=None,
         padding=(0, 1, 0, 0),
     )
-    if model.coef.any():
+    if not model.coef.any():
+        return
+    if model.knots is None:
         _print_weights(model, scale)
+    else:
+        _print_curves(curves)
+
+
+def _print_curves(curves: Sequence[Curve]) -> None:
+    """The curves that move scores most, by the deviation of what they add within lists."""
+    largest = sorted(curves, key=lambda curve: -curve.deviation)[:_MOST_COLUMNS]
+    rows = []
+    for curve in largest:
+        ends = ["-", "-"]  # of a straight line the file does not say where it ends
+        steps = np.array([curve.slope])
+        if curve.knots.size > 1:
+            ends = [f"{curve.values.min():.4g}", f"{curve.values.max():.4g}"]
+            steps = np.diff(curve.values)
+        course = "both"
+        if not (steps < 0.0).any():
+            course = "rises" if steps.any() else "-"
+        elif not (steps > 0.0).any():
+            course = "falls"
+        rows.append([escape(curve.name), f"{curve.deviation:.4g}", *ends, course])
+    columns = ["column", ">spread of the score", ">lowest", ">highest", "as it grows"]
+    shown = f"{len(rows)} of {len(curves)} columns" if len(rows) < len(curves) else ""
+    console.print_table(shown, columns, rows, box=None, padding=(0, 1, 0, 0))
 
 
 def _print_weights(model: Model, scale: Array | None) -> None:
@@ -256,15 +325,13 @@ def _print_weights(model: Model, scale: Array | None) -> None:
         numbers[">per deviation"] = effect
     if model.missing_coef is not None and model.missing_coef.any():
         numbers[">where it is missing"] = model.missing_coef
-    largest = np.argsort(-np.abs(effect), kind="stable")[:_MOST_WEIGHTS]
-    rows = []
-    for f in largest:
-        name = str(f + (model.first_index or 0))  # as a file that names no features counts them
-        if model.feature_names is not None:
-            name = escape(model.feature_names[f])
-        rows.append([name, *(f"{values[f]:.4g}" for values in numbers.values())])
+    largest = np.argsort(-np.abs(effect), kind="stable")[:_MOST_COLUMNS]
+    names = _names(model)
+    rows = [
+        [escape(names[f]), *(f"{values[f]:.4g}" for values in numbers.values())] for f in largest
+    ]
     title = f"{len(rows)} of {model.n_features} weights" if len(rows) < model.n_features else ""
-    console.print_table(title, ["feature", *numbers], rows, box=None, padding=(0, 1, 0, 0))
+    console.print_table(title, ["column", *numbers], rows, box=None, padding=(0, 1, 0, 0))
 
 
 def _said(warning: Any) -> str:

@@ -89,9 +89,6 @@ def fuse(
     level: Annotated[
         float, typer.Option(help="Coverage of the intervals.", rich_help_panel=_LEARNING)
     ] = 0.95,
-    seed: Annotated[
-        int, typer.Option(help="Seed of folds and resampling.", rich_help_panel=_LEARNING)
-    ] = 0,
     model: Annotated[
         Path | None,
         typer.Option(
@@ -197,7 +194,7 @@ def fuse(
         level=level,
         n_resamples=2000,
         n_refits=200,
-        seed=seed,
+        seed=0,
     )
     on = storing.list_columns(next(iter(given.values())))
     with console.bar("reading") as update:

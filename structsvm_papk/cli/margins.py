@@ -25,7 +25,6 @@ def margins(
     label: options.Label = "label",
     group: options.Group = None,
     ignore: options.Ignore = None,
-    first_index: options.FirstIndex = None,
     relevance_threshold: options.RelevanceThreshold = None,
     one_list: options.OneList = False,
     delta: Annotated[
@@ -72,7 +71,6 @@ def margins(
         label=label,
         group=group,
         ignore=ignore,
-        first_index=first_index,
         relevance_threshold=relevance_threshold,
         one_list=one_list,
     )

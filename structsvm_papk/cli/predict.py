@@ -26,7 +26,6 @@ def predict(
     group: options.Group = None,
     item: options.Item = None,
     ignore: options.Ignore = None,
-    first_index: options.FirstIndex = None,
     one_list: options.OneList = False,
     top: Annotated[
         int | None,
@@ -68,7 +67,7 @@ def predict(
     no_features = list(ignore or ())
     if item:
         no_features.append(item)
-    reading = Reading(label=label, group=group, ignore=no_features, first_index=first_index)
+    reading = Reading(label=label, group=group, ignore=no_features)
     table = reading.table(data, like=trained, require_labels=False)
     scores = scores_of(trained, table, one_list)
     users = None if one_list else table.groups

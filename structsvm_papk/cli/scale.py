@@ -12,6 +12,7 @@ import typer
 
 from structsvm_papk.cli._shared import console
 from structsvm_papk.cli._shared.reading import Reading
+from structsvm_papk.data.curves import check_curves
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.files.partitions import (
@@ -28,6 +29,7 @@ from structsvm_papk.rankers.solver_race import mean_pap_at_k, train_gain
 
 _SCALE = "Data larger than memory"
 _PATIENCE = 60  # seconds
+_PARTITIONS_OF_A_THREAD = 2
 _BYTES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _BYTES |= {f"{letter}I": 1024**power for power, letter in enumerate("KMGT", start=1)}
 
@@ -78,30 +80,12 @@ MemoryBudget = Annotated[
         rich_help_panel=_SCALE,
     ),
 ]
-Scratch = Annotated[
-    Path | None,
-    typer.Option(
-        help="Where Parquet is unpacked for --memory-budget; by default the system's directory.",
-        metavar="DIR",
-        rich_help_panel=_SCALE,
-    ),
-]
 Dask = Annotated[
     str | None,
     typer.Option(
         help="Compute on the workers of this Dask scheduler (tcp://host:8786); they read Parquet "
         "and .npy files themselves, other files are sent to them.",
         metavar="ADDRESS",
-        rich_help_panel=_SCALE,
-    ),
-]
-Partitions = Annotated[
-    int | None,
-    typer.Option(
-        help="Approximate number of partitions on the cluster; by default two for each thread of "
-        "the workers.",
-        metavar="N",
-        min=1,
         rich_help_panel=_SCALE,
     ),
 ]
@@ -112,9 +96,7 @@ class Loading:
     """Where the data lie: in memory by default, in files within a budget of bytes, or on Dask."""
 
     memory_budget: int | None
-    scratch: Path | None
     dask: str | None
-    partitions: int | None
 
     @contextmanager
     def loaded(self, data: Path, reading: Reading, ranker: PAPKRanker) -> Iterator[Loaded]:
@@ -140,14 +122,16 @@ class Loading:
     def _check(self, ranker: PAPKRanker) -> None:
         if self.memory_budget is not None and self.dask is not None:
             raise InputError("--memory-budget is for one machine, --dask for several: give one")
-        if self.scratch is not None and self.memory_budget is None:
-            raise InputError("--scratch needs --memory-budget")
-        if self.partitions is not None and self.dask is None:
-            raise InputError("--partitions needs --dask")
-        if ranker.missing is not None and (self.memory_budget or self.dask):
+        in_parts = self.memory_budget or self.dask
+        if ranker.missing is not None and in_parts:
             raise InputError(
                 "--missing needs the lists in memory, without --memory-budget and --dask: which "
                 "columns have missing values must be known before the first pass"
+            )
+        if ranker.monotonic_cst is not None and in_parts:
+            raise InputError(
+                "--monotonic needs the lists in memory, without --memory-budget and --dask: give a "
+                "sample of the users"
             )
         if self.dask is not None and ranker.n_threads != 1:
             raise InputError("--threads is for this machine: workers have threads of their own")
@@ -164,8 +148,7 @@ class Loading:
             label_gain=reading.label_gain,
             policy=ranker.policy,
             n_threads=ranker.n_threads,
-            scratch=self.scratch,
-            user_weight=ranker.user_weight,
+            curves=check_curves(ranker.curves),
         )
         console.note(f"{risk.share_in_memory:.0%} of the features stay in memory")
         return Loaded(risk, source)
@@ -180,7 +163,7 @@ class Loading:
                     f"no worker connected to {self.dask} within {_PATIENCE} s"
                 ) from None
         partitions: Any
-        n_partitions = self.partitions or 2 * sum(client.nthreads().values())
+        n_partitions = _PARTITIONS_OF_A_THREAD * sum(client.nthreads().values())
         if is_source(data):
             table = _source(data.resolve(), reading)  # workers have other folders
             partition_bytes = -(-table.n_rows * table.row_bytes // n_partitions)  # rounded up
@@ -195,7 +178,7 @@ class Loading:
             partitions,
             client,
             policy=ranker.policy,
-            user_weight=ranker.user_weight,
+            curves=check_curves(ranker.curves),
         )
         console.note(f"{len(partitions)} partitions; workers: {len(client.nthreads())}")
         return Loaded(risk, table)
@@ -207,7 +190,5 @@ def _source(data: Path, reading: Reading) -> Any:
         raise InputError(
             "--one-list: one list cannot be cut into partitions; it must fit in memory"
         )
-    if reading.first_index is not None:
-        raise InputError("--first-index is for svmlight files, which must fit in memory")
     ignore = tuple(reading.ignore or ())
     return open_source(data, label=reading.label, group=reading.group, ignore=ignore)

@@ -42,6 +42,8 @@ class Completed(NamedTuple):
             X = np.hstack([X, self.holes])
         if knots is None:
             return X
+        if sparse.issparse(X):
+            X = X.toarray()
         return PiecewiseColumns(X, knots.with_lines(X.shape[1] - knots.n_columns))
 
     def weights(self, w: Array, missing_coef: Array | None) -> Array:

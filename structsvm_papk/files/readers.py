@@ -175,8 +175,8 @@ def _first_index(path, X, like, given):
         first = smallest
     if smallest < first:
         raise InputError(
-            f"{path}: feature index 0, but the features are counted from 1 (--first-index 0 where "
-            "this file counts them from 0)"
+            f"{path}: feature index 0, but the features are counted from 1: add 1 to all indices "
+            "of this file where it counts them from 0"
         )
     return first
 

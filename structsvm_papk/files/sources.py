@@ -131,7 +131,7 @@ class Source(ABC):
         except OSError as error:
             raise InputError(
                 f"cannot write {needed / 1e6:.0f} MB of features to a scratch file in {directory}: "
-                f"{error.strerror or error}; choose another scratch directory"
+                f"{error.strerror or error}; choose another scratch directory (TMPDIR)"
             ) from None
         features = NpyFile(
             path=self.name,

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from structsvm_papk._types import Array, Callback
+from structsvm_papk.data.curves import check_curves
+from structsvm_papk.data.missing import filled_lists
 from structsvm_papk.data.ranking_data import Exclusions, RankingData
 from structsvm_papk.errors import (
     InputError,
@@ -215,6 +217,8 @@ def compare(
     depth: int | float | None = None,
     standardize: bool | str = "auto",
     positive: bool = False,
+    missing: str | None = None,
+    curves: int | None = None,
     **limits: Any,
 ) -> list[SolverRun]:
     """Solvers side by side, surrogate by surrogate, each with its gap to the best certified bound.
@@ -246,7 +250,7 @@ def compare(
         Limit on the time of every run.
     paper : bool
         The paper's own problem: depth k, columns as they are, users with fewer than k negatives
-        left out; goes with no `depth` or `standardize` of your own.
+        left out; goes with no `depth`, `standardize` or `curves` of your own.
     qp_solver : str, optional
         Of the cutting planes, of which `solvers` must have one.
     test : RankingData, optional
@@ -259,6 +263,10 @@ def compare(
         As for `PAPKRanker`.
     positive : bool
         Whether all of them minimise over w >= 0 only.
+    missing : {None, 'lowest'}
+        As for `PAPKRanker`; columns with holes are those of `data`.
+    curves : int, optional
+        Pieces of a curve for each column, between quantiles of `data`; by default lines.
     **limits
         ``tol``, ``max_iter``, ``time_limit`` of the certified solvers.
 
@@ -287,13 +295,23 @@ def compare(
             f"qp_solver={qp_solver!r} is for {', '.join(_CUTTING)}, and solvers has none of them"
         )
     check_type("paper", paper, bool | np.bool_, "True or False")
-    if paper and (depth is not None or standardize not in ("auto", False)):
-        raise InputError("paper=True is depth k and columns as they are: no depth or standardize")
+    check_number("curves", curves, least=1, optional=True)  # folds decide nothing here
+    pieces = check_curves(curves)
+    of_another = depth is not None or standardize not in ("auto", False) or pieces is not None
+    if paper and of_another:
+        raise InputError(
+            "paper=True is depth k and columns as they are: no depth, standardize or curves"
+        )
     losses = [make_surrogate(name, k, depth) for name in as_names("surrogates", surrogates)]
     check_alpha(alpha)
     check_signs(positive)
     units = False if paper else standardize
-    lists = data.standardized(units)
+    columns = Columns(data, filled_lists(data, missing), units)
+    lists = columns.of(pieces)
+    if test is not None:
+        test = filled_lists(test, missing, np.flatnonzero(data.with_holes))
+        if lists.knots is not None:
+            test = test.with_curves(lists.knots)
     policy = "exclude" if paper else "cap"
     race = _Race(etas, passes, seconds, positive, qp_solver, limits)
     _warm_up(lists, losses, solvers, qp_solver)
@@ -302,7 +320,7 @@ def compare(
     for loss in losses:
         risk = EmpiricalRisk(loss, lists, policy, n_threads=n_threads)
         if known_alpha is None:
-            known_alpha = _automatic_alpha(data, lists, risk, units, positive)
+            known_alpha = _automatic_alpha(columns, pieces, risk, positive)
         of_problem: list[SolverRun] = []
         for name in solvers:
             callback = watch(name, loss.name) if watch else None
@@ -339,22 +357,19 @@ def _remark(
 
 
 def _automatic_alpha(
-    data: RankingData,
-    lists: RankingData,
-    risk: EmpiricalRisk,
-    standardize: bool | str,
-    positive: bool,
+    columns: Columns, pieces: int | None, risk: EmpiricalRisk, positive: bool
 ) -> float:
-    """What `PAPKRanker` takes for the surrogate of a risk; `lists` are the data standardized."""
-    if data.n_users == 1:
+    """What `PAPKRanker` takes for the surrogate of a risk, of columns with so many pieces."""
+    if columns.given.n_users == 1:
         surrogate = risk.surrogate
-        setting = Setting(surrogate.name, surrogate.depth, "equal", AUTO, standardize)
-        columns = Columns(data, data, standardize)
+        setting = Setting(
+            surrogate.name, surrogate.depth, "equal", AUTO, columns.standardize, pieces
+        )
         left = Left(curves=False, alpha=True)
         choice = choose(columns, setting, left, surrogate.k, positive=positive)
         if choice is not None and choice.best is not None:
             return choice.best.setting.known_alpha
-    return automatic_alpha(Evidence.of(lists, risk.of_users))
+    return automatic_alpha(Evidence.of(columns.of(pieces), risk.of_users))
 
 
 def _warm_up(

@@ -16,12 +16,14 @@ from rich.console import Console
 from sklearn.datasets import dump_svmlight_file
 
 import structsvm_papk
-from helpers.commands import refused, run, run_json
+from helpers.commands import commands, refused, run, run_json
 from helpers.sources import write_csv
 from structsvm_papk.cli import compare
 from structsvm_papk.cli._shared import console
 from structsvm_papk.files.model import load_model
+from structsvm_papk.files.readers import read_table
 from structsvm_papk.plots import figures as plots
+from structsvm_papk.rankers import PAPKRanker
 from structsvm_papk.solvers.solver import Progress
 
 pytestmark = pytest.mark.portable
@@ -67,20 +69,145 @@ def test_fit_says_which_columns_it_used_and_takes_no_id(files, tmp_path, capsys)
 
 def test_fit_shows_the_weights_that_move_scores_most(files, tmp_path, capsys):
     model = tmp_path / "m"
-    for standardize in ("yes", "no"):
-        fit = ["fit", files / "rows.csv", *PROBLEM, *CSV, "--standardize", standardize]
-        assert run(*fit, "--model", model) == 0
-        shown = capsys.readouterr().out
-        assert ("per deviation" in shown) == (standardize == "yes")
-        coef = load_model(model).coef
-        numbers = dict(re.findall(r"^([abc]) +(\S+)", shown, re.M))
-        assert {name: float(numbers[name]) for name in "abc"} == pytest.approx(
-            dict(zip("abc", coef, strict=True)), rel=1e-3
-        )
+    fit = ["fit", files / "rows.csv", *PROBLEM, *CSV, "--curves", "none"]
+    assert run(*fit, "--model", model) == 0
+    shown = capsys.readouterr().out
+    assert "per deviation" in shown
+    coef = load_model(model).coef
+    numbers = dict(re.findall(r"^([abc]) +(\S+)", shown, re.M))
+    assert {name: float(numbers[name]) for name in "abc"} == pytest.approx(
+        dict(zip("abc", coef, strict=True)), rel=1e-3
+    )
     by_number = ["fit", files / "qid.txt", *PROBLEM, "--model", model]
     assert run(*by_number) == 0
     assert len(re.findall(r"^[123] +-?\d", capsys.readouterr().out, re.M)) == 3
-    assert "weight" not in run_json(capsys, *by_number)[1]
+    told = run_json(capsys, *by_number)[1]
+    assert "weight" not in told and told["curves"] is None
+
+
+@pytest.fixture(scope="module")
+def peaks(tmp_path_factory):
+    """Rows that are liked where a is near 0, b low and c high, as CSV and as svmlight."""
+    place = tmp_path_factory.mktemp("peaks")
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(400, 3)).round(3)
+    users = np.repeat(np.arange(20), 20)
+    liked = X[:, 2] - X[:, 1] - 3 * abs(X[:, 0]) + 0.5 * rng.normal(size=400) > -1
+    write_csv(place / "rows.csv", X, liked, [f"{u:02d}" for u in users], "label", "user")
+    dump_svmlight_file(X, liked, str(place / "rows.txt"), query_id=users, zero_based=False)
+    return place
+
+
+def test_fit_shows_the_curves_that_move_scores_most(peaks, tmp_path, capsys):
+    model = tmp_path / "m"
+    fit = ["fit", peaks / "rows.csv", "--k", "3", "--curves", "8", "--model", model]
+    assert run(*fit) == 0
+    shown = capsys.readouterr().out
+    assert "weight" not in shown and "curves of 8 pieces" in " ".join(shown.split())
+    rows = re.findall(r"^([abc]) +(\S+) +(\S+) +(\S+) +(rises|falls|both) *$", shown, re.M)
+    spread = [float(row[1]) for row in rows]
+    assert {row[0] for row in rows} == set("abc") and spread == sorted(spread, reverse=True)
+    assert {row[0]: row[4] for row in rows}["a"] == "both"
+    table = read_table(peaks / "rows.csv")
+    ranker = PAPKRanker(3, curves=8).fit(table.X, table.labels, groups=table.groups)
+    curves = dict(zip("abc", ranker.curves_, strict=True))
+    for name, *numbers, course in rows:
+        values = curves[name].values
+        expected = [curves[name].deviation, values.min(), values.max()]
+        assert [float(number) for number in numbers] == pytest.approx(expected, rel=2e-3)
+        assert course == "both" or (course == "rises") == (values[-1] > values[0])
+    told = run_json(capsys, *fit)[1]
+    assert told["curves"] == 8 and told["objective"] == ranker.result_.objective
+    # the model scores tables, and is judged, as it is
+    scores = ranker.decision_function(table.X)
+    assert run_json(capsys, "predict", model, peaks / "rows.csv")[1]["scores"] == scores.tolist()
+    judged = run_json(capsys, "evaluate", model, peaks / "rows.csv", "-m", "pap@3")[1]
+    gain = ranker.score(table.X, table.labels, groups=table.groups)
+    assert judged["metrics"][0]["value"] == pytest.approx(gain)
+
+
+def test_curves_of_svmlight_are_those_of_the_same_table(peaks, tmp_path, capsys):
+    told = {}
+    for name in ("rows.csv", "rows.txt"):
+        fit = ["fit", peaks / name, "--k", "3", "--curves", "8", "--model", tmp_path / name]
+        told[name] = run_json(capsys, *fit)[1]["objective"]
+        scored = run_json(capsys, "predict", tmp_path / name, peaks / name)[1]
+        told[f"scores of {name}"] = scored["scores"]
+    assert told["rows.csv"] == told["rows.txt"]
+    assert told["scores of rows.csv"] == told["scores of rows.txt"]
+
+
+@pytest.mark.parametrize(
+    ("data", "names", "curves"),
+    [("rows.csv", "abc", "8"), ("rows.txt", "123", "none"), ("rows.txt", "123", "8")],
+)
+def test_monotonic_columns(peaks, tmp_path, capsys, data, names, curves):
+    """Also against what the data say."""
+    model = tmp_path / "m"
+    fit = ["fit", peaks / data, "--k", "3", "--curves", curves, "--model", model]
+    fit += ["--monotonic", f"{names[0]}=1", "--monotonic", f"{names[1]}=1"]
+    status, told = run_json(capsys, *fit)
+    assert status == 0 and told["monotonic"] == {names[0]: 1, names[1]: 1}
+    fitted = load_model(model)
+    if fitted.knots is None:
+        assert fitted.coef[0] >= 0 and fitted.coef[1] == 0 and fitted.coef[2] > 0
+        return
+    columns = fitted.knots.curves(fitted.coef, names, np.zeros(3))
+    assert (np.diff(columns[0].values) >= 0).all() and (np.diff(columns[1].values) >= 0).all()
+    free = PAPKRanker(3, curves=8)
+    table = read_table(peaks / "rows.csv")
+    free.fit(table.X, table.labels, groups=table.groups)
+    assert told["objective"] > free.result_.objective + 1e-3
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "reason"),
+    [
+        ("rows.csv", ["--curves", "255"], "255: auto, none, or a number of pieces from 1 to 254"),
+        ("rows.csv", ["--curves", "many"], "many: auto, none, or a number"),
+        ("rows.csv", ["--monotonic", "d=1"], "has no such column; it has 'a', 'b', 'c'"),
+        ("rows.txt", ["--monotonic", "0=1"], "has no such column; it has '1', '2', '3'"),
+        ("rows.csv", ["--monotonic", "a"], "give NAME=1 (rising) or NAME=-1 (falling)"),
+        ("rows.csv", ["--monotonic", "a=2"], "give NAME=1 (rising)"),
+        ("rows.csv", ["--monotonic", "a=1", "--monotonic", "a=-1"], "names column 'a' twice"),
+        ("rows.csv", ["--monotonic", "a=1", "--positive"], "monotonic_cst or positive"),
+        ("rows.csv", ["--monotonic", "a=1", "--dask", "tcp://x:1"], "the lists in memory"),
+    ],
+)
+def test_wrong_curves_and_signs(peaks, tmp_path, capsys, data, options, reason):
+    said = refused(capsys, "fit", peaks / data, "--k", "3", *options, "--model", tmp_path / "m")
+    assert reason in said and said.count("\n") == 1
+
+
+def test_compare_and_diagnose_of_curves(peaks, tmp_path, capsys):
+    rows = peaks / "rows.csv"
+    compare = ["compare", rows, "--k", "3", "--surrogate", "avg", "--passes", "30"]
+    curves = [*compare, "--solver", "cutting_plane", "--curves", "8", "--test", rows]
+    told = run_json(capsys, *curves)[1]
+    assert told["curves"] == 8 and told["runs"][0]["pap_at_k"]["test"] == pytest.approx(
+        told["runs"][0]["pap_at_k"]["train"]
+    )
+    fit = ["fit", rows, "--k", "3", "--curves", "8", "--model", tmp_path / "m"]
+    fitted = run_json(capsys, *fit)[1]
+    assert told["runs"][0]["objective"] == pytest.approx(fitted["objective"], rel=1e-5)
+    assert told["runs"][0]["alpha"] == pytest.approx(fitted["alpha"])
+    assert "leave out --depth and --curves" in refused(capsys, *curves, "--paper")
+    diagnose = ["diagnose", rows, "--k", "3", "--surrogate", "avg", "--users", "2"]
+    told = run_json(capsys, *diagnose, "--curves", "8")[1]
+    assert told["curves"] == 8 and told["diagnoses"][0]["zero_is_optimal"] is False
+
+
+MOST_OPTIONS = {"fit": 24, "compare": 22, "evaluate": 20, "fuse": 18}
+
+
+@pytest.mark.parametrize(("name", "most"), MOST_OPTIONS.items())
+def test_options_stay_few_and_are_grouped_by_what_they_are_for(name, most):
+    own = dict(commands())[name].params
+    given = [each for each in own if each.param_type_name == "option" and each.name != "help"]
+    assert len(given) <= most
+    panels = list(dict.fromkeys(each.rich_help_panel for each in given))
+    ends = [panel for panel in panels if panel in ("Output", "Solver", "Data larger than memory")]
+    assert panels[len(panels) - len(ends) :] == ends and ends[0] == "Output"
 
 
 def test_fit_draws_what_each_column_adds(files, tmp_path, capsys):
@@ -146,7 +273,7 @@ def test_compare_gives_every_solver_its_gap_to_the_best_bound(files, tmp_path, c
     command += ["--surrogate", "ts", "--surrogate", "avg", "--eta", "0.1", "--eta", "1"]
     command += ["--passes", "30"]
     status, told = run_json(capsys, *command, "--plot", tmp_path / "c.svg")
-    problem = ["depth", "user_weight", "standardized", "positive", "missing"]
+    problem = ["depth", "standardized", "curves", "positive", "missing"]
     assert status == 0 and list(told) == [*problem, "paper", "runs", "run"]
     assert [(r["surrogate"], r["solver"]) for r in told["runs"]] == [
         (surrogate, solver)
@@ -191,7 +318,6 @@ def test_wrong_input_is_one_line_before_anything_is_written(files, tmp_path, cap
         ([*fit, "--depth", "nan"], "'--depth': nan: a number of at least k, a share below 1"),
         ([*compare, "--depth", "21"], "depth=21 is above every list"),
         ([*diagnose, "--depth", "21"], "depth=21 is above every list"),
-        ([*fit, "--user-weight", "rows"], "'rows' must be equal or positives"),
         ([*fit, "--one-list", "--group", "user"], "--one-list and --group contradict each other"),
         (["fit", data, *PROBLEM], "Missing option '--model'"),
         (["fit", tmp_path / "absent", *PROBLEM, "-o", model], "No such file"),
@@ -222,14 +348,14 @@ def test_wrong_input_is_one_line_before_anything_is_written(files, tmp_path, cap
     assert status == 2 and list(told) == ["error"]
 
 
-def test_fit_takes_a_qp_solver_of_cvxpy(files, tmp_path, capsys):
-    fit = ["fit", files / "qid.txt", *PROBLEM, "--tol", "1e-4", "--model", tmp_path / "m"]
-    named = ["--solver", "one_slack", "--qp-solver", "clarabel"]
-    assert "--qp-solver needs the --alpha" in refused(capsys, *fit, *named)
-    status, told = run_json(capsys, *fit, *named, "--alpha", "0.1")
-    assert status == 0 and told["gap"] <= 1e-4
-    status, own = run_json(capsys, *fit, "--alpha", "0.1")
-    assert status == 0 and told["objective"] == pytest.approx(own["objective"], rel=2e-4)
+def test_compare_takes_a_qp_solver_of_cvxpy(files, tmp_path, capsys):
+    data = [files / "qid.txt", *PROBLEM, "--tol", "1e-4", "--alpha", "0.1"]
+    compare = ["compare", *data, "--surrogate", "avg", "--solver", "one_slack"]
+    status, told = run_json(capsys, *compare, "--qp-solver", "clarabel")
+    assert status == 0 and told["runs"][0]["gap"] <= 1e-4
+    status, own = run_json(capsys, "fit", *data, "--curves", "none", "--model", tmp_path / "m")
+    assert status == 0
+    assert told["runs"][0]["objective"] == pytest.approx(own["objective"], rel=2e-4)
 
 
 def test_own_errors_show_no_traceback(files, monkeypatch, capsys):
@@ -300,7 +426,7 @@ def test_the_table_of_runs_is_whole_in_a_narrow_terminal(files, monkeypatch, cap
     assert run(*wide, "--surrogate", "ts") == 0
     shown = capsys.readouterr()
     for word in ("ts", "cutting plane", "of 18)", "stochastic", "bound", "pAp@3 on train"):
-        assert word in shown.out
+        assert word in " ".join(shown.out.split())
     assert "…" not in shown.out
     assert max(len(line.rstrip()) for line in shown.out.splitlines()[1:]) <= 80
     assert re.search(r"training: \d+ of 12 users used; left out: \d+ without", shown.err)
@@ -424,7 +550,7 @@ def test_warnings_of_python_look_like_those_of_commands(tmp_path, capsys):
 
 
 def test_a_degenerate_fit_says_in_two_lines_what_repairs_it(noisy, tmp_path, capsys):
-    fit = ["fit", noisy, "--k", "3", "-o", tmp_path / "m"]
+    fit = ["fit", noisy, "--k", "3", "--curves", "none", "-o", tmp_path / "m"]
     status, told = run_json(capsys, *fit, "--depth", "k")
     assert status == 0 and told["status"] == "degenerate" and "w = 0" in told["message"]
     assert told["objective"] == pytest.approx(1)

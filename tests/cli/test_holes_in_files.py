@@ -32,7 +32,7 @@ def paths(frame, tmp_path):
 @pytest.mark.parametrize("file", ["a.csv", slow("a.parquet")])
 def test_fit_predict_evaluate_and_bound(paths, frame, file, capsys):
     data, model_file = paths / file, paths / "m.model"
-    fit = ("fit", data, "--k", 3, "--policy", "cap", "-o", model_file)
+    fit = ("fit", data, "--k", 3, "-o", model_file)
     assert run(*fit) == 2
     said = capsys.readouterr().err
     assert "--missing lowest" in said
@@ -42,7 +42,7 @@ def test_fit_predict_evaluate_and_bound(paths, frame, file, capsys):
     _, told = run_json(capsys, *fit, "--missing", "lowest")
     assert told["missing"] == "lowest"
     X, y, groups = frame[["bm 25", "dense", "full"]], frame["label"], frame["user"]
-    ranker = PAPKRanker(k=3, policy="cap", missing="lowest").fit(X, y, groups)
+    ranker = PAPKRanker(k=3, missing="lowest").fit(X, y, groups)
     model = load_model(model_file)
     np.testing.assert_allclose(model.coef, ranker.coef_, rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(model.missing_coef, ranker.missing_coef_, rtol=1e-3, atol=1e-4)

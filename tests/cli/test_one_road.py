@@ -40,9 +40,9 @@ def test_fit_of_dense_rows(tmp_path, capsys, surrogate):
     X, y, users = lists()
     write_csv(tmp_path / "rows.csv", X.toarray(), y, users)
     options = ["--k", "2", "--surrogate", surrogate, "--alpha", "0.03"]
-    weighted = {"depth": 0.8, "user_weight": "positives", "policy": "cap"}
-    flags = ["--depth", "0.8", "--user-weight", "positives", "--policy", "cap"]
-    for settings, more in (({}, []), (weighted, flags)):
+    curved = {"depth": 0.8, "curves": 4}
+    flags = ["--depth", "0.8", "--curves", "4"]
+    for settings, more in (({}, []), (curved, flags)):
         fit = ["fit", tmp_path / "rows.csv", *options, *more]
         _, told = run_json(capsys, *fit, "-o", tmp_path / "m")
         with warnings.catch_warnings():
@@ -81,7 +81,7 @@ def test_other_commands_weigh_as_fit_does_and_say_it(tmp_path, capsys):
     X, y, users = lists(noise=2.0)
     rows, model = write_csv(tmp_path / "rows.csv", X.toarray(), y, users), tmp_path / "m"
     once = ["--k", "2", "--surrogate", "avg"]
-    title = "depth 0.9, users' weight equal, standardized columns"
+    title = "depth 0.9, standardized columns"
     for command, *few in (["compare", "--passes", "10"], ["diagnose"]):
         assert run(command, rows, *once, *few) == 0
         assert title in " ".join(capsys.readouterr().out.split())

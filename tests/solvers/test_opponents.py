@@ -174,8 +174,10 @@ def test_the_papers_problem_and_remarks():
         ({"seconds": 0.0}, "seconds must be a number above 0"),
         ({"solvers": ["one_slack"], "qp_solver": "highs"}, "'highs' prints"),
         ({"solvers": ["averaged"], "qp_solver": "clarabel"}, "solvers has none of them"),
-        ({"paper": True, "depth": 5}, "no depth or standardize"),
-        ({"paper": True, "standardize": True}, "no depth or standardize"),
+        ({"paper": True, "depth": 5}, "no depth, standardize or curves"),
+        ({"paper": True, "standardize": True}, "no depth, standardize or curves"),
+        ({"paper": True, "curves": 8}, "no depth, standardize or curves"),
+        ({"curves": "auto"}, "curves must be a whole number"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(how, message):

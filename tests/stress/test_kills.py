@@ -14,7 +14,13 @@ from structsvm_papk.files.checkpoint import _FILE
 
 pytestmark = pytest.mark.stress
 
-PROGRAM = "import sys; from structsvm_papk.cli import main; sys.exit(main())"
+PROGRAM = """
+import sys
+from functools import partial
+from structsvm_papk.cli import fit, main
+fit.Checkpoint = partial(fit.Checkpoint, interval=0.0)  # each iteration is written
+sys.exit(main())
+"""
 COMMANDS = {
     "fit": ("--surrogate", "ts", "--alpha", 1e-6, "-o", "m.model"),
     "fit out of core": ("--alpha", 1e-5, "--memory-budget", "20MB", "-o", "m.model"),
@@ -52,7 +58,7 @@ def test_a_killed_command_ends_where_it_would_have(name, tmp_path):
     kept = tmp_path / "kept"
     for _ in range(2):
         before = written(kept)
-        process = started(name, tmp_path, "--checkpoint", kept, "--checkpoint-interval", 0)
+        process = started(name, tmp_path, "--checkpoint", kept)
         while process.poll() is None and written(kept) <= before:
             time.sleep(0.002)
         _FILE.read(kept)  # a file that is there is sound, whoever is writing the next

@@ -5,15 +5,16 @@ reads.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from structsvm_papk.data.columns import ITEM_COLUMNS, USER_COLUMNS
+from structsvm_papk.data.curves import MOST_PIECES
 from structsvm_papk.data.grades import check_label_gain
-from structsvm_papk.rankers.settings import AUTO, USER_WEIGHTS
+from structsvm_papk.rankers.settings import AUTO
 
 # Headings of the help
 PROBLEM = "Problem"
@@ -22,15 +23,14 @@ SOLVER = "Solver"
 OUTPUT = "Output"
 
 
-def one_of(*names: str, **meant: Any) -> Callable[[str], Any]:
-    """A parser of names, each itself or what is `meant` by it."""
-    values: Mapping[str, Any] = {name: name for name in names} | meant
+def one_of(*names: str) -> Callable[[str], str]:
+    """A parser of some names."""
 
-    def parse(text: str) -> Any:
-        if text not in values:
-            *others, last = values
+    def parse(text: str) -> str:
+        if text not in names:
+            *others, last = names
             raise typer.BadParameter(f"{text!r} must be {', '.join(others)} or {last}")
-        return values[text]
+        return text
 
     return parse
 
@@ -73,7 +73,6 @@ def _label_gain(text: str) -> Any:
 
 
 MODEL_FLAGS = ("--model", "--output", "-o")  # of a model that is written; the first is the name
-depth = _depth
 
 ITEM_HELP = (
     f"Item column; by default the first of {', '.join(ITEM_COLUMNS[:7])} or a similar name "
@@ -111,23 +110,15 @@ Depth = Annotated[
         rich_help_panel=PROBLEM,
     ),
 ]
-UserWeight = Annotated[
-    str,
+Pieces = Annotated[
+    int | None,
     typer.Option(
-        parser=one_of(*USER_WEIGHTS),
-        help="Weight of each list: equal, or positives (its number of positives).",
-        metavar="NAME",
-        rich_help_panel=PROBLEM,
-    ),
-]
-Standardize = Annotated[
-    Any,
-    typer.Option(
-        parser=one_of("auto", yes=True, no=False),
-        help="Divide columns by their standard deviation within lists: yes; no, which is the "
-        "paper's problem; or auto, as yes, but binary columns are divided by half the difference "
-        "of their values, and all columns of sparse data by one number.",
-        metavar="HOW",
+        "--curves",
+        help="Piecewise linear curves of so many pieces for each column; by default straight "
+        "lines.",
+        metavar="NUMBER",
+        min=1,
+        max=MOST_PIECES,
         rich_help_panel=PROBLEM,
     ),
 ]
@@ -178,16 +169,6 @@ Ignore = Annotated[
         rich_help_panel=READING,
     ),
 ]
-FirstIndex = Annotated[
-    int | None,
-    typer.Option(
-        min=0,
-        max=1,
-        help="Index of the first feature in svmlight files: 0 or 1. By default as in the model; "
-        "without a model 0 if the file uses index 0, else 1.",
-        rich_help_panel=READING,
-    ),
-]
 RelevanceThreshold = Annotated[
     float | None,
     typer.Option(
@@ -223,9 +204,9 @@ Missing = Annotated[
 Policy = Annotated[
     str,
     typer.Option(
-        help="Lists without a positive, or with fewer negatives than --depth (--k) needs: exclude "
-        "leaves them out; raise makes them an error; cap, for training and its default, uses the "
-        "negatives there are, and leaves out lists without a positive or without a negative.",
+        help="Lists without a positive, or with fewer negatives than k or the model's depth: exclude "
+        "leaves them out; raise makes them an error; cap, as in training, uses the negatives there "
+        "are, and leaves out lists without a positive or without a negative.",
         metavar="POLICY",
         rich_help_panel=READING,
     ),
@@ -246,24 +227,6 @@ Tol = Annotated[
     float,
     typer.Option(
         help="Stop when the certified relative gap is at most this.", rich_help_panel=SOLVER
-    ),
-]
-MaxIter = Annotated[
-    int | None, typer.Option(help="Largest number of iterations.", rich_help_panel=SOLVER)
-]
-TimeLimit = Annotated[
-    float | None,
-    typer.Option(help="Stop a run after this time.", metavar="SECONDS", rich_help_panel=SOLVER),
-]
-Threads = Annotated[int, typer.Option(help="Number of threads.", rich_help_panel=SOLVER)]
-QpSolver = Annotated[
-    str | None,
-    typer.Option(
-        "--qp-solver",
-        help="Solver of the quadratic programs in a cutting plane: interior_point, the package's "
-        "own, or one that cvxpy finds (piqp, clarabel, osqp, ..).",
-        metavar="NAME",
-        rich_help_panel=SOLVER,
     ),
 ]
 Etas = Annotated[

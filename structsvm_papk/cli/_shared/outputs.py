@@ -19,7 +19,6 @@ def check_outputs(
     files: Iterable[Path | None] = (),
     *,
     plot: Path | None = None,
-    folder: Path | None = None,
 ) -> None:
     """Refuse, before any work, what cannot be written or would destroy what is read.
 
@@ -31,14 +30,11 @@ def check_outputs(
         Files that it writes.
     plot : Path, optional
         A picture that it draws.
-    folder : Path, optional
-        A folder that belongs to the run.
     """
     read = [path for path in inputs if path is not None]
     read += [counts for path in read if (counts := sidecar(path)) is not None]
     written = [path for path in (*files, plot) if path is not None]
-    kept = [] if folder is None else [folder]
-    check_apart([*written, *kept], [path for path in read if path.exists()])
+    check_apart(written, [path for path in read if path.exists()])
     _check_plot(plot)
     for path in written:
         check_writable(path)
