@@ -12,8 +12,8 @@ says more than one of three, so lists do not count. Where the columns are not of
 of a sparse X and rare indicators beside numbers, d is their effective number (the participation
 ratio), and with m their unit does not matter.
 
-Power and factor are measured (`benchmarks/results/penalty.md`, `sparse_penalty.md`): loss to the best alpha
-in hindsight on seven sets, 2 to 1,000 lists. The default C of SVM^light (Joachims, Making
+Power and factor are measured (`benchmarks/results/penalty.md`): loss to the best alpha in hindsight
+on seven sets, 2 to 1,000 lists. The default C of SVM^light (Joachims, Making
 large-scale SVM learning practical, 1999) has the sum of the variances in it, too.
 
 One list says nothing about other lists, and how clean its labels are decides: there alpha is chosen

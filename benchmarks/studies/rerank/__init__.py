@@ -1,1 +1,1 @@
-"""Re-rankers over the scores of recommenders, on people's interactions; see `benchmarks/results/rerank.md`."""
+"""Re-rankers over the scores of recommenders, on people's interactions; `results/rerank.md`."""
