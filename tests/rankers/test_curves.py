@@ -41,7 +41,7 @@ def rows(shape="bent", seed=0):
 
 
 def ranker(curves=4, **settings):
-    return PAPKRanker(3, **{"alpha": 0.05, "curves": curves, **settings})
+    return PAPKRanker(3, **{"surrogate": "avg", "alpha": 0.05, "curves": curves, **settings})
 
 
 def values_at(curves, X):
@@ -481,7 +481,7 @@ def test_without_time_the_usual_settings_are_taken():
 def test_ctrl_c_ends_the_choice_and_the_fit_goes_on(one_list):
     X, y = rows()
     groups = "one_list" if one_list else GROUPS
-    settings = {"surrogate": "avg"}
+    settings = {"surrogate": "avg", "alpha": 0.05}
     with ctrl_c_after_call(-1, "_scores_on") as callers:
         whole = PAPKRanker(3, **settings).fit(X, y, groups)
     assert whole.result_.converged
