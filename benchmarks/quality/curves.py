@@ -37,7 +37,7 @@ from benchmarks.quality import graded, one_list
 from benchmarks.quality.fusing.lists import JoinedLists, recommended, together
 from benchmarks.quality.fusing.methods import Tuned, filled, logistic, ranker, ridge
 from benchmarks.quality.fusing.plain import digits_as_queries, letor_lists, svmlight_lists
-from benchmarks.speed.harness import memory_mb, reset_peak, timed
+from benchmarks.speed.harness import in_fresh_process, memory_mb, reset_peak, timed
 from benchmarks.studies.rerank.study import interval
 from structsvm_papk import __version__
 from structsvm_papk.data.curves import knots_at_quantiles
@@ -78,8 +78,8 @@ other rows. In brackets minus that of the line, in thousandths, with a 95% inter
 ON_TIME = """
 ## Seconds and memory
 
-Processor seconds of a fit with all choices, median, and in brackets megabytes that it needs beside
-the data at its peak, at the largest number of lists.
+Median processor seconds of a fit with all choices, at the largest number of lists, and megabytes
+that a fresh process needs at its peak beside the data: all lists of digits, X of 31 MB.
 """
 
 
@@ -186,6 +186,7 @@ METHODS = {
     "ridge regression": on_filled(Tuned(ridge)),
     "ridge regression on pieces": on_pieces(Tuned(ridge)),
 }
+OURS = (LINE, CURVES, DEFAULT)
 DEAR = ("LambdaRank, tuned", "logistic regression on pieces", "ridge regression on pieces", "EBM")
 
 
@@ -226,10 +227,10 @@ class Task(graded.Task):
         return size == self.pool.n_lists
 
     def measured(self, name, size, draw):
-        """NDCG of each list of the test; seconds and memory of the fit."""
+        """NDCG of each list of the test; seconds of the fit."""
         train, test = self.drawn(size, draw)
-        scores, effort = with_effort(lambda: METHODS[name](train, draw))
-        return {"linear": test.ndcg(scores(test)).tolist(), **effort}
+        scores, seconds = quietly(lambda: METHODS[name](train, draw))
+        return {"linear": test.ndcg(scores(test)).tolist(), "seconds": seconds}
 
 
 @dataclass(frozen=True)
@@ -244,21 +245,26 @@ class Rows:
         split = one_list.drawn(*one_list.read(self.file), self.n_rows, draw)
         if split is None:
             return {"ap": None}
-        model, effort = with_effort(lambda: ON_ROWS[name]().fit(split.X, split.y))
+        model, seconds = quietly(lambda: ON_ROWS[name]().fit(split.X, split.y))
         scores = one_list.scores_of(model, split.X_test)
-        return {"ap": float(average_precision_score(split.y_test, scores)), **effort}
+        ap = float(average_precision_score(split.y_test, scores))
+        return {"ap": ap, "seconds": seconds}
 
 
-def with_effort(call):
-    """What a call gives; its processor seconds, and its peak of memory over what was in use."""
-    before = None
-    if Path("/proc/self/clear_refs").exists():
-        reset_peak()
-        before = memory_mb("VmRSS")
+def quietly(call):
+    """What a call gives, and its processor seconds."""
     with warnings.catch_warnings(action="ignore"):  # of w = 0, of regressions that end early
-        result, seconds = timed(call)
-    mb = None if before is None else memory_mb("VmHWM") - before
-    return result, {"seconds": seconds, "mb": mb}
+        return timed(call)
+
+
+def memory_of(name):
+    """Peak of this process while a method learns from digits, over what it had before, in MB."""
+    lists = digits_as_queries(0)
+    quietly(lambda: METHODS[name](lists.subset(np.arange(20)), 0))  # loads libraries and kernels
+    before = memory_mb("VmRSS")
+    reset_peak()
+    quietly(lambda: METHODS[name](lists, 0))
+    return {"mb": memory_mb("VmHWM") - before}
 
 
 def tasks(options):
@@ -295,6 +301,9 @@ def _kept(folder, file):
 
 def main():
     options = arguments()
+    if options.child:
+        print(json.dumps(memory_of(options.child)))
+        return
     cells = Cells(options.results, {"version": __version__})
     sets = dict(tasks(options))
     files = {file.stem: Rows(file, options.rows) for file in options.one_list}
@@ -312,6 +321,8 @@ def main():
     command = " ".join(["python -m benchmarks curves", *_words(options)])
     answer = {"command": command, "draws": options.draws, "rows": rows}
     answer |= {"one_list": list(on_one_list(of_files)), "rows_of_one_list": options.rows}
+    memory = {name: cells.load(["memory", name]) for name in METHODS}
+    answer["memory"] = {name: known["mb"] for name, known in memory.items() if known}
     lines = "\n".join(page(answer)) + "\n"
     if options.json:
         options.json.write_text(json.dumps(answer, indent=1) + "\n")
@@ -330,18 +341,20 @@ def arguments():
     parser.add_argument("--dear-draws", type=int, default=3, help="of methods that take long")
     parser.add_argument("--method", nargs="+", choices=known(METHODS | ON_ROWS))
     parser.add_argument("--results", type=Path, help="keep finished parts in this folder")
+    parser.add_argument("--child", choices=METHODS, help="print the memory of a method")
     parser.add_argument("--finished", action="store_true", help="only what RUN holds")
     parser.add_argument("--json", type=Path, help="write the answer here, and the page beside it")
     return parser.parse_args()
 
 
 def parts(sets, files, options):
-    """Key of each part, and what measures it: draw by draw, what is dear and all lists last."""
+    """Key of each part, and what measures it: ours first, what is dear and all lists last."""
     wanted = options.method or known(METHODS | ON_ROWS)
-    cheap = [name for name in wanted if name not in DEAR]
+    ours = [name for name in wanted if name in OURS]
     dear = [name for name in wanted if name in DEAR]
+    cheap = [name for name in wanted if name not in OURS + DEAR]
     draws = range(options.draws)
-    for names, some in ((cheap, draws), (dear, draws[: options.dear_draws])):
+    for names, some in ((ours, draws), (cheap, draws), (dear, draws[: options.dear_draws])):
         for draw in some:
             for set_name, task in sets.items():
                 sizes = [size for size in task.sizes if not task.takes_all(size)]
@@ -351,7 +364,9 @@ def parts(sets, files, options):
                     yield [set_name, None, name, draw], partial(rows.measured, name, draw)
     for set_name, task in sets.items():
         sizes = [size for size in task.sizes if task.takes_all(size)]
-        yield from _of_lists(set_name, task, sizes, cheap, 0)
+        yield from _of_lists(set_name, task, sizes, ours + cheap, 0)
+    for name in filter(METHODS.__contains__, ours + cheap):
+        yield ["memory", name], partial(in_fresh_process, "curves", "--child", name)
 
 
 def _of_lists(set_name, task, sizes, names, draw):
@@ -388,7 +403,7 @@ def summary(set_name, task, size, found):
         values = task.by_list(cells, size)
         row = {"set": set_name, "lists": size, "method": name, "draws": len(cells)}
         row["ndcg"] = float(np.nanmean(values))
-        row["seconds"], row["mb"] = _effort(cells)
+        row["seconds"] = _median_seconds(cells)
         n_both = min(len(cells), len(usual))
         if name != LINE and n_both:
             ahead = values[:n_both] - usual[:n_both]
@@ -401,11 +416,8 @@ def summary(set_name, task, size, found):
         yield row
 
 
-def _effort(cells):
-    """Median seconds and megabytes."""
-    seconds = float(np.median([cell["seconds"] for cell in cells]))
-    known = [cell["mb"] for cell in cells if cell["mb"] is not None]
-    return seconds, float(np.median(known)) if known else None
+def _median_seconds(cells):
+    return float(np.median([cell["seconds"] for cell in cells]))
 
 
 def on_one_list(of_files):
@@ -430,7 +442,7 @@ def on_one_list(of_files):
         row = {"method": name, "sets": len(by_set), "draws": len(draws[name])}
         row |= {"ap": float(values[:, 0].mean()), "ahead": float(ahead.mean())}
         row |= {"worst": float(ahead.min()), "best": float(ahead.max())}
-        row["seconds"], row["mb"] = _effort(draws[name])
+        row["seconds"] = _median_seconds(draws[name])
         row["by_set"] = {set_name: list(map(float, pair)) for set_name, pair in by_set.items()}
         if ahead.size > 1:
             row["interval"] = of_means(ahead)
@@ -465,7 +477,7 @@ def page(answer):
         yield from table(head, [_of_one_list(row) for row in answer["one_list"]])
     if rows:
         yield ON_TIME
-        yield from table(*_times(rows))
+        yield from table(*_times(rows, answer["memory"]))
 
 
 def _of_default(rows):
@@ -500,21 +512,21 @@ def _of_one_list(row):
     return [row["method"], f"{row['sets']}, {row['draws']}", ap, *ends, _seconds(row)]
 
 
-def _times(rows):
-    """Head and lines: seconds of each method on each set."""
+def _times(rows, memory):
+    """Head and lines: seconds of each method on each set, then its memory."""
     sets = grouped(rows, lambda row: row["set"])
     largest = [[row for row in of_set if row["lists"] == of_set[-1]["lists"]] for _, of_set in sets]
     head = [f"{of_size[0]['set'].split(',')[0]}, {of_size[0]['lists']}" for of_size in largest]
     lines = []
     for name in dict.fromkeys(row["method"] for row in rows):
         cells = [[_seconds(row) for row in of_size if row["method"] == name] for of_size in largest]
-        lines.append([name, *(cell[0] if cell else "–" for cell in cells)])
-    return ["method", *head], lines
+        mb = f"{memory[name]:.0f}" if name in memory else "–"
+        lines.append([name, *(cell[0] if cell else "–" for cell in cells), mb])
+    return ["method", *head, "MB"], lines
 
 
 def _seconds(row):
-    mb = "" if row["mb"] is None else f" ({row['mb']:.0f} MB)"
-    return f"{row['seconds']:.2g}{mb}"
+    return f"{row['seconds']:.2g}"
 
 
 if __name__ == "__main__":

@@ -29,8 +29,9 @@ def test_one_draw_of_cheap_methods_makes_a_page(task):
     for default, line, curve in zip(*chosen, strict=True):
         assert default["linear"] in (line["linear"], curve["linear"])
     answer = {"command": "python -m benchmarks curves", "draws": 2, "rows": rows}
-    answer |= {"one_list": [], "rows_of_one_list": 0}
+    answer |= {"one_list": [], "rows_of_one_list": 0, "memory": {curves.LINE: 12.0}}
     lines = list(curves.page(answer))
+    assert lines[-4].startswith("| line | ") and lines[-4].endswith(" | 12 |")
     assert any(line.startswith("| line | 0.7") and "(" not in line for line in lines)
     assert any(line.startswith("| curves | 0.") and " to " in line for line in lines)
     assert any(line.startswith("| TREC | 10 | ") and line.endswith(" of 2 |") for line in lines)
@@ -79,6 +80,7 @@ def test_finished_parts_make_the_page_and_all_lists_have_one_draw(task, tmp_path
         ["TREC", 10, curves.LINE, 1],
         ["TREC", 10, dear, 0],
         ["TREC", n_lists, curves.LINE, 0],
+        ["memory", curves.LINE],
     ]
     cells = Cells(tmp_path / "run", {})
     cells.save(keys[0], {"linear": [1.0]})
