@@ -4,7 +4,7 @@
         [--test-lists 800] [--method NAME ..] --results RUN [--output FILE]
 
 The TREC Deep Learning tracks of the package (2019 -> 2020, 2020 -> 2019, and both, by five folds of
-queries), and, for each FOLDER of the IR-Benchmark data (see `results/rerank.md`), the top 100 of nine
+queries), and, for each FOLDER of the IR-Benchmark data (`results/rerank.md`), the top 100 of nine
 recommenders. A draw is a random choice of the lists to learn from (of the folds, where all lists
 are). Intervals are for the mean over further draws and further lists. Finished parts are kept in
 RUN, so a run goes on from there.

@@ -24,6 +24,7 @@ _INVERSE_PENALTIES = np.logspace(-4, 3, 8)
 _PENALTIES = np.logspace(-5, 1, 7)
 _RIDGES = np.logspace(4, -2, 7)
 _MOST_TREES = 100
+_WIDE = 1000  # columns: their second derivatives are too many
 
 
 def filled(lists, indicators=True):
@@ -93,8 +94,9 @@ def logistic(train):
     """From the strongest penalty on."""
     scaler = StandardScaler().fit(filled(train))
     rows = scaler.transform(filled(train))
+    solver = "lbfgs" if rows.shape[1] > _WIDE else "newton-cholesky"
     for inverse in _INVERSE_PENALTIES:
-        model = LogisticRegression(C=inverse, solver="newton-cholesky", max_iter=200)
+        model = LogisticRegression(C=inverse, solver=solver, max_iter=200)
         model.fit(rows, train.relevant)
         yield lambda test, model=model: model.decision_function(scaler.transform(filled(test)))
 

@@ -205,8 +205,8 @@ Policy = Annotated[
     str,
     typer.Option(
         help="Lists without a positive, or with fewer negatives than k or the model's depth: "
-        "exclude leaves them out; raise makes them an error; cap, as in training, uses the negatives there "
-        "are, and leaves out lists without a positive or without a negative.",
+        "exclude leaves them out; raise makes them an error; cap, as in training, uses the "
+        "negatives there are, and leaves out lists without a positive or without a negative.",
         metavar="POLICY",
         rich_help_panel=READING,
     ),
