@@ -166,13 +166,15 @@ def test_the_command_gives_the_bound_of_python(trained):
     answer = json.loads(invoke(*call, "--json").stdout)
     data = read_lists(train)
     ranker = PAPKRanker(k=3, alpha=1.0).fit_lists(data)
-    columns = ranker.to_model().in_columns(data).standardized().stiffened(STIFFNESS)
+    model = ranker.to_model()
+    columns = model.in_columns(data).standardized().stiffened(STIFFNESS)
     risk = EmpiricalRisk(ranker.make_surrogate(), columns)
     expected = bounds.stability(risk, ranker.result_)
     assert answer["bound"] == expected.bound
     assert answer["users_for_target"] == pytest.approx(expected.users_for(0.5))
     people, own = read_lists(new), answer["held_out"]
-    scores = np.split(ranker.predict(people.X)[people.rows], people.indptr[1:-1])
+    scores = model.in_columns(people).scores(model.list_weights())
+    scores = np.split(scores, people.indptr[1:-1])
     risks = [pap_risk(s, n) for s, n in zip(scores, people.n_pos, strict=True)]
     interval = bounds.many_users(risks)
     assert own["n_users"] == len(risks) == 40
