@@ -36,6 +36,8 @@ from structsvm_papk.rankers.settings import (
 from structsvm_papk.solvers.solver import SolverResult, Status
 from structsvm_papk.surrogates.losses import SURROGATES
 
+# what a warning advises to leave out, as an option
+_WITHOUT = {"positive": "--positive", "monotonic_cst": "--monotonic"}
 _MOST_COLUMNS = 12  # that are shown
 
 
@@ -340,7 +342,7 @@ def _said(warning: Any) -> str:
         return str(warning)
     advice = []
     for option, value in warning.settings.items():
-        advice.append("without --positive" if option == "positive" else f"--{option} {value}")
+        advice.append(f"--{option} {value}" if value else f"without {_WITHOUT[option]}")
     text = f"degenerate: {warning.what}"
     if advice:
         text += f"\ntry {' '.join(advice)}"

@@ -117,9 +117,15 @@ def _nothing_varies(lists: RankingData) -> DegenerateOptimumWarning:
     )
 
 
-def _zero_is_optimal(surrogate: Surrogate, positive: bool) -> DegenerateOptimumWarning:
+def _zero_is_optimal(
+    surrogate: Surrogate, positive: bool, monotonic: bool
+) -> DegenerateOptimumWarning:
     """The warning that a surrogate's optimum is zero, with what to try first."""
-    signs = " among weights >= 0" if positive else ""
+    signs = ""
+    if positive:
+        signs = " among weights >= 0"
+    elif monotonic:
+        signs = " among functions that rise and fall as monotonic_cst says"
     settings: dict[str, Any] = {}
     if surrogate.depth != AUTO_DEPTH:
         settings = {"depth": AUTO_DEPTH}
@@ -127,6 +133,8 @@ def _zero_is_optimal(surrogate: Surrogate, positive: bool) -> DegenerateOptimumW
             settings = {"surrogate": replace(surrogate, depth=None)} | settings
     elif positive:
         settings = {"positive": False}
+    elif monotonic:
+        settings = {"monotonic_cst": None}
     elif surrogate.name != "clipped_ramp":
         settings = {"surrogate": "clipped_ramp"}
     return DegenerateOptimumWarning(
@@ -153,6 +161,7 @@ class LinearRanker(BaseEstimator):
     label_gain: Any
     one_list: bool
     positive: bool
+    monotonic_cst: Any
     missing: str | None
     curves_: list[Curve]
     alpha_: float
@@ -235,7 +244,9 @@ class LinearRanker(BaseEstimator):
         if lists is not None and not result.w.any() and not lists.deviation().any():
             warn(_nothing_varies(lists))
         elif result.status == Status.DEGENERATE or (result.converged and not result.w.any()):
-            warn(_zero_is_optimal(self._setting.make(self.n_shown), self.positive))
+            surrogate = self._setting.make(self.n_shown)
+            monotonic = self.monotonic_cst is not None
+            warn(_zero_is_optimal(surrogate, self.positive, monotonic))
         elif not (result.converged or result.status in (Status.FINISHED, Status.INCONSISTENT)):
             warn(result.message, ConvergenceWarning)
 

@@ -47,12 +47,15 @@ from structsvm_papk.rankers.settings import (
 from structsvm_papk.solvers.solver import SolverResult, check_signs
 from structsvm_papk.surrogates import Surrogate
 
+_LEAST_SECONDS = 1e-3  # that a solver is given, whatever the choice by folds has taken
+
 
 class _Chosen(NamedTuple):
     """What is minimised, with what has to be said of how it was chosen."""
 
     setting: Setting
     notes: tuple[str, ...] = ()
+    seconds: float = 0.0  # that the choice has taken
 
 
 @dataclass(eq=False, repr=False)
@@ -310,6 +313,7 @@ class PAPKRanker(LinearRanker):
         """Train on lists in memory, with the users' weights and the columns of the settings."""
         check_number("n_threads", self.n_threads, least=1)
         check_number("verbose", self.verbose, least=0)
+        check_number("time_limit", self.time_limit, above=0, optional=True)
         self._weights_given = lists.user_weight is not None
         if not self._weights_given:
             lists = lists.weighted(self.user_weight)
@@ -359,8 +363,9 @@ class PAPKRanker(LinearRanker):
         if not left.anything:
             return _Chosen(given)
         deadline = None
+        begun = time.perf_counter()
         if self.time_limit is not None:
-            deadline = time.perf_counter() + self.time_limit / 2
+            deadline = begun + self.time_limit / 2
         choice = choose(
             columns,
             given,
@@ -375,7 +380,7 @@ class PAPKRanker(LinearRanker):
         setting = given if choice.best is None else choice.best.setting
         if choice.ended_by:
             warn(choice.summary, ConvergenceWarning)
-        return _Chosen(setting, (choice.summary,))
+        return _Chosen(setting, (choice.summary,), time.perf_counter() - begun)
 
     @property
     def n_shown(self) -> int:
@@ -489,7 +494,7 @@ class PAPKRanker(LinearRanker):
         self._knots = given.knots
         self.scale_ = given.column_scale
         self._scale_rule = given.scale_rule
-        solver = self._make_solver(risk.surrogate, self.alpha_)
+        solver = self._make_solver(risk.surrogate, self.alpha_, chosen.seconds)
         if isinstance(self.solver, str) and self.solver == "auto":
             solver = solver.suited_to(risk)
         start = self._last_weights(given) if self.warm_start else None
@@ -545,10 +550,14 @@ class PAPKRanker(LinearRanker):
         parts = self.user_weight, alpha, self.standardize, check_curves(self.curves)
         return Setting.of(self.surrogate, self.depth, *parts, missing=self.missing)
 
-    def _make_solver(self, surrogate: Surrogate, alpha: Any) -> Any:
+    def _make_solver(self, surrogate: Surrogate, alpha: Any, spent: float = 0.0) -> Any:
+        """The solver of the settings, with what is left of the time after so many seconds."""
         if not isinstance(self.solver, str):
             return self._given_solver(surrogate, alpha)
-        settings = {"tol": self.tol, "max_iter": self.max_iter, "time_limit": self.time_limit}
+        left = None
+        if self.time_limit is not None:
+            left = max(self.time_limit - spent, _LEAST_SECONDS)
+        settings = {"tol": self.tol, "max_iter": self.max_iter, "time_limit": left}
         check_signs(self.positive)
         settings["positive"] = self._constrained
         return make_solver(self.solver, surrogate, alpha, **settings)

@@ -540,10 +540,10 @@ def checked_signs(positive: Any) -> Signs:
         return bool(positive)
     what = "True, False, or one of them for each weight"
     check_type("positive", positive, tuple | list | np.ndarray, what)
-    signs = np.asarray(positive)
-    if signs.ndim != 1 or signs.dtype != bool:
+    signs = list(positive)
+    if not all(isinstance(sign, bool | np.bool_) for sign in signs):
         raise TypeError(f"positive must be {what}, got {reprlib.repr(positive)}")
-    return tuple(signs.tolist())
+    return tuple(map(bool, signs))
 
 
 def floor_of(positive: Signs, n_features: int) -> Array:
