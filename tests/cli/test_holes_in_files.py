@@ -67,6 +67,12 @@ def test_compare_and_diagnose(paths, capsys):
         _, told[command] = run_json(capsys, command, data, "--k", 3, "--missing", "lowest", *more)
     gains = told["compare"]["runs"][0]["pap_at_k"]
     assert gains["train"] == gains["test"]
+    curves = (data, "--k", 3, "--missing", "lowest", "--curves", 4)
+    alone = ("--surrogate", "avg", "--solver", "cutting_plane", "--test", data)
+    (compared,) = run_json(capsys, "compare", *curves, *alone)[1]["runs"]
+    _, fitted = run_json(capsys, "fit", *curves, "-o", paths / "m.model")
+    assert compared["objective"] == pytest.approx(fitted["objective"], rel=1e-5)
+    assert compared["pap_at_k"]["test"] == compared["pap_at_k"]["train"]
 
 
 @pytest.mark.parametrize("depth", [None, slow(0.9), slow("k")])
