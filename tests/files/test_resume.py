@@ -46,11 +46,7 @@ def test_a_fit_goes_on_and_refuses_what_is_of_another(file, tmp_path, capsys):
     _, third, _ = run(capsys, *fit, tmp_path / "c")
     assert json.loads(third)["n_iter"] < json.loads(second)["n_iter"]
     status, _, errors = run(capsys, *fit, tmp_path / "c", "--alpha", 0.5)
-<<<<<<< HEAD
-    assert status == 2 and re.search(r"alpha was \d\.\d+, is 0\.5", errors)
-=======
     assert status == 2 and re.search(r"alpha was \d+\.\d+, is 0\.5", errors)
->>>>>>> cli2
 
 
 @pytest.mark.usefixtures("ctrl_c")
