@@ -119,7 +119,9 @@ def add_weighted_rows(
     starts = knots.cell_starts
     add = _row_sums
     if not is_row_major(matrix.X):
-        X, cells, add = X.T, cells.T, _column_sums
+        X = X.T
+        cells = cells.T
+        add = _column_sums
     sums = np.empty((knots.origins.size, 2))
     for part in range(bounds.size - 1):
         sums[:] = 0.0
@@ -389,20 +391,30 @@ def _two_values(matrix: PiecewiseColumns, rows: Array) -> tuple[Array, Array]:
     knots = matrix.knots
     inside = np.full((knots.widths.size, 2), np.nan)  # different values within the piece itself
     more = np.zeros(knots.widths.size, dtype=bool)  # than these
-    reached = np.zeros((knots.n_columns, 2), dtype=np.int64)  # the first and the last cell
-    reached[:, 0] = MOST_PIECES + 2
+    lowest = np.full(knots.n_columns, MOST_PIECES + 2)  # of the cells that rows lie in
+    highest = np.zeros(knots.n_columns, dtype=np.int64)
     columns = np.flatnonzero(knots.n_pieces > 0)
     for first in range(0, rows.size, _ROWS_AT_A_TIME):
+        block = rows[first : first + _ROWS_AT_A_TIME]
+        cells = matrix.cells[block]
+        lowest = np.minimum(lowest, cells.min(axis=0))
+        highest = np.maximum(highest, cells.max(axis=0))
         _note_values(
-            read_only(matrix.X), read_only(matrix.cells), rows[first : first + _ROWS_AT_A_TIME],
-            columns, knots.starts, knots.positions, inside, more, reached,
-        )  # fmt: skip
+            np.ascontiguousarray(matrix.X[block]),
+            np.ascontiguousarray(cells),
+            columns,
+            knots.starts,
+            knots.positions,
+            inside,
+            more,
+        )
         undecided = np.zeros(knots.n_columns, dtype=bool)
         undecided[knots.column_of_piece[~more]] = True
         columns = columns[undecided[columns]]
         if not columns.size:
             break
-    lowest, highest = reached[knots.column_of_piece].T
+    lowest = lowest[knots.column_of_piece]
+    highest = highest[knots.column_of_piece]
     own = knots.cell_of_piece - knots.cell_starts[knots.column_of_piece]
     zero = np.where(lowest < own, 0.0, np.nan)
     one = np.where(highest > own, 1.0, np.nan)
@@ -414,14 +426,12 @@ def _two_values(matrix: PiecewiseColumns, rows: Array) -> tuple[Array, Array]:
 
 
 @kernel
-def _note_values(X, cells, rows, columns, starts, positions, inside, more, reached):
-    """Note the first two values of each piece for rows within it, and which cells are reached."""
+def _note_values(X, cells, columns, starts, positions, inside, more):
+    """Note the first two values of each piece for rows within it, and whether there are more."""
     for f in columns:
         n_knots = starts[f + 1] - starts[f]
-        for i in rows:
+        for i in range(X.shape[0]):
             c = np.int64(cells[i, f])
-            reached[f, 0] = min(reached[f, 0], c)
-            reached[f, 1] = max(reached[f, 1], c)
             piece = starts[f] - f + c - 1
             if c == 0 or c == n_knots or more[piece]:
                 continue

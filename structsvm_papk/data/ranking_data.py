@@ -324,8 +324,13 @@ class RankingData:
 
     @property
     def n_features(self) -> int:
-        """Number of columns of X."""
+        """Number of columns of X: with curves of their straight parts and pieces."""
         return self.X.shape[1]
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns as they were given."""
+        return self.n_features if self.knots is None else self.knots.n_columns
 
     @property
     def is_sparse(self) -> bool:

@@ -216,6 +216,11 @@ class PartitionedRisk(PartitionedCuts, MajorisedOracle):
         return self.partitions.knots
 
     @property
+    def n_columns(self) -> int:
+        """Number of columns as they were given."""
+        return self.n_features if self.knots is None else self.knots.n_columns
+
+    @property
     def remarks(self) -> tuple[str, ...]:
         """What was made of the labels, where they are grades."""
         if self.label_gain is None:

@@ -105,12 +105,16 @@ class Columns:
                 lists = lists.with_curves(self._knots(pieces))
             lists = lists.standardized(self.standardize).stiffened(STIFFNESS)
             falls = self._sign_of_weights(lists) < 0
-            self._made[pieces] = lists.turned(falls) if falls.any() else lists
+            if falls.any():
+                lists = lists.turned(falls)
+            self._made[pieces] = lists
         return self._made[pieces]
 
     def constrained(self, lists: RankingData) -> Any:
         """Which weights of `of` have to be 0 or above: a setting `positive` of solvers."""
-        return False if self.signs is None else self._sign_of_weights(lists) != 0
+        if self.signs is None:
+            return False
+        return self._sign_of_weights(lists) != 0
 
     def _knots(self, pieces: int) -> Knots:
         knots = self.given.knots_at_quantiles(pieces)
@@ -136,7 +140,9 @@ class Candidate:
     def __str__(self) -> str:
         """What folds decide: of lists no more than whether columns are curves."""
         pieces = self.setting.pieces
-        columns = "lines" if pieces is None else f"curves of {pieces} pieces"
+        columns = "lines"
+        if pieces is not None:
+            columns = f"curves of {pieces} pieces"
         if self.lists.n_users > 1:
             return columns
         return f"{self.setting.name}, alpha {self.setting.known_alpha:.4g}, {columns}"
@@ -304,7 +310,8 @@ def _folds_of_some(lists: RankingData) -> list[Fold]:
     n_usable = int(usable.sum())
     if n_usable < _FEWEST_LISTS:
         return []
-    return folds_of_lists(_FOLDS if n_usable > _MANY_LISTS else _FOLDS_OF_LISTS, lists, usable)
+    n_folds = _FOLDS if n_usable > _MANY_LISTS else _FOLDS_OF_LISTS
+    return folds_of_lists(n_folds, lists, usable)
 
 
 def _lines_or_curves(columns: Columns, given: Setting) -> list[Candidate]:
@@ -445,8 +452,9 @@ def _minimise_alike(one: Candidate, other: Candidate) -> bool:
 
 def _translated(w: Array, before: RankingData, now: RankingData) -> Array:
     """Weights in other columns; a line is a curve whose pieces have the weight 0."""
-    n_columns = now.n_features if now.knots is None else now.knots.n_columns
     start = np.zeros(now.n_features)
-    n_same = now.n_features if w.size == now.n_features else n_columns
+    n_same = now.n_columns
+    if w.size == now.n_features:
+        n_same = now.n_features
     start[:n_same] = before.divided(w)[:n_same]
     return start if now.column_scale is None else start * now.column_scale

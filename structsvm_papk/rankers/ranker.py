@@ -421,7 +421,7 @@ class PAPKRanker(LinearRanker):
                 f"{'lines' if risk.knots is None else 'curves'}: give the risk the same `curves`"
             )
         refuse_deeper_than_all(risk.surrogate, risk.most_negatives)
-        self.n_features_in_ = risk.n_features if risk.knots is None else risk.knots.n_columns
+        self.n_features_in_ = risk.n_columns
         self.classes_ = risk.classes
         self.label_gain_ = risk.label_gain
         return self._minimise_parts(risk)
@@ -525,7 +525,7 @@ class PAPKRanker(LinearRanker):
             return None
         last = self.curves_
         n_holes = self._with_holes.size
-        n_columns = given.n_features if given.knots is None else given.knots.n_columns
+        n_columns = given.n_columns
         if len(last) != n_columns - n_holes:
             raise InputError(
                 f"warm_start: the last fit had {len(last)} features, X has {n_columns - n_holes}"
