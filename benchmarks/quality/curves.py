@@ -57,7 +57,9 @@ ABOUT = """# Curves
 piecewise linear function (`curves=16`). Mean NDCG of other lists with linear gains, after learning
 from so many; in brackets minus that of the line, in thousandths, with a 95% interval over draws and
 lists. Means of {draws} draws; where fewer were measured ("x 3") there is only the difference to the
-line, on the same draws. LambdaRank and XGBoost (`rank:ndcg`): 150 trees of 15 leaves, steps of .1; "tuned" takes the best of
+line, on the same draws.
+
+LambdaRank and XGBoost (`rank:ndcg`): 150 trees of 15 leaves, steps of .1; "tuned" takes the best of
 ten random settings on five folds. Logistic regression (of grades from 2 on, where there are more)
 and ridge regression (of the grades) choose their strength on five folds; "on pieces" has the
 columns of our curves written out. Measured by
@@ -504,10 +506,10 @@ def _thousandths(row):
 
 
 def _cell(row, draws):
+    ahead = _thousandths(row) if "interval" in row else ""
     if row["draws"] < draws:
-        return f"{_thousandths(row)} x {row['draws']}"
-    ahead = f" ({_thousandths(row)})" if "interval" in row else ""
-    return f"{row['ndcg']:.3f}{ahead}"
+        return f"{ahead or format(row['ndcg'], '.3f')} x {row['draws']}"
+    return f"{row['ndcg']:.3f}" + (f" ({ahead})" if ahead else "")
 
 
 def _of_one_list(row):
