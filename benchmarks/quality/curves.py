@@ -482,7 +482,8 @@ def page(answer):
     if answer["one_list"]:
         yield ON_ONE_LIST.format(rows=answer["rows_of_one_list"])
         head = ["method", "sets, draws", "average precision", "worst", "best", "seconds"]
-        yield from table(head, [_of_one_list(row) for row in answer["one_list"]])
+        most = max(row["draws"] for row in answer["one_list"])
+        yield from table(head, [_of_one_list(row, most) for row in answer["one_list"]])
     if rows:
         yield ON_TIME
         yield from table(*_times(rows, answer["memory"]))
@@ -512,11 +513,12 @@ def _cell(row, draws):
     return f"{row['ndcg']:.3f}" + (f" ({ahead})" if ahead else "")
 
 
-def _of_one_list(row):
+def _of_one_list(row, draws):
     ends = [f"{1000 * row[end]:+.0f}" for end in ("worst", "best")]
     ap = f"{row['ap']:.3f}"
     if row["method"] != LINE:
-        ap += f" ({_thousandths(row)})"
+        ahead = _thousandths(row)
+        ap = f"{ap} ({ahead})" if row["draws"] == draws else ahead
     return [row["method"], f"{row['sets']}, {row['draws']}", ap, *ends, _seconds(row)]
 
 
