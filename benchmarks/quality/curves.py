@@ -56,11 +56,14 @@ ABOUT = """# Curves
 `curves="auto"`, the default, chooses by folds between a line for each column (`curves=None`) and a
 piecewise linear function (`curves=16`). Mean NDCG of other lists with linear gains, after learning
 from so many; in brackets minus that of the line, in thousandths, with a 95% interval over draws and
-lists. Means of {draws} draws; a cell of another number says so ("x 3").
+lists. Means of {draws} draws; where fewer were measured ("x 3") there is only the difference to the
+line, on the same draws.
+
 LambdaRank and XGBoost (`rank:ndcg`): 150 trees of 15 leaves, steps of .1; "tuned" takes the best of
 ten random settings on five folds. Logistic regression (of grades from 2 on, where there are more)
 and ridge regression (of the grades) choose their strength on five folds; "on pieces" has the
-columns of our curves written out. Measured by `{command}`;
+columns of our curves written out. Measured by
+`{command}`;
 `curves.json` has all numbers."""
 ON_FOLDS = """
 ## What the default gains and loses
@@ -78,8 +81,9 @@ other rows. In brackets minus that of the line, in thousandths, with a 95% inter
 ON_TIME = """
 ## Seconds and memory
 
-Median processor seconds of a fit with all choices, at the largest number of lists, and megabytes
-that a fresh process needs at its peak beside the data: all lists of digits, X of 31 MB.
+Median processor seconds of a fit with all choices, at the largest number of lists with most
+methods, and megabytes that a fresh process needs at its peak beside the data: all lists of digits,
+X of 31 MB.
 """
 
 
@@ -390,7 +394,10 @@ def _words(options):
     given = {"ltr-sample FOLDER": options.ltr_sample, "clueweb FOLDER": options.clueweb}
     names = " ".join(file.name for file in options.recommend)
     given |= {f"recommend {names}": options.recommend, "one-list FILES": options.one_list}
-    return [*(f"--{word}" for word, value in given.items() if value), f"--draws {options.draws}"]
+    words = [f"--{word}" for word, value in given.items() if value]
+    if options.one_list:
+        words.append(f"--rows {options.rows}")
+    return [*words, f"--draws {options.draws}"]
 
 
 # --- what the page says ---------------------------------------------------------------------------
@@ -466,15 +473,17 @@ def page(answer):
     for set_name, of_set in grouped(rows, lambda row: row["set"]):
         yield f"\n## {set_name}\n"
         sizes = list(dict.fromkeys(row["lists"] for row in of_set))
+        most = max(row["draws"] for row in of_set)
         lines = []
         for name, of_method in grouped(of_set, lambda row: row["method"]):
-            cells = {row["lists"]: _cell(row, "ndcg", answer["draws"]) for row in of_method}
+            cells = {row["lists"]: _cell(row, most) for row in of_method}
             lines.append([name, *(cells.get(size, "–") for size in sizes)])
         yield from table(["learning from", *(f"{size} lists" for size in sizes)], lines)
     if answer["one_list"]:
         yield ON_ONE_LIST.format(rows=answer["rows_of_one_list"])
         head = ["method", "sets, draws", "average precision", "worst", "best", "seconds"]
-        yield from table(head, [_of_one_list(row) for row in answer["one_list"]])
+        most = max(row["draws"] for row in answer["one_list"])
+        yield from table(head, [_of_one_list(row, most) for row in answer["one_list"]])
     if rows:
         yield ON_TIME
         yield from table(*_times(rows, answer["memory"]))
@@ -497,32 +506,37 @@ def _thousandths(row):
     return f"{1000 * row['ahead']:+.0f}: {low:+.0f} to {high:+.0f}"
 
 
-def _cell(row, value, draws):
-    text = f"{row[value]:.3f}"
-    if "interval" in row:
-        text += f" ({_thousandths(row)})"
-    return text if row["draws"] == draws else f"{text} x {row['draws']}"
+def _cell(row, draws):
+    ahead = _thousandths(row) if "interval" in row else ""
+    if row["draws"] < draws:
+        return f"{ahead or format(row['ndcg'], '.3f')} x {row['draws']}"
+    return f"{row['ndcg']:.3f}" + (f" ({ahead})" if ahead else "")
 
 
-def _of_one_list(row):
+def _of_one_list(row, draws):
     ends = [f"{1000 * row[end]:+.0f}" for end in ("worst", "best")]
     ap = f"{row['ap']:.3f}"
     if row["method"] != LINE:
-        ap += f" ({_thousandths(row)})"
+        ahead = _thousandths(row)
+        ap = f"{ap} ({ahead})" if row["draws"] == draws else ahead
     return [row["method"], f"{row['sets']}, {row['draws']}", ap, *ends, _seconds(row)]
 
 
 def _times(rows, memory):
     """Head and lines: seconds of each method on each set, then its memory."""
-    sets = grouped(rows, lambda row: row["set"])
-    largest = [[row for row in of_set if row["lists"] == of_set[-1]["lists"]] for _, of_set in sets]
-    head = [f"{of_size[0]['set'].split(',')[0]}, {of_size[0]['lists']}" for of_size in largest]
+    places = [_most_methods(of_set) for _, of_set in grouped(rows, lambda row: row["set"])]
+    head = [f"{of_size[0]['set'].split(',')[0]}, {of_size[0]['lists']}" for of_size in places]
     lines = []
     for name in dict.fromkeys(row["method"] for row in rows):
-        cells = [[_seconds(row) for row in of_size if row["method"] == name] for of_size in largest]
+        cells = [[_seconds(row) for row in of_size if row["method"] == name] for of_size in places]
         mb = f"{memory[name]:.0f}" if name in memory else "–"
         lines.append([name, *(cell[0] if cell else "–" for cell in cells), mb])
     return ["method", *head, "MB"], lines
+
+
+def _most_methods(of_set):
+    by_size = dict(grouped(of_set, lambda row: row["lists"]))
+    return by_size[max(by_size, key=lambda size: (len(by_size[size]), size))]
 
 
 def _seconds(row):
