@@ -101,7 +101,7 @@ class CurvesDisplay:
         """
         from sklearn.utils.validation import check_is_fitted
 
-        from structsvm_papk.rankers.linear import validated
+        from structsvm_papk.rankers.additive import validated
 
         check_is_fitted(ranker)
         if not hasattr(ranker, "curves_"):

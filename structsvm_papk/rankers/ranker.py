@@ -26,8 +26,8 @@ from structsvm_papk.files.checkpoint import as_checkpoint
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.oracles.list_risk import refuse_deeper_than_all
 from structsvm_papk.rankers import given_solver
+from structsvm_papk.rankers.additive import AdditiveRanker, take_columns
 from structsvm_papk.rankers.choosing import Columns, Left, choose
-from structsvm_papk.rankers.linear import LinearRanker, take_columns
 from structsvm_papk.rankers.log import Log
 from structsvm_papk.rankers.settings import (
     ALPHA,
@@ -59,7 +59,7 @@ class _Chosen(NamedTuple):
 
 
 @dataclass(eq=False, repr=False)
-class PAPKRanker(LinearRanker):
+class PAPKRanker(AdditiveRanker):
     """Ranker trained for pAp@k, with a certificate of how close to the optimum it is.
 
     A score is the sum over the columns of a function of each: a straight line, or a piecewise

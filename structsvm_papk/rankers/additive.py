@@ -1,4 +1,4 @@
-"""What linear rankers share: rows become lists; weights score, are judged and written to files."""
+"""What an additive ranker does: rows become lists; functions score, are judged and written."""
 
 from dataclasses import replace
 from typing import Any, ClassVar, Self
@@ -145,7 +145,7 @@ def _zero_is_optimal(
     )
 
 
-class LinearRanker(BaseEstimator):
+class AdditiveRanker(BaseEstimator):
     """Scores, the sum over the columns of a function of each. A subclass finds them: `fit`."""
 
     __metadata_request__fit: ClassVar = {"groups": True, "qid": True, "sample_weight": None}
