@@ -18,7 +18,7 @@ X_new, y_new, users_new = digit_queries("test", n_queries=800)
 scores = {
     "Euclidean": X_new.sum(axis=1),
     "logistic": LogisticRegression(tol=1e-8, max_iter=5000).fit(X, y).decision_function(X_new),
-    "trained (ts)": PAPKRanker(k=5, surrogate="ts", depth=None, alpha=0.1, tol=1e-8)
+    "trained (ts)": PAPKRanker(k=5, surrogate="ts", depth=None, alpha=0.1, curves=None, tol=1e-8)
     .fit(X, y, groups=users)
     .predict(X_new),
 }

@@ -41,9 +41,8 @@ gains = {}
 for name in ("max", "avg", "ts", "clipped_ramp"):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        ranker = PAPKRanker(k=5, surrogate=name, depth=None, alpha=1e-3, tol=1e-8).fit(
-            X, y, groups=users
-        )
+        ranker = PAPKRanker(k=5, surrogate=name, depth=None, alpha=1e-3, curves=None, tol=1e-8)
+        ranker.fit(X, y, groups=users)
     table = metrics.evaluate("pap@5", ranker.predict(X_new), y_new, users_new)
     gains[name] = metrics.interval(table, "pap@5")
     digits = 4 if ranker.result_.lower_bound > 0 else 2  # where CCCP ends depends on rounding

@@ -18,7 +18,8 @@ from structsvm_papk.plots import RankStripDisplay
 X, y, users = digit_queries("train", n_queries=200)
 X_new, y_new, users_new = digit_queries("test", n_queries=800)
 
-ranker = PAPKRanker(k=5, surrogate="ts", depth=None, alpha=0.1, tol=1e-8).fit(X, y, groups=users)
+ranker = PAPKRanker(k=5, surrogate="ts", depth=None, alpha=0.1, curves=None, tol=1e-8)
+ranker.fit(X, y, groups=users)
 
 # %%
 # The certificate: no weights at all have an objective below `lower_bound`. The score is the mean
