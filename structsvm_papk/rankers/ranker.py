@@ -353,6 +353,7 @@ class PAPKRanker(AdditiveRanker):
     def _choose(self, columns: Columns) -> _Chosen:
         """What is minimised: as it was given, but for what folds decide."""
         given = self._given_setting()
+        given.make(self.n_shown)  # refuses what is no surrogate
         lists = columns.given
         one_list = lists.n_users == 1
         left = Left(

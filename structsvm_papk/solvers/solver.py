@@ -541,7 +541,7 @@ def checked_signs(positive: Any) -> Signs:
     what = "True, False, or one of them for each weight"
     check_type("positive", positive, tuple | list | np.ndarray, what)
     signs = list(positive)
-    if not all(isinstance(sign, bool | np.bool_) for sign in signs):
+    if not signs or not all(isinstance(sign, bool | np.bool_) for sign in signs):
         raise TypeError(f"positive must be {what}, got {reprlib.repr(positive)}")
     return tuple(map(bool, signs))
 

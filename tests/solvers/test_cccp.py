@@ -111,7 +111,7 @@ def test_a_critical_zero_is_not_returned_silently():
     assert not result.w.any()
     assert "from which no start led away" in result.message
     with pytest.warns(DegenerateOptimumWarning, match="clipped_ramp"):
-        PAPKRanker(k=2, surrogate="ramp", tol=1e-4).fit(lists.X, lists.y, lists.groups)
+        PAPKRanker(k=2, surrogate="ramp", curves=None, tol=1e-4).fit(lists.X, lists.y, lists.groups)
 
 
 def test_starts_are_scaled_named_and_reported_and_those_at_one_point_are_one():
