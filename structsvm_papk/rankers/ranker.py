@@ -314,6 +314,7 @@ class PAPKRanker(AdditiveRanker):
         check_number("n_threads", self.n_threads, least=1)
         check_number("verbose", self.verbose, least=0)
         check_number("time_limit", self.time_limit, above=0, optional=True)
+        check_signs(self.positive)
         self._weights_given = lists.user_weight is not None
         if not self._weights_given:
             lists = lists.weighted(self.user_weight)
