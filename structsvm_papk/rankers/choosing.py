@@ -280,6 +280,8 @@ def choose(
     lists = columns.given
     if lists.n_users > 1:
         folds = _folds_of_some(lists)
+        if not folds:  # before columns are cut into pieces that nobody would ask for
+            return None
         training = Training(k, constrained, n_threads=n_threads)
         candidates = _lines_or_curves(columns, given)
         if candidates[0].lists.n_features == candidates[-1].lists.n_features:
