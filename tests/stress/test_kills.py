@@ -22,8 +22,12 @@ fit.Checkpoint = partial(fit.Checkpoint, interval=0.0)  # each iteration is writ
 sys.exit(main())
 """
 COMMANDS = {
-    "fit": ("--surrogate", "ts", "--alpha", 1e-6, "-o", "m.model"),
-    "fit out of core": ("--alpha", 1e-5, "--memory-budget", "20MB", "-o", "m.model"),
+    "fit": ("--surrogate", "ts", "--alpha", 1e-6, "--curves", "none", "-o", "m.model"),
+    "fit of curves": ("--alpha", 1e-3, "--curves", 4, "-o", "m.model"),
+    "fit out of core": (
+        *("--alpha", 1e-5, "--curves", "none"),
+        *("--memory-budget", "20MB", "-o", "m.model"),
+    ),
 }
 
 
