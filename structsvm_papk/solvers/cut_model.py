@@ -1,5 +1,7 @@
 """The cutting-plane model of a risk, and a dual point of it."""
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy.linalg import lapack
 
@@ -141,29 +143,41 @@ class CutModel:
 
         The z that belongs to weights is ``max(centre - A' theta / curvature, floor)``. While the
         features that are at the floor stay there, the dual is that of a problem in the others
-        without signs: its answer is a Newton step for the weights, and as the dual is concave, an
-        exact line search along the step makes sure that it rises. It ends when the guess at which
-        features are at the floor was right.
+        without signs: its answer is taken where it reaches `target` with the floor too. Else it is
+        a Newton step for the weights, and as the dual is concave, an exact line search along the
+        step makes sure that it rises. It ends when the guess at which features are at the floor was
+        right.
         """
         root = np.sqrt(curvature)
         slopes = self._slopes[self.order] / root
         floor = root * (self.floor - centre)
+        here = self._above_floor(theta, slopes, heights, floor)
         before = -np.inf
         for _ in range(_FREE_ROUNDS):
-            v = np.maximum(-(theta @ slopes), floor)
-            now = heights + slopes @ v
-            gap = np.maximum.reduceat(now, self.starts).sum() - now @ theta
-            dual = now @ theta + v @ v / 2
-            if gap <= target or dual - before <= _WORTH * gap:
+            dual = here.heights @ here.theta + here.v @ here.v / 2
+            if here.gap <= target or dual - before <= _WORTH * here.gap:
                 break
             before = dual
-            free = v > floor
+            free = here.v > floor
             fixed = heights + slopes[:, ~free] @ floor[~free]
-            step = self._improve(_span(slopes[:, free]), fixed, theta, 0.5 * target)
-            step = onto_simplices(step, self.starts) - theta
-            theta = onto_simplices(theta + self._length(step, theta, slopes, heights, floor) * step,
-                                   self.starts)  # fmt: skip
-        return theta, slopes @ np.maximum(-(theta @ slopes), floor)
+            answer = self._improve(_span(slopes[:, free]), fixed, here.theta, 0.5 * target)
+            answer = onto_simplices(answer, self.starts)
+            there = self._above_floor(answer, slopes, heights, floor)
+            # near the optimum the dual is flat: within its tolerance the answer may be below where
+            # it came from, and its z far better
+            if there.gap > target:
+                length = self._length(answer - here.theta, here.theta, slopes, heights, floor)
+                answer = onto_simplices(here.theta + length * (answer - here.theta), self.starts)
+                there = self._above_floor(answer, slopes, heights, floor)
+            here = there
+        return here.theta, here.heights - heights
+
+    def _above_floor(self, theta, slopes, heights, floor):
+        """What belongs to dual weights, in coordinates with curvature 1 and centre 0."""
+        v = np.maximum(-(theta @ slopes), floor)
+        now = heights + slopes @ v
+        gap = np.maximum.reduceat(now, self.starts).sum() - now @ theta
+        return _AboveFloor(theta, v, now, gap)
 
     def _length(self, step, theta, slopes, heights, floor):
         """Where in [0, 1] the dual is largest along a step of the weights."""
@@ -269,6 +283,15 @@ class CutModel:
         self.order = slots[np.argsort(self._block[slots], kind="stable")]
         counts = np.bincount(self._block[self.order], minlength=self.n_blocks)
         self.starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+
+
+class _AboveFloor(NamedTuple):
+    """Dual weights, the point above the floor that belongs to them, the cuts there, their gap."""
+
+    theta: Array
+    v: Array
+    heights: Array
+    gap: float
 
 
 def _longer(array, n):

@@ -290,7 +290,8 @@ class Bundle(Run[SolverResult]):
         d = self.best_w.size
         curvature = np.full(self.centre.size, alpha + self.prox, dtype=np.float64)
         loose = 0.1 * relative_gap(self.best, self.lower_bound)
-        curvature[d:] = np.clip(loose, *_LEVEL_PROX)
+        least = min(_LEVEL_PROX[0], 10 * self.config.tol)  # what it holds back, the bound lacks
+        curvature[d:] = np.clip(loose, least, _LEVEL_PROX[1])
         # alpha/2 ||w||^2 + prox/2 ||w - best||^2 is a square around a point nearer to zero
         centre = self.centre.copy()
         centre[:d] *= self.prox / (alpha + self.prox)
