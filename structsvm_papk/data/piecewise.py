@@ -222,7 +222,9 @@ def _count_knots(X, positions, starts, cells):
                 cells[first + i, f] = number[i]
 
 
-@kernel(fastmath=REORDERED_SUMS)
+# not REORDERED_SUMS: in vector registers look-ups take half as long again; and both orders of X
+# give the same bits
+@kernel
 def _row_scores(X, cells, rows, cell_starts, table, start, stop, out):
     for p in range(start, stop):
         row = X[rows[p]]
@@ -234,7 +236,7 @@ def _row_scores(X, cells, rows, cell_starts, table, start, stop, out):
         out[p] = total
 
 
-@kernel(fastmath=REORDERED_SUMS)
+@kernel
 def _column_scores(columns, cells, rows, cell_starts, table, start, stop, out):
     out[start:stop] = 0.0
     for f in range(columns.shape[0]):

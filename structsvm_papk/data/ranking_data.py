@@ -333,6 +333,11 @@ class RankingData:
         return self.n_features if self.knots is None else self.knots.n_columns
 
     @property
+    def n_entries(self) -> int:
+        """Numbers of X that a product with weights reads."""
+        return int(self.X.nnz) if self.is_sparse else self.rows.size * self.n_columns
+
+    @property
     def is_sparse(self) -> bool:
         """Whether X is a sparse matrix."""
         return bool(sparse.issparse(self.X))

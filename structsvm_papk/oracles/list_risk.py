@@ -157,6 +157,7 @@ class ListRisk(LineOracle):
         self.n_users = data.n_users
         self.column_scale = data.column_scale
         self.n_threads = n_threads
+        self.n_entries = data.n_entries
         self.sample = sample
         weight = data.user_weight
         self._total = data.n_users if weight is None else weight.sum()

@@ -30,6 +30,7 @@ class OneListCuts(BlockOracle):
         self._terms = terms
         self.n_features = risk.n_features
         self.convex = risk.convex
+        self.n_entries = risk.n_entries
         self.sample = risk.sample
         n_pos = int(risk.data.n_pos[0])
         first = n_pos if terms.over_negatives else 0

@@ -8,7 +8,7 @@ from scipy.linalg import lapack
 from structsvm_papk._jit import kernel
 from structsvm_papk._types import Array
 from structsvm_papk.solvers.oracle import EPS, OF_A_FEW, BlockOracle, Oracle
-from structsvm_papk.solvers.qp import RestrictedQP, duality_gap, onto_simplices
+from structsvm_papk.solvers.qp import RestrictedQP, onto_simplices
 
 _SWEEPS = 15
 _FEW_BLOCKS = 8  # with fewer, coordinate steps crawl and the QP is small
@@ -18,6 +18,8 @@ _WORTH = 1e-6  # of the gap, by which such a guess has to raise the dual for ano
 _BISECTIONS = 40
 _NEGLIGIBLE = 1e-10  # dual weight that only an interior point gives
 _WIDE = 1000  # features: beyond, inner products of cuts are cheaper than cuts
+_PRODUCTS = 1.7  # of an evaluation may be as many as those of cuts with cuts
+_WIDE_IDLE = 2  # iterations that a cut may be idle there
 
 
 def default_blocks(oracle: Oracle) -> int:
@@ -25,12 +27,14 @@ def default_blocks(oracle: Oracle) -> int:
 
     More where steps come from a sample: these are few, and their cuts alone have to make the bound.
     """
-    if oracle.n_features > _WIDE:  # the restricted problem grows with the cuts, not the features
-        affordable = max(1, (8 << 20) // (8 * oracle.n_features))
-        return int(min(20, affordable))
+    d = oracle.n_features
+    if d > _WIDE:  # each cut costs a product with every other: not more than an evaluation does
+        pays = np.sqrt(_PRODUCTS * oracle.n_entries / d)
+        affordable = max(1, (8 << 20) // (8 * d))
+        return int(min(np.clip(pays, 20, 100), affordable))
     sampled = isinstance(oracle, BlockOracle) and oracle.sample is not None
     least = 400 if sampled else 32
-    return int(min(max(2 * oracle.n_features, least), 400))
+    return int(min(max(2 * d, least), 400))
 
 
 class CutModel:
@@ -88,14 +92,20 @@ class CutModel:
         self._norms[slots] = np.linalg.norm(slopes, axis=1)
         self._list(np.concatenate([self.order, slots]))
         if self._gram is not None:
-            new = self._slopes[slots, : self.n_features]
-            self._gram[slots] = new @ self._slopes[:, : self.n_features].T
-            self._gram[:, slots] = self._gram[slots].T
+            used = self._slopes[self.order, : self.n_features]
+            products = self._slopes[slots, : self.n_features] @ used.T
+            self._gram[np.ix_(slots, self.order)] = products
+            self._gram[np.ix_(self.order, slots)] = products.T
         sums = np.add.reduceat(self._theta[self.order], self.starts)
         self._theta[self.order[self.starts[sums == 0.0]]] = 1.0
 
     def drop_idle(self, max_idle: int) -> None:
-        """Drop the cuts that have had no dual weight for more than `max_idle` iterations."""
+        """Drop the cuts that have had no dual weight for more than `max_idle` iterations.
+
+        Sooner where each costs a product with every other.
+        """
+        if self._gram is not None:
+            max_idle = min(max_idle, _WIDE_IDLE)
         active = self._theta[self.order] > 0.0
         self._idle[self.order] = np.where(active, 0, self._idle[self.order] + 1)
         keep = self._idle[self.order] <= max_idle
@@ -115,14 +125,14 @@ class CutModel:
         if self.signed:
             theta, rise = self._rise_above_floor(heights, theta, centre, curvature, target)
         else:
-            slopes = self._coordinates(curvature)
-            theta = onto_simplices(self._improve(slopes, heights, theta, target), self.starts)
-            rise = -(slopes @ (theta @ slopes))
+            products = self._products(curvature)
+            theta = onto_simplices(self._improve(products, heights, theta, target), self.starts)
+            rise = products.rise(theta)
         self._theta[self.order] = theta
         z = np.maximum(centre - self._theta @ self._slopes / curvature, self.floor)
         return z, np.maximum.reduceat(heights + rise, self.starts).sum()
 
-    def _improve(self, slopes, heights, theta, target):
+    def _improve(self, products, heights, theta, target):
         """Weights whose duality gap is `target`, or as close to it as the methods come.
 
         In coordinates with curvature 1 and centre 0; the sums of the weights may drift.
@@ -130,13 +140,16 @@ class CutModel:
         theta = theta.copy()
         gap = np.inf
         if self.n_blocks >= _FEW_BLOCKS:
-            v = -(theta @ slopes)
-            gap = block_sweeps(slopes, heights, self.starts, theta, v, _SWEEPS, target)
+            gap = products.sweep(heights, self.starts, theta, target)
         for _ in range(_QP_ROUNDS):
-            if gap <= target or not self._solve_qp(slopes, heights, theta, 0.5 * target):
+            if gap <= target or not self._solve_qp(products, heights, theta, 0.5 * target):
                 break
-            gap = duality_gap(theta, slopes, heights, self.starts)
+            gap = self._gap(theta, heights + products.rise(theta))
         return theta
+
+    def _gap(self, theta, heights):
+        """Duality gap of weights at whose point the cuts have these heights."""
+        return np.maximum.reduceat(heights, self.starts).sum() - heights @ theta
 
     def _rise_above_floor(self, heights, theta, centre, curvature, target):
         """As `_improve` where z has a floor; with what the cuts rise to at the new z.
@@ -160,7 +173,7 @@ class CutModel:
             before = dual
             free = here.v > floor
             fixed = heights + slopes[:, ~free] @ floor[~free]
-            answer = self._improve(_span(slopes[:, free]), fixed, here.theta, 0.5 * target)
+            answer = self._improve(_products_of(slopes[:, free]), fixed, here.theta, 0.5 * target)
             answer = onto_simplices(answer, self.starts)
             there = self._above_floor(answer, slopes, heights, floor)
             # near the optimum the dual is flat: within its tolerance the answer may be below where
@@ -176,8 +189,7 @@ class CutModel:
         """What belongs to dual weights, in coordinates with curvature 1 and centre 0."""
         v = np.maximum(-(theta @ slopes), floor)
         now = heights + slopes @ v
-        gap = np.maximum.reduceat(now, self.starts).sum() - now @ theta
-        return _AboveFloor(theta, v, now, gap)
+        return _AboveFloor(theta, v, now, self._gap(theta, now))
 
     def _length(self, step, theta, slopes, heights, floor):
         """Where in [0, 1] the dual is largest along a step of the weights."""
@@ -200,21 +212,21 @@ class CutModel:
                 high = middle
         return low
 
-    def _coordinates(self, curvature):
-        """Slopes in coordinates with curvature 1: of the variables, or of the span of the cuts."""
+    def _products(self, curvature):
+        """The cuts in coordinates with curvature 1."""
         if self._gram is None:
-            return self._slopes[self.order] / np.sqrt(curvature)
+            return _Slopes(self._slopes[self.order] / np.sqrt(curvature))
         gram = self._gram[np.ix_(self.order, self.order)] / curvature[0]
         others = self._slopes[self.order, self.n_features :] / np.sqrt(curvature[self.n_features :])
-        return np.hstack([_factor(gram), others])
+        return _InnerProducts(gram + others @ others.T if others.size else gram)
 
-    def _solve_qp(self, slopes, heights, theta, tol):
+    def _solve_qp(self, products, heights, theta, tol):
         """Solve the restricted QP on the cuts with dual weight and the highest of each block."""
-        now = heights - slopes @ (theta @ slopes)
+        now = heights + products.rise(theta)
         tops = np.maximum.reduceat(now, self.starts)
         block = self._block[self.order]
-        chosen = (theta > 0.0) | (now >= tops[block])
-        weights = self.qp.solve(slopes[chosen], heights[chosen], block[chosen], tol)
+        chosen = np.flatnonzero((theta > 0.0) | (now >= tops[block]))
+        weights = self.qp.solve(products.slopes_of(chosen), heights[chosen], block[chosen], tol)
         if weights is None:
             return False
         theta[:] = 0.0
@@ -299,11 +311,51 @@ def _longer(array, n):
     return np.concatenate([array, np.zeros((n, *array.shape[1:]), array.dtype)])
 
 
-def _span(slopes):
-    """Slopes in an orthonormal basis of their span, where features are many."""
+class _Slopes:
+    """Cuts by their slopes, in coordinates with curvature 1 and centre 0."""
+
+    def __init__(self, slopes):
+        self._slopes = slopes
+
+    def rise(self, theta):
+        """By how much each cut is higher at ``-A' theta`` than at 0."""
+        return -(self._slopes @ (theta @ self._slopes))
+
+    def sweep(self, heights, starts, theta, target):
+        """Coordinate steps on theta, in place; the duality gap."""
+        v = -(theta @ self._slopes)
+        return block_sweeps(self._slopes, heights, starts, theta, v, _SWEEPS, target)
+
+    def slopes_of(self, chosen):
+        """Slopes of these cuts."""
+        return self._slopes[chosen]
+
+
+class _InnerProducts:
+    """Cuts by the inner products of their slopes, where features are more than cuts."""
+
+    def __init__(self, gram):
+        self._gram = gram
+
+    def rise(self, theta):
+        """As of `_Slopes`."""
+        return -(self._gram @ theta)
+
+    def sweep(self, heights, starts, theta, target):
+        """As of `_Slopes`; a step costs as many products as there are cuts."""
+        now = heights + self.rise(theta)
+        return gram_sweeps(self._gram, now, starts, theta, _SWEEPS, target)
+
+    def slopes_of(self, chosen):
+        """Slopes with these inner products, in the span of the cuts."""
+        return _factor(self._gram[np.ix_(chosen, chosen)])
+
+
+def _products_of(slopes):
+    """By slopes or inner products, whatever is smaller."""
     if slopes.shape[1] <= max(_WIDE, slopes.shape[0]):
-        return slopes
-    return _factor(slopes @ slopes.T)
+        return _Slopes(slopes)
+    return _InnerProducts(slopes @ slopes.T)
 
 
 def _factor(gram):
@@ -342,6 +394,22 @@ def _move(slopes, theta, low, high, fall, v):
 
 
 @kernel
+def _pair(heights, theta, first, last):
+    """The highest cut of a block, its lowest with weight, and the mean height by weight."""
+    high = first
+    low = first - 1
+    mean = 0.0
+    for i in range(first, last):
+        if heights[i] > heights[high]:
+            high = i
+        if theta[i] > 0.0:
+            mean += theta[i] * heights[i]
+            if low < first or heights[i] < heights[low]:
+                low = i
+    return high, low, mean
+
+
+@kernel
 def block_sweeps(slopes, intercepts, starts, theta, v, max_sweeps, target):
     """Maximise the dual block by block with pairwise steps; return the last sweep's gap.
 
@@ -359,22 +427,46 @@ def block_sweeps(slopes, intercepts, starts, theta, v, max_sweeps, target):
             if last - first < 2:
                 continue
             for step in range(2):  # one pair, and another at the v that it leads to
-                high = first
-                low = first - 1
-                mean = 0.0
                 for i in range(first, last):
                     heights[i] = _height(slopes[i], intercepts[i], v)
-                    if heights[i] > heights[high]:
-                        high = i
-                    if theta[i] > 0.0:
-                        mean += theta[i] * heights[i]
-                        if low < first or heights[i] < heights[low]:
-                            low = i
+                high, low, mean = _pair(heights, theta, first, last)
                 if step == 0:  # what the block lacks to its maximum, at the v that it found
                     gap += heights[high] - mean
                 if heights[high] <= heights[low]:
                     break
                 _move(slopes, theta, low, high, heights[high] - heights[low], v)
+        if gap <= target:
+            break
+    return gap
+
+
+@kernel
+def gram_sweeps(gram, heights, starts, theta, max_sweeps, target):
+    """As `block_sweeps`, by the inner products of the slopes.
+
+    `heights` are those of the cuts at the v of `theta`, and are updated in place of v.
+    """
+    gap = np.inf
+    for _ in range(max_sweeps):
+        gap = 0.0
+        for j in range(starts.size):
+            first = starts[j]
+            last = starts[j + 1] if j + 1 < starts.size else theta.size
+            if last - first < 2:
+                continue
+            for step in range(2):
+                high, low, mean = _pair(heights, theta, first, last)
+                if step == 0:
+                    gap += heights[high] - mean
+                fall = heights[high] - heights[low]
+                if fall <= 0.0:
+                    break
+                norm = gram[high, high] + gram[low, low] - 2.0 * gram[high, low]
+                moved = theta[low] if norm * theta[low] <= fall else fall / norm
+                theta[low] -= moved
+                theta[high] += moved
+                for i in range(theta.size):
+                    heights[i] -= moved * (gram[high, i] - gram[low, i])
         if gap <= target:
             break
     return gap

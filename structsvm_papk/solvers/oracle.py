@@ -73,10 +73,13 @@ class Oracle(ABC):
         Length of w.
     convex : bool
         Whether R is convex. The cuts of a risk that is not are not lower bounds.
+    n_entries : int
+        Numbers of the data that an evaluation multiplies, where they are known.
     """
 
     n_features: int
     convex: bool = True
+    n_entries: int = 0
 
     @abstractmethod
     def __call__(self, w: Array) -> tuple[float, Array]:

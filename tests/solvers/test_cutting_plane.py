@@ -23,7 +23,7 @@ from structsvm_papk import (
 )
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.list_risk import Thresholds
-from structsvm_papk.solvers.cut_model import CutModel
+from structsvm_papk.solvers.cut_model import CutModel, block_sweeps, default_blocks, gram_sweeps
 from structsvm_papk.solvers.cutting_plane import Tilted
 from structsvm_papk.solvers.qp import PaddedProblem
 from structsvm_papk.solvers.solver import Status
@@ -240,6 +240,37 @@ def test_many_features_are_solved_in_the_span_of_the_cuts(name):
         one, two = (CuttingPlane(1e-2, tol=1e-8).solve(oracle) for oracle in (small, wide))
         assert two.converged
         assert two.objective == pytest.approx(one.objective, rel=2e-8)
+
+
+def test_sweeps_by_inner_products_are_those_by_slopes():
+    rng = np.random.default_rng(0)
+    starts = np.array([0, 3, 4, 9])
+    slopes, heights = rng.normal(size=(12, 30)), rng.normal(size=12)
+    theta = np.repeat(1 / np.diff([*starts, 12]), np.diff([*starts, 12]))
+    gram = slopes @ slopes.T
+    for n in (1, 2):  # later, which of two cuts that are level is the higher is rounding
+        one, two = theta.copy(), theta.copy()
+        gap = block_sweeps(slopes, heights, starts, one, -(one @ slopes), n, 0.0)
+        now = heights - gram @ two
+        assert gram_sweeps(gram, now, starts, two, n, 0.0) == pytest.approx(gap, rel=1e-9)
+        np.testing.assert_allclose(two, one, atol=1e-12)
+        np.testing.assert_allclose(now, heights - gram @ two, atol=1e-12)
+    assert gram_sweeps(gram, now, starts, two, 50, 1e-9) <= 1e-9
+    assert two.min() >= 0.0
+
+
+def test_an_evaluation_that_costs_more_pays_for_more_blocks():
+    risk = EmpiricalRisk(make_surrogate("avg", 3), problems.uneven(n_features=3))
+    assert default_blocks(risk) == 32
+    assert risk.n_entries == risk.data.X.size
+    risk.n_features = 2000  # beyond, cuts are kept by their inner products
+    assert default_blocks(risk) == 20
+    risk.n_entries = 5_000_000
+    assert 60 < default_blocks(risk) < 70
+    risk.n_entries = 10**9
+    assert default_blocks(risk) == 100
+    risk.n_features = 200_000
+    assert default_blocks(risk) == 5
 
 
 # --- bounds that are exact in every entry, against exact optima ---------------------------------
