@@ -29,7 +29,7 @@ def verify(
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
     effort: Annotated[
-        str, typer.Option(help="quick (seconds), normal (a minute or two) or thorough.")
+        str, typer.Option(help="quick (seconds), normal (two to four minutes) or thorough.")
     ] = "normal",
     jobs: Annotated[
         int, typer.Option(help="Number of processes; 0: one for each core.", min=0)

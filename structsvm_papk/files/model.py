@@ -20,7 +20,12 @@ from structsvm_papk.data.columns import listed
 from structsvm_papk.data.curves import Knots
 from structsvm_papk.data.features import check_matrix, reported_scores
 from structsvm_papk.data.grades import check_label_gain
-from structsvm_papk.data.missing import LowestInTraining, completed_rows, filled_lists
+from structsvm_papk.data.missing import (
+    Completed,
+    LowestInTraining,
+    completed_rows,
+    filled_lists,
+)
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.top import ids_of, top_rows
 from structsvm_papk.errors import (
@@ -200,10 +205,14 @@ class Model:
                 f"{self.surrogate} at depth {self.depth or self.k} on its training data",
                 DegenerateOptimumWarning,
             )
-        X = self._features(X)
-        completed = completed_rows(X, groups, self.missing, self.one_list)
+        completed = self._completed(X, groups)
         weights = completed.weights(self.coef, self.missing_coef)
         return reported_scores(completed.columns(self.knots), weights)
+
+    def contributions(self, X: Any, groups: ArrayLike | None = None) -> np.ndarray:
+        """What each column adds to each score, as `PAPKRanker.contributions`."""
+        completed = self._completed(X, groups)
+        return completed.contributions(self.knots, self.coef, self.missing_coef)
 
     def top(self, X: Any, groups: ArrayLike | None = None, n: int | None = None) -> pd.DataFrame:
         """The best items of each user, as a frame with columns user, item, score and rank.
@@ -234,6 +243,10 @@ class Model:
         users, items = ids_of(X, groups)
         scores = self.predict(X, "one_list" if users is None else users)
         return top_rows(scores, users, items, n)
+
+    def _completed(self, X: Any, groups: ArrayLike | None) -> Completed:
+        """The columns of the model, checked, without holes."""
+        return completed_rows(self._features(X), groups, self.missing, self.one_list)
 
     def _features(self, X: Any) -> Any:
         """The columns of the model, checked."""

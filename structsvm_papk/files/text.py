@@ -125,9 +125,10 @@ def _numbers(path, format, frame, name, features):
         uneven = _uneven_row(path, format, list(frame))
         if uneven is not None:
             raise InputError(uneven)
+    holds = f"holds {text[:40]!r}, which is not a number" if text else "is empty"
     raise InputError(
-        f"{place_of(path, format, row)}: column {name!r} holds {text[:40]!r}, which is not a "
-        f"number{_advice(text, name, name in features)}"
+        f"{place_of(path, format, row)}: column {name!r} {holds}"
+        f"{_advice(text, name, name in features)}"
     )
 
 
@@ -138,8 +139,8 @@ def _advice(text, name, is_feature):
     if text.strip() in _HOLES:
         if is_feature:
             return (
-                "; where a missing value means that a source did not return the item, train with "
-                'missing="lowest" (--missing lowest)'
+                "; leave the row out or fill the value in, or, where a missing value means that a "
+                'source did not return the item, train with missing="lowest" (--missing lowest)'
             )
         return "; leave rows without it out of the file"
     if not pd.isna(pd.to_numeric(text.replace(",", "."), errors="coerce")):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 FUSED = "fused"
 CHOSEN = "best of these"
-NO_WEIGHTS = "no weights"
+NO_WEIGHTS = "equal weights"
 
 
 @dataclass(frozen=True)

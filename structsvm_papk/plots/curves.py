@@ -160,11 +160,11 @@ class CurvesDisplay:
 
     def _caption(self, panels: Sequence[Panel]) -> str:
         """What percentages and the grey bars or lines mean."""
-        parts = ["%: share of the spread within lists."]
+        parts = ["%: share of the variation of scores within lists."]
         if len(panels) < len(self.curves):
             parts.insert(0, f"{len(panels)} of {len(self.curves)} columns.")
         if self.X is not None:
-            parts.append("Bars: rows.")
+            parts.append("Bars: number of rows.")
         elif not all(panel.is_relative for panel in panels):
             parts.append("Grey lines: knots (quantiles).")
         if any(panel.is_relative for panel in panels):

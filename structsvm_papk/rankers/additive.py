@@ -5,7 +5,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import ClassifierTags
@@ -20,7 +19,6 @@ from structsvm_papk.data.curves import Curve, Knots
 from structsvm_papk.data.features import check_missing, finite_matrix, readable, reported_scores
 from structsvm_papk.data.grades import are_grades, check_label_gain, gains_of
 from structsvm_papk.data.missing import Completed, LowestInTraining, completed_rows
-from structsvm_papk.data.piecewise import PiecewiseColumns, contributions_of
 from structsvm_papk.data.ranking_data import Exclusions, RankingData
 from structsvm_papk.data.validation import ONE_LIST, refuse_weights, required_groups
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError, warn
@@ -311,8 +309,9 @@ class AdditiveRanker(BaseEstimator):
     def contributions(self, X: Any, groups: ArrayLike | None = None) -> Array:
         """What each column adds to the score of each row, shape (n_rows, n_features).
 
-        The sum over the columns is the score, up to rounding. The difference of two rows says why
-        one stands above the other.
+        The sum over the columns is the score, up to rounding. Only differences between rows of a
+        list count: they say why one stands above the other. What a column adds is 0 at its first
+        knot, not in the middle as in `CurvesDisplay`.
 
         Parameters
         ----------
@@ -325,16 +324,7 @@ class AdditiveRanker(BaseEstimator):
             As for `decision_function`.
         """
         completed = self._completed(X, groups)
-        added: Array
-        if self._knots is not None:
-            added = contributions_of(PiecewiseColumns(completed.X, self._knots), self._weights)
-        elif sparse.issparse(completed.X):
-            added = completed.X.multiply(self._weights).toarray()
-        else:
-            added = completed.X * self._weights
-        if completed.holes is not None:
-            added = added + completed.holes * self.missing_coef_
-        return added
+        return completed.contributions(self._knots, self._weights, self.missing_coef_)
 
     def _completed(self, X: Any, groups: ArrayLike | None) -> Completed:
         """Checked rows, without missing values, of a fitted ranker."""

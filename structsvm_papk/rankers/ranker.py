@@ -50,6 +50,9 @@ from structsvm_papk.surrogates import Surrogate
 _LEAST_SECONDS = 1e-3  # that a solver is given, whatever the choice by folds has taken
 
 
+_LINES = "Curves are not tried beside missing values; curves=16 (--curves 16) fits them."
+
+
 class _Chosen(NamedTuple):
     """What is minimised, with what has to be said of how it was chosen."""
 
@@ -362,8 +365,9 @@ class PAPKRanker(AdditiveRanker):
             surrogate=one_list and is_auto(self.surrogate),
             alpha=one_list and is_auto(given.alpha),
         )
+        notes = () if not is_auto(self.curves) or self.missing is None else (_LINES,)
         if not left.anything:
-            return _Chosen(given)
+            return _Chosen(given, notes)
         deadline = None
         begun = time.perf_counter()
         if self.time_limit is not None:
@@ -378,11 +382,11 @@ class PAPKRanker(AdditiveRanker):
             deadline=deadline,
         )
         if choice is None:
-            return _Chosen(given)
+            return _Chosen(given, notes)
         setting = given if choice.best is None else choice.best.setting
         if choice.ended_by:
             warn(choice.summary, ConvergenceWarning)
-        return _Chosen(setting, (choice.summary,), time.perf_counter() - begun)
+        return _Chosen(setting, (choice.summary, *notes), time.perf_counter() - begun)
 
     @property
     def n_shown(self) -> int:

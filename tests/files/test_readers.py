@@ -313,7 +313,7 @@ REFUSED = {
     "no column 'label' for the label; the columns are 'label|group|x'; columns are separated by "
     "commas": "label|group|x\n1|1|1\n",
     "no feature column": "user,order_id,label\n1,2,1\n",
-    "line 3: column 'x' holds ''": GOOD + "1,1,\n",
+    "line 3: column 'x' is empty": GOOD + "1,1,\n",
     "line 3: column 'label' holds 'yes', which is not a number": GOOD + "yes,1,1\n",
     "line 2: column 'customer' holds 'a', which is not a number; a column that is no feature is "
     "left out with --ignore customer (ignore= in Python), that of users or queries is named with "

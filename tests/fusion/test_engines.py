@@ -221,7 +221,7 @@ def test_a_query_is_ranked_by_weights_that_have_not_seen_its_judgments(search):
 def test_a_report_for_an_engine_is_by_its_rule(sample):
     report = fusion.for_engine("qdrant", few(sample), sample.train.judgments, cv=3, n_resamples=50)
     names = [each.name for each in report.rankings]
-    assert names == ["fused", "bm25", "tasb", "no weights", "best of these"]
+    assert names == ["fused", "bm25", "tasb", "equal weights", "best of these"]
     assert report.engine_weights.window == 100
     assert [*report.engine_weights.weights] == ["bm25", "tasb"]
     assert [each.share for each in report.weights] == [*report.engine_weights.weights.values()]
@@ -230,7 +230,7 @@ def test_a_report_for_an_engine_is_by_its_rule(sample):
         CrossValidation.of(joined, replace(HOW, engine="qdrant")), ENGINES["qdrant"], joined.names
     )
     means = {each.name: each.mean for each in report.rankings}
-    assert means["no weights"] == pytest.approx(search.values(search.equal).mean())
+    assert means["equal weights"] == pytest.approx(search.values(search.equal).mean())
     assert "certified" in report.basis and "qdrant" in report.basis
     assert json.dumps(report.as_dict())
 
@@ -245,7 +245,7 @@ def test_where_runs_order_like_noise_weights_are_called_worth_nothing():
     }  # fmt: skip
     judged = {q: {f"d{d}": int(v > 1) for d, v in enumerate(values)} for q, values in lists.items()}
     report = fusion.for_engine("langchain", runs, judged, k=5, cv=3, n_resamples=50)
-    assert report.advice.startswith(("no weights", "a alone", "b alone"))
+    assert report.advice.startswith(("equal weights", "a alone", "b alone"))
 
 
 def test_the_window_cuts_lists_before_learning(sample):

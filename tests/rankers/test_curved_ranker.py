@@ -164,6 +164,7 @@ def test_curves_and_contributions_sum_to_the_score(curves, grouped):
     added = fitted.contributions(unseen)
     np.testing.assert_allclose(added, values_at(fitted.curves_, unseen), rtol=0, atol=1e-11)
     np.testing.assert_allclose(added.sum(axis=1), fitted.predict(unseen), rtol=0, atol=1e-11)
+    np.testing.assert_array_equal(fitted.to_model().contributions(unseen), added)
     assert [curve.name for curve in fitted.curves_] == ["0", "1", "2"]
     for curve, x in zip(fitted.curves_, X.T, strict=True):
         assert curve.values[0] == 0
@@ -187,6 +188,16 @@ def test_missing_values_add_what_the_lowest_adds_and_their_own_weight(curves, gr
     expected = values_at(fitted.curves_, np.where(there, lowest, X)) + there * fitted.missing_coef_
     np.testing.assert_allclose(added, expected, rtol=0, atol=1e-12)
     assert fitted.missing_coef_.any()
+    of_model = fitted.to_model().contributions(X, GROUPS if grouped else None)
+    np.testing.assert_array_equal(of_model, added)
+
+
+def test_auto_says_that_curves_are_not_tried_beside_missing_values():
+    X, y = rows()
+    X[0, 0] = np.nan
+    fitted = PAPKRanker(3, missing="lowest").fit(X, y, GROUPS)
+    assert any("curves=16" in note for note in fitted.result_.notes)
+    assert np.isfinite(fitted.coef_).all()  # lines
 
 
 def test_coef_of_curves_is_refused():
