@@ -32,6 +32,15 @@ def span(values, form):
     return low if low == high else f"{low} to {high}"
 
 
+def publish(answer, lines, path=None):
+    """Print a page of results; with a path write them as JSON there, and the page beside it."""
+    text = "\n".join(lines) + "\n"
+    if path:
+        path.write_text(json.dumps(answer, indent=1) + "\n")
+        path.with_suffix(".md").write_text(text)
+    print(text, end="")
+
+
 def fill(page, tables):
     """Write tables into a page: by name the file of results, and what makes lines of its content.
 

@@ -32,7 +32,7 @@ from sklearn.metrics import average_precision_score
 from sklearn.pipeline import make_pipeline
 
 from benchmarks.common.cells import Cells
-from benchmarks.common.markdown import grouped, table
+from benchmarks.common.markdown import grouped, publish, table
 from benchmarks.quality import graded, one_list
 from benchmarks.quality.fusing.lists import JoinedLists, recommended, together
 from benchmarks.quality.fusing.methods import Tuned, filled, logistic, ranker, ridge
@@ -327,11 +327,7 @@ def main():
     answer |= {"one_list": list(on_one_list(of_files)), "rows_of_one_list": options.rows}
     memory = {name: cells.load(["memory", name]) for name in METHODS}
     answer["memory"] = {name: known["mb"] for name, known in memory.items() if known}
-    lines = "\n".join(page(answer)) + "\n"
-    if options.json:
-        options.json.write_text(json.dumps(answer, indent=1) + "\n")
-        options.json.with_suffix(".md").write_text(lines)
-    print(lines, end="")
+    publish(answer, page(answer), options.json)
 
 
 def arguments():

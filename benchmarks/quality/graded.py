@@ -12,7 +12,6 @@ RUN.
 """
 
 import argparse
-import json
 import sys
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -21,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.common.cells import Cells
-from benchmarks.common.markdown import grouped, table
+from benchmarks.common.markdown import grouped, publish, table
 from benchmarks.quality.fusing.lists import JoinedLists, rated, together, trec_years
 from benchmarks.quality.fusing.methods import Tuned, logistic, ranker, ridge, trees
 from benchmarks.quality.fusing.plain import letor_lists, svmlight_lists
@@ -120,11 +119,7 @@ def main():
     words = [f"--{word}" for word, value in given.items() if value]
     command = " ".join(["python -m benchmarks graded", *words, f"--draws {options.draws}"])
     answer = {"command": command, "draws": options.draws, "rows": rows}
-    lines = "\n".join(page(answer)) + "\n"
-    if options.json:
-        options.json.write_text(json.dumps(answer, indent=1) + "\n")
-        options.json.with_suffix(".md").write_text(lines)
-    print(lines, end="")
+    publish(answer, page(answer), options.json)
 
 
 def arguments():
