@@ -158,9 +158,7 @@ def compare(
         say_columns(second)
     if held_out is not None:
         console.note(f"test: {held_out.exclusions(k)}")
-    title = problem.title(k=k, alpha=runs[0].alpha)
-    title += ", weights >= 0" if positive else ""
-    title += ", missing lowest" if missing else ""
+    title = problem.title(positive, missing, k=k, alpha=runs[0].alpha)
     content = problem.content | {"positive": positive, "missing": missing, "paper": paper}
     limited = passes is not None or seconds is not None
     finish(runs, f"{data.name}: {title}", content, plot, as_json, limited)

@@ -218,9 +218,7 @@ def fit(
         "missing": missing,
         "model": str(model_file),
     }
-    title = f"{data.name}: {problem.title(k=model.k, alpha=model.alpha)}"
-    title += ", weights >= 0" if positive else ""
-    title += ", missing lowest" if missing else ""
+    title = f"{data.name}: {problem.title(positive, missing, k=model.k, alpha=model.alpha)}"
     console.answer(as_json, content, _show, title, model, result, gain, named, ranker.scale_)
     console.note(f"model written to {model_file}")
     if result.status == Status.FAILED:
@@ -315,8 +313,7 @@ def _print_curves(curves: Sequence[Curve]) -> None:
             course = "falls"
         rows.append([escape(curve.name), f"{curve.deviation:.4g}", *ends, course])
     columns = ["column", ">spread of the score", ">lowest", ">highest", "as it grows"]
-    shown = f"{len(rows)} of {len(curves)} columns" if len(rows) < len(curves) else ""
-    console.print_table(shown, columns, rows, box=None, padding=(0, 1, 0, 0))
+    _print_largest(columns, rows, len(curves), "columns")
 
 
 def _print_weights(model: Model, scale: Array | None) -> None:
@@ -332,8 +329,15 @@ def _print_weights(model: Model, scale: Array | None) -> None:
     rows = [
         [escape(names[f]), *(f"{values[f]:.4g}" for values in numbers.values())] for f in largest
     ]
-    title = f"{len(rows)} of {model.n_features} weights" if len(rows) < model.n_features else ""
-    console.print_table(title, ["column", *numbers], rows, box=None, padding=(0, 1, 0, 0))
+    _print_largest(["column", *numbers], rows, model.n_features, "weights")
+
+
+def _print_largest(columns: list[str], rows: list[list[str]], n: int, what: str) -> None:
+    """A table of the first rows of n."""
+    title = ""
+    if len(rows) < n:
+        title = f"{len(rows)} of {n} {what}"
+    console.print_table(title, columns, rows, box=None, padding=(0, 1, 0, 0))
 
 
 def _said(warning: Any) -> str:

@@ -140,7 +140,9 @@ class Model:
     @property
     def n_features(self) -> int:
         """Number of columns."""
-        return self.coef.size if self.knots is None else self.knots.n_columns
+        if self.knots is None:
+            return self.coef.size
+        return self.knots.n_columns
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -453,7 +455,8 @@ def write_onnx(path: PathLike, model: Model, dtype: str = "float64") -> None:
     check_choice("dtype", dtype, _DTYPES)
     element_type = TensorProto.DOUBLE if dtype == "float64" else TensorProto.FLOAT
     metadata = weights_of(model)
-    metadata.pop("weights" if model.knots is None else "curves")
+    for long in ("weights", "curves"):
+        metadata.pop(long, None)
     metadata["feature_names"] = list(model.names)
     graph = _Graph(dtype)
     columns = "X"
@@ -468,7 +471,9 @@ def write_onnx(path: PathLike, model: Model, dtype: str = "float64") -> None:
         missing_coef = graph.constant(_as_type(model, model.missing_coef, dtype))
         terms.append(graph.add("MatMul", holes, missing_coef))
     graph.add("Sum", *terms, output="scores")
-    rows = "rows_of_one_list" if model.needs_lists else "rows"
+    rows = "rows"
+    if model.needs_lists:
+        rows = "rows_of_one_list"
     nodes = [
         helper.make_node(node.operator, node.inputs, [node.output], **node.attributes)
         for node in graph.nodes

@@ -125,7 +125,9 @@ def _numbers(path, format, frame, name, features):
         uneven = _uneven_row(path, format, list(frame))
         if uneven is not None:
             raise InputError(uneven)
-    holds = f"holds {text[:40]!r}, which is not a number" if text else "is empty"
+    holds = "is empty"
+    if text:
+        holds = f"holds {text[:40]!r}, which is not a number"
     raise InputError(
         f"{place_of(path, format, row)}: column {name!r} {holds}"
         f"{_advice(text, name, name in features)}"

@@ -154,9 +154,12 @@ class CurvesDisplay:
         if self.X is None:
             return None
         column = self.X[:, [j]]
-        column = column.toarray() if sparse.issparse(column) else column
+        if sparse.issparse(column):
+            column = column.toarray()
         values = column[~np.isnan(column)].astype(np.float64)
-        return values if values.size else None
+        if not values.size:
+            return None
+        return values
 
     def _caption(self, panels: Sequence[Panel]) -> str:
         """What percentages and the grey bars or lines mean."""
@@ -238,9 +241,13 @@ def _is_constrained(area: Any) -> bool:
 
 def _write_title(axes: Any, name: str, share: float) -> None:
     """The name of a column on the left, its share of the spread on the right."""
-    corner = f"{share:.0%}" if share >= 0.005 or share == 0 else "<1%"
+    corner = f"{share:.0%}"
+    if 0 < share < 0.005:
+        corner = "<1%"
     axes.set_title(corner, loc="right", fontsize=SMALL_SIZE, color=DATA, pad=3)
-    name = f"column {name}" if name.isdecimal() else " ".join(name.split())
+    name = " ".join(name.split())
+    if name.isdecimal():
+        name = f"column {name}"
     room = axes.bbox.width / axes.figure.dpi - widths([corner + "  "])[0]
     axes.set_title(_shortened(name, 0.96 * room), loc="left", fontsize=_NAME_SIZE, pad=3)
 

@@ -64,8 +64,8 @@ class Axis:
 
     def share(self, x: Array) -> Array:
         """Where values lie: 0 is the lower end, 1 the higher."""
-        first, *places, last = self.transform.transform([self.low, *x, self.high])
-        return (np.array(places) - first) / (last - first)
+        first, last = self.transform.transform([self.low, self.high])
+        return (np.asarray(self.transform.transform(x)) - first) / (last - first)
 
     def points(self, n: int, margin: float = 0.0) -> Array:
         """Values at n evenly spaced places, from end to end and a share of it farther."""
@@ -83,7 +83,7 @@ class Axis:
         n_sides = 2 if self.low < -self.threshold and self.high > self.threshold else 1
         step = max(1, ceil(n_sides * (highest - lowest + 1) / 4))
         powers = 10.0 ** np.arange(highest, lowest - 1, -step)
-        ticks = np.array([*-powers, 0.0, *powers[::-1]])
+        ticks = np.concatenate([-powers, [0.0], powers[::-1]])
         return ticks[(ticks >= self.low) & (ticks <= self.high)]
 
 
@@ -106,8 +106,9 @@ class Panel:
             return self.rows
         if not self.is_relative:
             return self.curve.knots
-        slope = abs(self.curve.slope)
-        reach = 2 * self.curve.deviation / slope if slope else 0.0
+        reach = 0.0
+        if self.curve.slope:
+            reach = 2 * self.curve.deviation / abs(self.curve.slope)
         return reach * np.array([-1.0, 0.0, 1.0])
 
     @cached_property
@@ -125,7 +126,8 @@ class Panel:
         knots = self.curve.knots
         inside = knots[(knots > self.axis.low) & (knots < self.axis.high)]
         between = self.axis.points(_POINTS)[1:-1]
-        return np.unique([self.axis.low, *inside, *between, self.axis.high])
+        ends = [self.axis.low, self.axis.high]
+        return np.unique(np.concatenate([ends, inside, between]))
 
     @cached_property
     def y(self) -> Array:
@@ -195,7 +197,8 @@ class Scale:
         low = min(float(panel.y.min()) for panel in panels)
         high = max(float(panel.y.max()) for panel in panels)
         if low == high:  # all of them are flat
-            low, high = -1.0, 1.0
+            low = -1.0
+            high = 1.0
         ticks = _round_numbers(low, high, 4)
         margin = 0.05 * (high - low)
         low -= margin

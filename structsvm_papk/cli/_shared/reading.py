@@ -73,7 +73,7 @@ class Problem:
         """The choices as JSON says them."""
         return {"depth": self.depth, "standardized": self.standardized, "curves": self.pieces}
 
-    def title(self, **more: float | str) -> str:
+    def title(self, positive: bool = False, missing: str | None = None, **more: float | str) -> str:
         """What was minimised, for the title of a table."""
         parts = []
         for name, value in more.items():
@@ -83,6 +83,10 @@ class Problem:
         parts.append("standardized columns" if self.standardized else "columns as they are")
         if self.pieces is not None:
             parts.append(f"curves of {self.pieces} pieces")
+        if positive:
+            parts.append("weights >= 0")
+        if missing:
+            parts.append(f"missing {missing}")
         return ", ".join(parts)
 
     def surrogate(self, name: str, k: int) -> Surrogate:
