@@ -25,7 +25,7 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.list_risk import Thresholds
 from structsvm_papk.solvers.cut_model import CutModel, block_sweeps, default_blocks, gram_sweeps
 from structsvm_papk.solvers.cutting_plane import Tilted
-from structsvm_papk.solvers.qp import PaddedProblem
+from structsvm_papk.solvers.qp import PaddedProblem, duality_gap
 from structsvm_papk.solvers.solver import Status
 from structsvm_papk.surrogates import CONVEX
 
@@ -244,19 +244,21 @@ def test_many_features_are_solved_in_the_span_of_the_cuts(name):
 
 def test_sweeps_by_inner_products_are_those_by_slopes():
     rng = np.random.default_rng(0)
-    starts = np.array([0, 3, 4, 9])
     slopes, heights = rng.normal(size=(12, 30)), rng.normal(size=12)
-    theta = np.repeat(1 / np.diff([*starts, 12]), np.diff([*starts, 12]))
     gram = slopes @ slopes.T
-    for n in (1, 2):  # later, which of two cuts that are level is the higher is rounding
+    pairs = np.array([0, 2, 3, 5, 7, 9, 11])  # of three, rounding says which two are level
+    theta = np.repeat(1 / np.diff([*pairs, 12]), np.diff([*pairs, 12]))
+    for n in (1, 2, 5):
         one, two = theta.copy(), theta.copy()
-        gap = block_sweeps(slopes, heights, starts, one, -(one @ slopes), n, 0.0)
         now = heights - gram @ two
-        assert gram_sweeps(gram, now, starts, two, n, 0.0) == pytest.approx(gap, rel=1e-9)
-        np.testing.assert_allclose(two, one, atol=1e-12)
-        np.testing.assert_allclose(now, heights - gram @ two, atol=1e-12)
-    assert gram_sweeps(gram, now, starts, two, 50, 1e-9) <= 1e-9
-    assert two.min() >= 0.0
+        block_sweeps(slopes, heights, pairs, one, -(one @ slopes), n, 0.0)
+        gram_sweeps(gram, now, pairs, two, n, 0.0)
+        np.testing.assert_allclose(two, one, atol=1e-11)
+        np.testing.assert_allclose(now, heights - gram @ two, atol=1e-11)
+    starts = np.array([0, 3, 4, 9])
+    theta = np.repeat(1 / np.diff([*starts, 12]), np.diff([*starts, 12]))
+    assert gram_sweeps(gram, heights - gram @ theta, starts, theta, 200, 1e-9) <= 1e-9
+    assert duality_gap(theta, slopes, heights, starts) <= 2e-9
 
 
 def test_an_evaluation_that_costs_more_pays_for_more_blocks():
