@@ -305,8 +305,7 @@ def choose(
 
 def _folds_of_some(lists: RankingData) -> list[Fold]:
     """Folds of the lists, or of every n-th where there are many values."""
-    n_values = lists.rows.size * lists.n_features
-    every = -(-n_values // _MOST_VALUES_OF_LISTS)
+    every = -(-lists.n_entries // _MOST_VALUES_OF_LISTS)
     usable = (lists.n_pos > 0) & (lists.n_neg > 0)
     usable &= np.arange(lists.n_users) % every == 0
     n_usable = int(usable.sum())
@@ -325,8 +324,7 @@ def _can_be_cut(lists: RankingData) -> bool:
     """Whether there is one list, with rows enough for folds and not too many to try."""
     if lists.n_users != 1 or min(int(lists.n_pos[0]), int(lists.n_neg[0])) < _FEWEST:
         return False
-    n_values = lists.X.nnz if lists.is_sparse else lists.rows.size * lists.n_features
-    return bool(n_values <= _MOST_VALUES)
+    return lists.n_entries <= _MOST_VALUES
 
 
 def _of_one_list(columns: Columns, given: Setting, left: Left) -> list[Candidate]:
