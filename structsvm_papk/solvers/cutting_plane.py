@@ -56,7 +56,7 @@ from structsvm_papk.solvers.solver import (
 )
 
 _INNER = 0.3  # accuracy of the restricted problem, relative to the predicted decrease
-_LEVEL_PROX = (1e-5, 1e-2)  # curvature of s: its scale is that of the risk, 1, not that of w
+_LEVEL_PROX = (1e-6, 1e-2)  # curvature of s: its scale is that of the risk, 1, not that of w
 _FINAL = 0.1  # of the tolerance: more accuracy in the restricted problem is of no use
 _SERIOUS = 0.1  # share of the predicted decrease that makes a step serious
 _SMALLEST_PROX = 1e-3  # of alpha
@@ -290,8 +290,7 @@ class Bundle(Run[SolverResult]):
         d = self.best_w.size
         curvature = np.full(self.centre.size, alpha + self.prox, dtype=np.float64)
         loose = 0.1 * relative_gap(self.best, self.lower_bound)
-        least = min(_LEVEL_PROX[0], 10 * self.config.tol)  # what it holds back, the bound lacks
-        curvature[d:] = np.clip(loose, least, _LEVEL_PROX[1])
+        curvature[d:] = np.clip(loose, *_LEVEL_PROX)
         # alpha/2 ||w||^2 + prox/2 ||w - best||^2 is a square around a point nearer to zero
         centre = self.centre.copy()
         centre[:d] *= self.prox / (alpha + self.prox)
