@@ -161,18 +161,8 @@ def filled_lists(
     names = lists.feature_names
     if names is not None:
         names = [*names, *(f"{names[c]} is there" for c in columns.tolist())]
-    return RankingData.from_parts(
-        X=X,
-        rows=lists.rows,
-        indptr=lists.indptr,
-        n_pos=lists.n_pos,
-        users=lists.users,
-        user_weight=lists.user_weight,
-        feature_names=names,
-        one_list=lists.one_list,
-        grades=lists.grades,
-        label_gain=lists.label_gain,
-    )
+    no_holes = np.zeros(X.shape[1], dtype=bool)
+    return lists.replaced(X=X, feature_names=names, with_holes=no_holes)
 
 
 def _refuse_sparse(X: Any, missing: str) -> None:

@@ -34,6 +34,7 @@ from structsvm_papk.data.piecewise import PiecewiseColumns, deviations_of_curves
 from structsvm_papk.errors import InputError, as_floats, check_choice, whole_number
 
 POLICIES = ("exclude", "raise", "cap")
+_OF_THE_SAME_ROWS = {"column_scale", "scale_rule", "user_weight"}
 
 
 @dataclass(frozen=True)
@@ -149,19 +150,20 @@ class RankingData:
     indptr: Array
     n_pos: Array
     users: Array
-    user_weight: Array | None
-    feature_names: Sequence[str] | None
-    column_scale: Array | None
-    scale_rule: ScaleRule | None
-    _spread: Spread | None
-    _less_first_rows: ListRows | None
-    _variation: Variation | None
-    _fingerprint: str | None
+    user_weight: Array | None = None
+    feature_names: Sequence[str] | None = None
+    column_scale: Array | None = None
+    scale_rule: ScaleRule | None = None
     with_holes: Array
-    one_list: bool
-    grades: Array | None
-    label_gain: str | Sequence[float] | None
-    shared: SharedRows | None
+    one_list: bool = False
+    grades: Array | None = None
+    label_gain: str | Sequence[float] | None = None
+    shared: SharedRows | None = None
+    # these are computed once, when they are first asked for
+    _spread: Spread | None = None
+    _less_first_rows: ListRows | None = None
+    _variation: Variation | None = None
+    _fingerprint: str | None = None
 
     def __init__(
         self,
@@ -246,76 +248,40 @@ class RankingData:
             layout = _laid_out_by_gain(gains_of(labels, label_gain), user_of_row, users.size)
             grades = labels[layout.rows]
             label_gain = check_label_gain(label_gain)
-        self._set_attributes(
-            X=X,
-            rows=layout.rows,
-            indptr=layout.indptr,
-            n_pos=layout.n_pos,
-            users=users,
-            user_weight=validation.checked_weight(user_weight, users, layout.n_pos),
-            feature_names=feature_names,
-        )
+        self.X = X
+        self.rows = layout.rows
+        self.indptr = layout.indptr
+        self.n_pos = layout.n_pos
+        self.users = users
+        self.user_weight = validation.checked_weight(user_weight, users, layout.n_pos)
+        self.feature_names = feature_names
         self.with_holes = columns_with_holes(X)
         self.grades = grades
         self.label_gain = label_gain
 
     @classmethod
     def from_parts(
-        cls,
-        *,
-        X: Any,
-        rows: Array,
-        indptr: Array,
-        n_pos: Array,
-        users: Array,
-        user_weight: Array | None = None,
-        feature_names: Sequence[str] | None = None,
-        spread: Spread | None = None,
-        column_scale: Array | None = None,
-        one_list: bool = False,
-        grades: Array | None = None,
-        label_gain: str | Sequence[float] | None = None,
-        shared: SharedRows | None = None,
+        cls, *, X: Any, rows: Array, indptr: Array, n_pos: Array, users: Array, **others: Any
     ) -> RankingData:
         """Build from the attributes of checked data; nothing is checked again."""
         data = cls.__new__(cls)
-        data._set_attributes(
-            X=X,
-            rows=rows,
-            indptr=indptr,
-            n_pos=n_pos,
-            users=users,
-            user_weight=user_weight,
-            feature_names=feature_names,
-        )
-        data._spread = spread
-        data.column_scale = column_scale
-        data.one_list = one_list
-        data.grades = grades
-        data.label_gain = label_gain
-        data.shared = shared
+        data.with_holes = np.zeros(X.shape[1], dtype=bool)
+        vars(data).update(X=X, rows=rows, indptr=indptr, n_pos=n_pos, users=users, **others)
         return data
 
-    def _set_attributes(self, *, X, rows, indptr, n_pos, users, user_weight, feature_names):
-        self.X = X
-        self.rows = rows
-        self.indptr = indptr
-        self.n_pos = n_pos
-        self.users = users
-        self.user_weight = user_weight
-        self.feature_names = feature_names
-        self.column_scale = None
-        self.scale_rule = None
-        self.with_holes = np.zeros(X.shape[1], dtype=bool)
-        self.one_list = False
-        self.grades = None
-        self.label_gain = None
-        self.shared = None
-        # these are computed once, when they are first asked for
-        self._spread = None
-        self._less_first_rows = None
-        self._variation = None
-        self._fingerprint = None
+    def replaced(self, **attributes: Any) -> RankingData:
+        """These lists with other attributes, of which nothing is checked.
+
+        What is known of the columns is kept where the rows are: it is of `X` as it stands there.
+        """
+        lists = copy.copy(self)
+        vars(lists).update(attributes)
+        lists._fingerprint = None
+        if not attributes.keys() <= _OF_THE_SAME_ROWS:
+            lists._spread = None
+            lists._less_first_rows = None
+            lists._variation = None
+        return lists
 
     @property
     def n_users(self) -> int:
@@ -412,21 +378,16 @@ class RankingData:
         if self.user_weight is not None:
             weight = weight * self.user_weight[user]
         shared = SharedRows(self, user, np.lexsort((self.rows, user_of_position)))
-        lists = RankingData.from_parts(
-            X=self.X,
+        return self.replaced(
             rows=shared.handed_out(self.rows[shared.order]),
             indptr=np.concatenate([[0], np.cumsum(self.sizes[user])]),
             n_pos=n_pos[kept],
             users=self.users[user],
             user_weight=weight,
-            feature_names=self.feature_names,
-            column_scale=self.column_scale,
-            one_list=self.one_list,
+            grades=None,
+            label_gain=None,
             shared=shared,
         )
-        lists.scale_rule = self.scale_rule
-        lists.with_holes = self.with_holes
-        return lists
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -537,9 +498,7 @@ class RankingData:
         self.spread()  # which `variation` needs, and whoever minimises a risk of these lists
         variation = self.variation()
         rule = variation.rule(how)
-        lists = self.scaled_by(variation.scale(rule))
-        lists.scale_rule = rule
-        return lists
+        return self.scaled_by(variation.scale(rule), rule)
 
     def with_curves(self, knots: Knots) -> RankingData:
         """These lists, whose columns are straight parts and pieces between some knots.
@@ -553,15 +512,12 @@ class RankingData:
         """
         self._refuse_sparse_curves()
         self.spread()  # refuses missing values, and columns whose digits do not suffice
-        lists = self._shallow_copy()
-        lists.X = PiecewiseColumns(self.X, knots)
-        lists.with_holes = np.zeros(knots.n_weights, dtype=bool)
-        lists.column_scale = None
-        lists.scale_rule = None
-        lists._spread = None
-        lists._variation = None
-        lists._less_first_rows = None
-        return lists
+        return self.replaced(
+            X=PiecewiseColumns(self.X, knots),
+            with_holes=np.zeros(knots.n_weights, dtype=bool),
+            column_scale=None,
+            scale_rule=None,
+        )
 
     def knots_at_quantiles(self, n_pieces: int) -> Knots:
         """Knots that cut each column into pieces of about as many rows of the lists."""
@@ -584,9 +540,8 @@ class RankingData:
         """These lists of curves, whose pieces the penalty holds so many times stronger."""
         if self.knots is None or stiffness == 1.0:
             return self
-        lists = self.scaled_by(stiffened_scale(self.knots, self.column_scale, stiffness))
-        lists.scale_rule = self.scale_rule
-        return lists
+        scale = stiffened_scale(self.knots, self.column_scale, stiffness)
+        return self.scaled_by(scale, self.scale_rule)
 
     def deviations_of_curves(self, w: Array, knots: Knots) -> Array:
         """Pooled deviation within users of what the first columns add to the scores."""
@@ -597,36 +552,16 @@ class RankingData:
     def turned(self, columns: Array) -> RankingData:
         """These lists with the sign of some columns turned, a mask."""
         scale = np.ones(self.n_features) if self.column_scale is None else self.column_scale
-        lists = self.scaled_by(np.where(columns, -scale, scale))
-        lists.scale_rule = self.scale_rule
-        return lists
+        return self.scaled_by(np.where(columns, -scale, scale), self.scale_rule)
 
-    def in_order(self, order: Array) -> RankingData:
-        """One list with a copy of its rows of X, in the order of these list positions."""
-        X = self.X[self.rows[order]]
-        lists = RankingData.from_parts(
-            X=X if self.is_sparse else np.ascontiguousarray(X),
-            rows=np.arange(order.size),
-            indptr=self.indptr,
-            n_pos=self.n_pos,
-            users=self.users,
-            feature_names=self.feature_names,
-            one_list=self.one_list,
-            grades=None if self.grades is None else self.grades[order],
-            label_gain=self.label_gain,
-        )
-        lists.with_holes = self.with_holes
-        return lists
-
-    def scaled_by(self, column_scale: Array | None) -> RankingData:
+    def scaled_by(
+        self, column_scale: Array | None, scale_rule: ScaleRule | None = None
+    ) -> RankingData:
         """These lists with their columns divided by other numbers than now; nothing is copied.
 
         A negative number turns the sign of its column.
         """
-        lists = self._shallow_copy()
-        lists.column_scale = column_scale
-        lists.scale_rule = None
-        return lists
+        return self.replaced(column_scale=column_scale, scale_rule=scale_rule)
 
     def divided(self, values: Array) -> Array:
         """Weights in the units of `X`, or sums of rows of `X` in those of the scaled columns."""
@@ -656,18 +591,8 @@ class RankingData:
 
     def weighted(self, user_weight: str | ArrayLike | None) -> RankingData:
         """The same lists with other weights of users; everything else is shared."""
-        lists = self._shallow_copy()
-        lists.user_weight = validation.checked_weight(user_weight, self.users, self.n_pos)
-        return lists
-
-    def _shallow_copy(self) -> RankingData:
-        """The same lists, to be given another scale or other weights, and so another fingerprint.
-
-        What is known of the columns holds for the copy as well: it is of `X` as it is.
-        """
-        lists = copy.copy(self)
-        lists._fingerprint = None
-        return lists
+        weight = validation.checked_weight(user_weight, self.users, self.n_pos)
+        return self.replaced(user_weight=weight)
 
     def exclusions(self, needed: int, setting: str = "k") -> Exclusions:
         """Users that have no positive or fewer negatives than needed, as `Exclusions`."""
@@ -713,19 +638,18 @@ class RankingData:
             raise InputError(refusal(self.name_first(excluded), excluded))
         return excluded
 
-    def with_own_rows(self) -> RankingData:
-        """The same lists with a copy of their own rows of X, in the order of the lists."""
-        return RankingData.from_parts(
-            X=self.X[self.rows],
-            rows=np.arange(self.rows.size),
-            indptr=self.indptr,
-            n_pos=self.n_pos,
-            users=self.users,
-            user_weight=self.user_weight,
-            feature_names=self.feature_names,
-            grades=self.grades,
-            label_gain=self.label_gain,
-        )
+    def with_own_rows(self, order: Array | None = None) -> RankingData:
+        """The same lists with a copy of their own rows of X, in the order of the lists.
+
+        Within each class of a list it may be another `order` of the list positions.
+        """
+        if order is None:
+            order = np.arange(self.rows.size)
+        X = self.X[self.rows[order]]
+        if isinstance(X, np.ndarray):
+            X = np.ascontiguousarray(X)
+        grades = None if self.grades is None else self.grades[order]
+        return self.replaced(X=X, rows=np.arange(order.size), grades=grades)
 
     def subset(self, keep: Array) -> RankingData:
         """Restrict to the users where the boolean mask `keep` is true; `X` is shared."""
@@ -763,22 +687,15 @@ class RankingData:
 
         `sizes` and `n_pos` are the rows and positives that remain of every user, shape (n_users,).
         """
-        part = RankingData.from_parts(
-            X=self.X,
+        return self.replaced(
             rows=self.rows[positions],
             indptr=np.concatenate([[0], np.cumsum(sizes[users])]),
             n_pos=n_pos[users],
             users=self.users[users],
             user_weight=None if self.user_weight is None else self.user_weight[users],
-            feature_names=self.feature_names,
-            column_scale=self.column_scale,
-            one_list=self.one_list,
             grades=None if self.grades is None else self.grades[positions],
-            label_gain=self.label_gain,
+            shared=None,
         )
-        part.scale_rule = self.scale_rule
-        part.with_holes = self.with_holes
-        return part
 
     def _why_nothing_is_left(self, excluded):
         if excluded.no_positive.size == self.n_users:

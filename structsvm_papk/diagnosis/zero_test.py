@@ -182,13 +182,13 @@ def _one_user(risk: EmpiricalRisk, u: int) -> EmpiricalRisk:
 
 def _one_list(data: RankingData, rows: Array, user: int, n_pos: int) -> RankingData:
     """Some rows of a user, positives first."""
-    return RankingData.from_parts(
-        X=data.X,
+    return data.replaced(
         rows=rows,
         indptr=np.array([0, rows.size]),
         n_pos=np.array([n_pos]),
         users=data.users[user : user + 1],
-        column_scale=data.column_scale,
+        user_weight=None,
+        shared=None,
     )
 
 

@@ -358,7 +358,7 @@ def _in_order_of_content(columns: Columns) -> Columns:
     data = columns.given
     classes = ~data.labels if data.grades is None else -data.gains  # as they have to stand
     order = np.lexsort((digests_of_rows(data), classes))
-    given, filled = (lists.in_order(order) for lists in (columns.given, columns.filled))
+    given, filled = (lists.with_own_rows(order) for lists in (columns.given, columns.filled))
     return Columns(given, filled, columns.standardize, columns.signs)
 
 
