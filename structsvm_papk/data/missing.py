@@ -158,11 +158,13 @@ def filled_lists(
         X = np.hstack([completed.X, there.astype(completed.X.dtype)])
     else:
         X = _filled(lists, columns)
+    filled = lists.to_change()
+    filled.X = X
+    filled.with_holes = np.zeros(X.shape[1], dtype=bool)
     names = lists.feature_names
     if names is not None:
-        names = [*names, *(f"{names[c]} is there" for c in columns.tolist())]
-    no_holes = np.zeros(X.shape[1], dtype=bool)
-    return lists.replaced(X=X, feature_names=names, with_holes=no_holes)
+        filled.feature_names = [*names, *(f"{names[c]} is there" for c in columns.tolist())]
+    return filled
 
 
 def _refuse_sparse(X: Any, missing: str) -> None:

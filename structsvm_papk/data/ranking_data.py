@@ -34,7 +34,6 @@ from structsvm_papk.data.piecewise import PiecewiseColumns, deviations_of_curves
 from structsvm_papk.errors import InputError, as_floats, check_choice, whole_number
 
 POLICIES = ("exclude", "raise", "cap")
-_OF_THE_SAME_ROWS = {"column_scale", "scale_rule", "user_weight"}
 
 
 @dataclass(frozen=True)
@@ -261,23 +260,40 @@ class RankingData:
 
     @classmethod
     def from_parts(
-        cls, *, X: Any, rows: Array, indptr: Array, n_pos: Array, users: Array, **others: Any
+        cls,
+        *,
+        X: Any,
+        rows: Array,
+        indptr: Array,
+        n_pos: Array,
+        users: Array,
+        user_weight: Array | None = None,
+        feature_names: Sequence[str] | None = None,
+        grades: Array | None = None,
+        label_gain: str | Sequence[float] | None = None,
     ) -> RankingData:
         """Build from the attributes of checked data; nothing is checked again."""
         data = cls.__new__(cls)
+        data.X = X
+        data.rows = rows
+        data.indptr = indptr
+        data.n_pos = n_pos
+        data.users = users
+        data.user_weight = user_weight
+        data.feature_names = feature_names
         data.with_holes = np.zeros(X.shape[1], dtype=bool)
-        vars(data).update(X=X, rows=rows, indptr=indptr, n_pos=n_pos, users=users, **others)
+        data.grades = grades
+        data.label_gain = label_gain
         return data
 
-    def replaced(self, **attributes: Any) -> RankingData:
-        """These lists with other attributes, of which nothing is checked.
+    def to_change(self, *, same_rows: bool = False) -> RankingData:
+        """A copy, X shared, to be given other attributes; nothing is checked.
 
-        What is known of the columns is kept where the rows are: it is of `X` as it stands there.
+        What is known of the columns is kept for the `same_rows` of X.
         """
         lists = copy.copy(self)
-        vars(lists).update(attributes)
         lists._fingerprint = None
-        if not attributes.keys() <= _OF_THE_SAME_ROWS:
+        if not same_rows:
             lists._spread = None
             lists._less_first_rows = None
             lists._variation = None
@@ -378,16 +394,16 @@ class RankingData:
         if self.user_weight is not None:
             weight = weight * self.user_weight[user]
         shared = SharedRows(self, user, np.lexsort((self.rows, user_of_position)))
-        return self.replaced(
-            rows=shared.handed_out(self.rows[shared.order]),
-            indptr=np.concatenate([[0], np.cumsum(self.sizes[user])]),
-            n_pos=n_pos[kept],
-            users=self.users[user],
-            user_weight=weight,
-            grades=None,
-            label_gain=None,
-            shared=shared,
-        )
+        lists = self.to_change()
+        lists.rows = shared.handed_out(self.rows[shared.order])
+        lists.indptr = np.concatenate([[0], np.cumsum(self.sizes[user])])
+        lists.n_pos = n_pos[kept]
+        lists.users = self.users[user]
+        lists.user_weight = weight
+        lists.grades = None
+        lists.label_gain = None
+        lists.shared = shared
+        return lists
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -512,12 +528,12 @@ class RankingData:
         """
         self._refuse_sparse_curves()
         self.spread()  # refuses missing values, and columns whose digits do not suffice
-        return self.replaced(
-            X=PiecewiseColumns(self.X, knots),
-            with_holes=np.zeros(knots.n_weights, dtype=bool),
-            column_scale=None,
-            scale_rule=None,
-        )
+        lists = self.to_change()
+        lists.X = PiecewiseColumns(self.X, knots)
+        lists.with_holes = np.zeros(knots.n_weights, dtype=bool)
+        lists.column_scale = None
+        lists.scale_rule = None
+        return lists
 
     def knots_at_quantiles(self, n_pieces: int) -> Knots:
         """Knots that cut each column into pieces of about as many rows of the lists."""
@@ -561,7 +577,10 @@ class RankingData:
 
         A negative number turns the sign of its column.
         """
-        return self.replaced(column_scale=column_scale, scale_rule=scale_rule)
+        lists = self.to_change(same_rows=True)
+        lists.column_scale = column_scale
+        lists.scale_rule = scale_rule
+        return lists
 
     def divided(self, values: Array) -> Array:
         """Weights in the units of `X`, or sums of rows of `X` in those of the scaled columns."""
@@ -591,8 +610,9 @@ class RankingData:
 
     def weighted(self, user_weight: str | ArrayLike | None) -> RankingData:
         """The same lists with other weights of users; everything else is shared."""
-        weight = validation.checked_weight(user_weight, self.users, self.n_pos)
-        return self.replaced(user_weight=weight)
+        lists = self.to_change(same_rows=True)
+        lists.user_weight = validation.checked_weight(user_weight, self.users, self.n_pos)
+        return lists
 
     def exclusions(self, needed: int, setting: str = "k") -> Exclusions:
         """Users that have no positive or fewer negatives than needed, as `Exclusions`."""
@@ -645,11 +665,14 @@ class RankingData:
         """
         if order is None:
             order = np.arange(self.rows.size)
-        X = self.X[self.rows[order]]
-        if isinstance(X, np.ndarray):
-            X = np.ascontiguousarray(X)
-        grades = None if self.grades is None else self.grades[order]
-        return self.replaced(X=X, rows=np.arange(order.size), grades=grades)
+        lists = self.to_change()
+        lists.X = self.X[self.rows[order]]
+        if isinstance(lists.X, np.ndarray):
+            lists.X = np.ascontiguousarray(lists.X)
+        lists.rows = np.arange(order.size)
+        if self.grades is not None:
+            lists.grades = self.grades[order]
+        return lists
 
     def subset(self, keep: Array) -> RankingData:
         """Restrict to the users where the boolean mask `keep` is true; `X` is shared."""
@@ -687,15 +710,17 @@ class RankingData:
 
         `sizes` and `n_pos` are the rows and positives that remain of every user, shape (n_users,).
         """
-        return self.replaced(
-            rows=self.rows[positions],
-            indptr=np.concatenate([[0], np.cumsum(sizes[users])]),
-            n_pos=n_pos[users],
-            users=self.users[users],
-            user_weight=None if self.user_weight is None else self.user_weight[users],
-            grades=None if self.grades is None else self.grades[positions],
-            shared=None,
-        )
+        part = self.to_change()
+        part.rows = self.rows[positions]
+        part.indptr = np.concatenate([[0], np.cumsum(sizes[users])])
+        part.n_pos = n_pos[users]
+        part.users = self.users[users]
+        part.shared = None
+        if self.user_weight is not None:
+            part.user_weight = self.user_weight[users]
+        if self.grades is not None:
+            part.grades = self.grades[positions]
+        return part
 
     def _why_nothing_is_left(self, excluded):
         if excluded.no_positive.size == self.n_users:

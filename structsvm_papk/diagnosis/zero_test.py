@@ -182,14 +182,14 @@ def _one_user(risk: EmpiricalRisk, u: int) -> EmpiricalRisk:
 
 def _one_list(data: RankingData, rows: Array, user: int, n_pos: int) -> RankingData:
     """Some rows of a user, positives first."""
-    return data.replaced(
-        rows=rows,
-        indptr=np.array([0, rows.size]),
-        n_pos=np.array([n_pos]),
-        users=data.users[user : user + 1],
-        user_weight=None,
-        shared=None,
-    )
+    lists = data.to_change()
+    lists.rows = rows
+    lists.indptr = np.array([0, rows.size])
+    lists.n_pos = np.array([n_pos])
+    lists.users = data.users[user : user + 1]
+    lists.user_weight = None
+    lists.shared = None
+    return lists
 
 
 def test_at_zero(

@@ -226,7 +226,7 @@ def _every_nth(partition: Partition, *, n: int) -> RankingData:
 def _stacked(parts: Sequence[RankingData]) -> RankingData:
     """The lists of all partitions together; users are numbered."""
     sizes = np.concatenate([part.sizes for part in parts])
-    return parts[0].replaced(
+    return RankingData.from_parts(
         X=stacked([part.X for part in parts]),
         rows=np.arange(sizes.sum()),
         indptr=np.concatenate([[0], np.cumsum(sizes)]),
@@ -234,6 +234,7 @@ def _stacked(parts: Sequence[RankingData]) -> RankingData:
         users=np.arange(sizes.size),
         user_weight=_joined_or_none([part.user_weight for part in parts]),
         grades=_joined_or_none([part.grades for part in parts]),
+        label_gain=parts[0].label_gain,
     )
 
 

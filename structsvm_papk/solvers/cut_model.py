@@ -279,7 +279,7 @@ class CutModel:
         used[self.order] = True
         free = np.flatnonzero(~used)
         if free.size < n:
-            extra = max(n - free.size, size)
+            extra = max(n - free.size, size // 2)
             self._slopes = _longer(self._slopes, extra)
             self._intercepts = _longer(self._intercepts, extra)
             self._block = _longer(self._block, extra)
