@@ -17,11 +17,11 @@ _WHAT = "1 (rising), -1 (falling) or 0 (free)"
 def signs_of_columns(
     monotonic_cst: Any, n_features: int, names: Sequence[str] | None
 ) -> Array | None:
-    """1, -1 or 0 for each column; None where all are free.
+    """1, -1 or 0 for each column, None where all are free, of a setting that is given.
 
     Parameters
     ----------
-    monotonic_cst : array-like of shape (n_features,), or mapping of names of columns, or None
+    monotonic_cst : array-like of shape (n_features,), or mapping of names of columns
         Columns that a mapping does not name are free.
     n_features : int
     names : sequence of str, or None
@@ -32,8 +32,6 @@ def signs_of_columns(
     InputError
         Other values, another number of columns, or a name that X does not have.
     """
-    if monotonic_cst is None:
-        return None
     if isinstance(monotonic_cst, Mapping):
         given = _by_name(monotonic_cst, n_features, names)
     else:

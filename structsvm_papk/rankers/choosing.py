@@ -2,8 +2,8 @@
 
 A candidate is a setting, and the training lists in its columns. Each is fitted to a gap of 1% on
 the lists (or the rows of one list) that a fold leaves in, warm from the candidate before, and
-scored on those that the fold leaves out: lists by NDCG@k, one list by average precision. Of one
-list the largest mean wins; of lists curves have to be ahead of lines by half a standard error.
+scored on those that the fold leaves out: lists by NDCG, of all their rows and not of the first k,
+which says more of few lists; one list by average precision. The largest mean wins.
 """
 
 from __future__ import annotations
@@ -40,10 +40,7 @@ from structsvm_papk.rankers.settings import (
 from structsvm_papk.solvers.solver import SolverResult, Status
 
 TOL = 1e-2  # of the fits on folds
-_LEAD = 0.5  # standard errors by which curves have to be ahead: benchmarks/results/curves.md
 _FEWEST_LISTS = 5  # with a positive and a negative
-_FOLDS_OF_LISTS = 10
-_MANY_LISTS = 100  # of more five folds say as much
 _FOLDS = 5
 _MOST_VALUES_OF_LISTS = 2_000_000  # of more every n-th list is looked at
 # of one list
@@ -186,8 +183,6 @@ class Choice:
     Attributes
     ----------
     candidates : sequence of Candidate
-    lead : float
-        By how many standard errors another one has to be ahead of the first.
     values : list of list of ndarray
         For each candidate and each fold that tried it, the score of every list.
     ended_by : str
@@ -195,7 +190,6 @@ class Choice:
     """
 
     candidates: Sequence[Candidate]
-    lead: float
     values: list[list[Array]] = field(init=False)
     ended_by: str = ""
 
@@ -212,24 +206,13 @@ class Choice:
     def best(self) -> Candidate | None:
         """The candidate with the largest mean of those that all finished folds have tried.
 
-        The first one, unless the best is ahead of it by the lead; None where no fold was finished.
+        The first of equals; None where no fold was finished.
         """
         most = max(map(len, self.values))
         if most == 0:
             return None
         tried = [i for i, values in enumerate(self.values) if len(values) == most]
-        best = max(tried, key=lambda i: (self.mean(i), -i))
-        if self.lead > 0.0 and not self._is_ahead(best):
-            best = 0
-        return self.candidates[best]
-
-    def _is_ahead(self, i: int) -> bool:
-        """Whether a candidate is ahead of the first by the lead, list by list."""
-        ahead = np.concatenate(self.values[i]) - np.concatenate(self.values[0])
-        ahead = ahead[~np.isnan(ahead)]
-        if ahead.size < 2:
-            return False
-        return bool(ahead.mean() > self.lead * ahead.std(ddof=1) / np.sqrt(ahead.size))
+        return self.candidates[max(tried, key=lambda i: (self.mean(i), -i))]
 
     @property
     def summary(self) -> str:
@@ -286,8 +269,7 @@ def choose(
         candidates = _lines_or_curves(columns, given)
         if candidates[0].lists.n_features == candidates[-1].lists.n_features:
             return None  # binary columns are lines in any case
-        score = partial(values_of, f"ndcg@{k}")
-        lead = _LEAD
+        score = partial(values_of, "ndcg")
     elif _can_be_cut(lists):
         columns = _in_order_of_content(columns)
         folds = folds_by_content(_FOLDS, columns.given)
@@ -295,12 +277,11 @@ def choose(
         training = Training(k, constrained, _MAX_ITER, n_blocks, n_threads)
         candidates = _of_one_list(columns, given, left)
         score = partial(values_of, "ap")
-        lead = 0.0
     else:
         return None
     if len(folds) < 2:
         return None
-    return best_on_folds(candidates, folds, score, training, lead, deadline)
+    return best_on_folds(candidates, folds, score, training, deadline)
 
 
 def _folds_of_some(lists: RankingData) -> list[Fold]:
@@ -308,11 +289,9 @@ def _folds_of_some(lists: RankingData) -> list[Fold]:
     every = -(-lists.n_entries // _MOST_VALUES_OF_LISTS)
     usable = (lists.n_pos > 0) & (lists.n_neg > 0)
     usable &= np.arange(lists.n_users) % every == 0
-    n_usable = int(usable.sum())
-    if n_usable < _FEWEST_LISTS:
+    if usable.sum() < _FEWEST_LISTS:
         return []
-    n_folds = _FOLDS if n_usable > _MANY_LISTS else _FOLDS_OF_LISTS
-    return folds_of_lists(n_folds, lists, usable)
+    return folds_of_lists(_FOLDS, lists, usable)
 
 
 def _lines_or_curves(columns: Columns, given: Setting) -> list[Candidate]:
@@ -367,7 +346,6 @@ def best_on_folds(
     folds: Sequence[Fold],
     score: Callable[[Array, RankingData], Array],
     training: Training,
-    lead: float = 0.0,
     deadline: float | None = None,
 ) -> Choice:
     """Fit the candidates on folds and score them on what each fold leaves out.
@@ -381,8 +359,6 @@ def best_on_folds(
     score : callable
         Of scores at the list positions, and these lists: a number for each, larger is better.
     training : Training
-    lead : float
-        See `Choice`.
     deadline : float, optional
         By `time.perf_counter`, until when to try.
 
@@ -391,7 +367,7 @@ def best_on_folds(
     Choice
         At the deadline and after Ctrl-C what the finished folds say.
     """
-    choice = Choice(candidates, lead)
+    choice = Choice(candidates)
     left = list(range(len(candidates)))
     try:
         for number, fold in enumerate(folds):

@@ -198,8 +198,8 @@ class PAPKRanker(AdditiveRanker):
     of positives of the lists that train. Of one list alpha is chosen by folds of its rows, by
     average precision; it is ``.1 m`` with fewer than five positives or more than 5,000,000 values.
 
-    Folds of the lists choose curves where these are ahead of lines in NDCG@k, list by list, by half
-    a standard error. `result_.notes` says what was chosen.
+    Five folds of the lists choose lines or curves, by the mean NDCG of the lists that a fold leaves
+    out. `result_.notes` says what was chosen.
 
     A solver of your own is an object with a number `alpha` and a method ``solve(risk, w_init,
     callback)``, or a function. It returns a `SolverResult`, whose objective is checked at its w,
@@ -348,6 +348,8 @@ class PAPKRanker(AdditiveRanker):
 
     def _signs(self, n_features: int) -> Array | None:
         """The sign of each column in `monotonic_cst`; None without any."""
+        if self.monotonic_cst is None:
+            return None
         names = getattr(self, "feature_names_in_", None)
         signs = signs_of_columns(self.monotonic_cst, n_features, names)
         if signs is not None and self.positive:

@@ -46,14 +46,15 @@ def test_items_come_out_under_their_own_name_and_are_read_again(tmp_path, capsys
     path = tmp_path / "a.csv"
     frame.to_csv(path, index=False)
     model = tmp_path / "model"
-    assert run("fit", path, "--k", 3, "--alpha", 1, "--model", model) == 0
+    assert run("fit", path, "--k", 3, "--curves", "none", "--model", model) == 0
     out = tmp_path / "top.csv"
     assert run("predict", model, path, "--top", 5, "--output", out) == 0
     written = pd.read_csv(out)
     assert list(written) == ["user", name, "score", "rank"]
     liked = frame.loc[frame.label == 1, ["user_id", name]]
     from_file = metrics.evaluate_recommendations(written, liked, "recall@5")
-    ranker = PAPKRanker(k=3, alpha=1).fit(frame[["x", "rank"]], frame.label, groups=frame.user_id)
+    ranker = PAPKRanker(k=3, curves=None)
+    ranker.fit(frame[["x", "rank"]], frame.label, groups=frame.user_id)
     top = ranker.to_model().top(frame, n=5)
     assert list(top) == ["user", name, "score", "rank"]
     from_frame = metrics.evaluate_recommendations(top, liked, "recall@5")

@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import validate_data
 
+from helpers.marks import slow
 from structsvm_papk.data.curves import Curve
 from structsvm_papk.errors import InputError
 from structsvm_papk.plots import CurvesDisplay
@@ -154,8 +155,8 @@ def test_knots_or_rows_are_shown_below_the_curves():
     np.testing.assert_allclose(
         heights[tall] / heights.max(), expected[tall] / expected.max(), atol=1e-12
     )
-    dense = CurvesDisplay(CURVES, X).plot()
-    thin = CurvesDisplay(CURVES, sparse.csr_array(X)).plot()
+    dense = CurvesDisplay(CURVES[:3], X[:, :3]).plot()
+    thin = CurvesDisplay(CURVES[:3], sparse.csr_array(X[:, :3])).plot()
     for a, b in zip(dense.axes_, thin.axes_, strict=True):
         np.testing.assert_array_equal(drawn(a), drawn(b))
         np.testing.assert_array_equal(bars(a), bars(b))
@@ -200,7 +201,7 @@ def test_a_ranker_that_adds_nothing_gets_a_sentence():
 
 
 @pytest.mark.parametrize(
-    ("n_columns", "grid"), [(1, (1, 1)), (2, (1, 2)), (4, (2, 2)), (10, (4, 3)), (300, (10, 4))]
+    ("n_columns", "grid"), [(1, (1, 1)), (2, (1, 2)), (4, (2, 2)), (10, (4, 3)), slow(300, (10, 4))]
 )
 def test_any_number_of_panels_can_be_read(n_columns, grid):
     curves = CURVES
@@ -212,7 +213,7 @@ def test_any_number_of_panels_can_be_read(n_columns, grid):
     assert_readable(shown.figure_)
 
 
-@pytest.mark.parametrize("layout", [None, "constrained"])
+@pytest.mark.parametrize("layout", [slow(None), "constrained"])
 def test_panels_take_the_place_of_given_axes(layout):
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(13, 6), layout=layout)
     left.plot([1, 2])
@@ -236,9 +237,9 @@ def test_names_are_drawn_to_the_letter_or_shortened_in_their_middle():
 
 
 def test_dark_figures_have_lighter_curves():
-    light = CurvesDisplay(CURVES).plot()
+    light = CurvesDisplay(CURVES[:1]).plot()
     with pyplot.style.context("dark_background"):
-        dark = CurvesDisplay(CURVES).plot()
+        dark = CurvesDisplay(CURVES[:1]).plot()
     bright = [
         sum(matplotlib.colors.to_rgb(shown.axes_[0].lines[1].get_color()))
         for shown in (light, dark)

@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, GroupKFold
 
 from helpers.interrupts import ctrl_c_after_call
+from helpers.marks import slow
 from helpers.problems import objective
 from helpers.values import values_of
 from structsvm_papk import EmpiricalRisk, PAPKRanker, RankingData
@@ -112,49 +113,40 @@ def test_too_few_lists_or_rows_are_not_asked(n_lists):
 
 @pytest.mark.parametrize("shape", ["bent", "straight"])
 def test_what_is_chosen_is_ahead_on_the_folds(shape):
-    """By hand, with fits of their own: by half a standard error over the lists, or lines stay."""
+    """By hand, with fits of their own."""
     X, y = rows(shape, seed=2)
     data = RankingData.from_groups(X, y, GROUPS)
     leads = []
-    for fold in folds_of_lists(10, data, np.ones(N_LISTS, dtype=bool)):
+    for fold in folds_of_lists(5, data, np.ones(N_LISTS, dtype=bool)):
         train, test = data.rows[fold.train], data.rows[fold.test]
         values = []
         for curves in (None, PIECES):
             own = PAPKRanker(3, curves=curves).fit(X[train], y[train], GROUPS[train])
-            values.append(values_of("ndcg@3", own.predict(X[test]), y[test], GROUPS[test]))
+            values.append(values_of("ndcg", own.predict(X[test]), y[test], GROUPS[test]))
         leads.append(values[1] - values[0])
     lead = np.concatenate(leads)
     assert lead.size == N_LISTS
-    errors = lead.mean() / (lead.std(ddof=1) / np.sqrt(lead.size))
-    assert abs(errors - 0.5) > 0.5  # the fits of the choice are not these to the last digit
+    assert abs(lead.mean()) > 2e-3  # the fits of the choice are not these to the last digit
     chosen = PAPKRanker(3).fit(X, y, GROUPS)
-    assert (chosen.curves_[0].knots.size > 1) == (errors > 0.5)
+    assert (chosen.curves_[0].knots.size > 1) == (lead.mean() > 0.0)
 
 
-@pytest.mark.parametrize(
-    ("ahead", "best"), [(0.0, "line"), (0.4, "line"), (0.6, "curve"), (-2.0, "line")]
-)
-def test_curves_have_to_be_ahead_by_half_a_standard_error(ahead, best):
-    """List by list; lists of which one of both is not known do not count."""
-    rng = np.random.default_rng(0)
-    line = rng.random(50)
-    step = rng.normal(size=50)
-    step -= step.mean()
-    curve = line + step + ahead * step.std(ddof=1) / np.sqrt(50)
-    gap = np.array([np.nan, 0.5])
-    choice = choosing.Choice(["line", "curve"], lead=0.5)
+def test_the_largest_mean_of_lists_with_a_value_wins_and_the_first_of_equals():
+    choice = choosing.Choice(["line", "curve", "other"])
     assert choice.best is None
-    choice.values = [
-        [line[:20], np.append(line[20:], gap)],
-        [curve[:20], np.append(curve[20:], gap[::-1])],
-    ]
-    assert choice.best == best
+    line = [np.array([0.5, np.nan]), np.array([0.7])]
+    choice.values = [line, [np.array([0.9, np.nan]), np.array([0.4])], line]
+    assert choice.best == "curve"
+    choice.values[1] = line
+    assert choice.best == "line"
+    choice.values[0] = line[:1]  # tried on fewer folds
+    assert choice.best == "curve"
 
 
 # --- what is fitted, and what is said of it -------------------------------------------------------
 
 
-@pytest.mark.parametrize("curves", [None, 1, 4, 254])
+@pytest.mark.parametrize("curves", [None, 1, 4, slow(254)])
 @pytest.mark.parametrize("grouped", [True, False])
 def test_curves_and_contributions_sum_to_the_score(curves, grouped):
     X, y = rows()

@@ -3,6 +3,7 @@
 import pickle
 import threading
 from dataclasses import dataclass, replace
+from functools import partial
 
 import cvxpy as cp
 import numpy as np
@@ -20,13 +21,15 @@ from structsvm_papk.files.partitions import array_partitions
 from structsvm_papk.oracles.dask_risk import DaskRisk, connect
 from structsvm_papk.surrogates.losses import PAUC, Avg
 
+Linear = partial(PAPKRanker, curves=None)  # no folds are asked
+
 LISTS = linear_lists(n_users=12, n_items=14, n_features=3, noise=1.0, relevant_share=0.3, seed=0)
 ROWS = LISTS.X, LISTS.y, LISTS.groups
 SQUARES = PowerPairs(k=2)
 
 
 def test_the_certificate_holds_against_another_solver():
-    ranker = PAPKRanker(
+    ranker = Linear(
         surrogate=PowerPairs(2, depth=10), alpha=0.1, tol=1e-8, policy="cap", standardize=False
     ).fit(*ROWS)  # all negatives count: a quadratic program
     w, losses = cp.Variable(3), []
@@ -43,21 +46,21 @@ def test_the_certificate_holds_against_another_solver():
 
 
 def test_k_and_depth_are_taken_from_the_object_or_agree():
-    assert PAPKRanker(surrogate=SQUARES).make_surrogate() == replace(SQUARES, depth=0.9)
-    assert PAPKRanker(surrogate=SQUARES, depth=None).make_surrogate() == SQUARES
+    assert Linear(surrogate=SQUARES).make_surrogate() == replace(SQUARES, depth=0.9)
+    assert Linear(surrogate=SQUARES, depth=None).make_surrogate() == SQUARES
     deep = replace(SQUARES, depth=5)
-    assert PAPKRanker(surrogate=deep).make_surrogate() == deep
-    assert PAPKRanker(k=2, surrogate=deep, depth=5).make_surrogate() == deep
-    assert PAPKRanker().make_surrogate().k == 1
+    assert Linear(surrogate=deep).make_surrogate() == deep
+    assert Linear(k=2, surrogate=deep, depth=5).make_surrogate() == deep
+    assert Linear().make_surrogate().k == 1
     with pytest.raises(InputError, match=r"k is 3 .*, 2 \(that of surrogate power_pairs"):
-        PAPKRanker(k=3, surrogate=SQUARES).fit(*ROWS)
+        Linear(k=3, surrogate=SQUARES).fit(*ROWS)
     for depth in (4, None, 0.9):
         with pytest.raises(InputError, match="has depth=5: give one of them"):
-            PAPKRanker(surrogate=deep, depth=depth).fit(*ROWS)
+            Linear(surrogate=deep, depth=depth).fit(*ROWS)
 
 
 def test_copies_pickles_and_model_files_have_it_or_its_name(tmp_path, capsys):
-    ranker = PAPKRanker(surrogate=SQUARES, alpha=0.1)
+    ranker = Linear(surrogate=SQUARES, alpha=0.1)
     copied = clone(ranker)
     assert copied.get_params()["surrogate"] == SQUARES and repr(copied) == repr(ranker)
     copied.set_params(surrogate="ts", k=2)
@@ -97,7 +100,7 @@ def test_the_warning_of_zero_names_a_call_that_works():
         name = "pairs"
 
     data = degenerate_lists(n_users=5, n_pos=4, n_neg=8, n_features=3)
-    ranker = PAPKRanker(surrogate=Pairs(2), depth=None, curves=None)
+    ranker = Linear(surrogate=Pairs(2), depth=None)
     with pytest.warns(DegenerateOptimumWarning, match="w = 0 is the optimum of pairs") as caught:
         ranker.fit(data.X, data.y, data.groups)
     assert ranker.set_params(**caught[0].message.settings).fit(*ROWS).coef_.any()
@@ -113,13 +116,13 @@ def test_what_is_no_surrogate_is_refused():
         (3, "unknown surrogate 3"),
     ):
         with pytest.raises(InputError, match=told):
-            PAPKRanker(surrogate=given).fit(*ROWS)
+            Linear(surrogate=given).fit(*ROWS)
 
     class Wrong(PowerPairs):
         clipped = True
 
     with pytest.raises(InputError, match="Wrong declares what it is not: clipped"):
-        PAPKRanker(surrogate=Wrong(2)).fit(*ROWS)
+        Linear(surrogate=Wrong(2)).fit(*ROWS)
 
 
 @dataclass(frozen=True)
@@ -139,9 +142,9 @@ def test_on_a_cluster_it_is_sent_to_the_workers_or_refused():
     data = RankingData.from_groups(*ROWS)
     cut = array_partitions(data, 3)
     with connect(n_workers=1, threads_per_worker=2) as client:
-        there = PAPKRanker(surrogate=SQUARES, alpha=0.1, tol=1e-8)
+        there = Linear(surrogate=SQUARES, alpha=0.1, tol=1e-8)
         there.fit_risk(DaskRisk(there.make_surrogate(), cut, client))
-        here = PAPKRanker(surrogate=SQUARES, alpha=0.1, tol=1e-8).fit(*ROWS)
+        here = Linear(surrogate=SQUARES, alpha=0.1, tol=1e-8).fit(*ROWS)
         assert there.result_.objective == pytest.approx(here.result_.objective, rel=2e-8)
         w = np.zeros(data.n_features)
         with pytest.raises(OracleFailure, match="Could not serialize"):

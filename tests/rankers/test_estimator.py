@@ -1,3 +1,5 @@
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -20,6 +22,8 @@ from structsvm_papk.metrics import scorer
 from structsvm_papk.metrics.table import mean_score
 from structsvm_papk.rankers.ranker import PAPKRanker
 
+Linear = partial(PAPKRanker, curves=None)  # no folds are asked
+
 pytestmark = pytest.mark.portable
 
 
@@ -31,7 +35,7 @@ def weights_of_users(estimator):
 
 @pytest.mark.filterwarnings("ignore::structsvm_papk.errors.DegenerateOptimumWarning")
 @parametrize_with_checks(
-    [PAPKRanker(one_list=True, alpha=0.1, surrogate="avg")],
+    [Linear(one_list=True, alpha=0.1, surrogate="avg")],
     expected_failed_checks=weights_of_users,
 )
 def test_scikit_learn_contract(estimator, check):
@@ -42,8 +46,8 @@ def test_scikit_learn_contract(estimator, check):
 @pytest.mark.filterwarnings("ignore::structsvm_papk.errors.DegenerateOptimumWarning")
 @parametrize_with_checks(
     [
-        PAPKRanker(one_list=True),  # what it fits is the best of some on folds
-        PAPKRanker(one_list=True, surrogate="ts", solver="subgradient"),
+        Linear(one_list=True),  # what it fits is the best of some on folds
+        Linear(one_list=True, surrogate="ts", solver="subgradient"),
     ],
     expected_failed_checks=weights_of_users,
 )
@@ -53,7 +57,7 @@ def test_scikit_learn_contract_of_a_choice_and_of_a_descent(estimator, check):
 
 def test_scikit_learn_checks_have_no_groups_and_are_skipped():
     with pytest.warns(SkipTestWarning, match="Explicit SKIP"):
-        results = check_estimator(PAPKRanker())
+        results = check_estimator(Linear())
     assert {result["status"] for result in results} <= {"passed"}
 
 
@@ -74,7 +78,7 @@ def gain_by_definition(scores, y, groups, k):
 @pytest.mark.parametrize("surrogate", ["avg", "max", "ts", "pauc"])
 def test_fit_is_certified_and_score_is_the_metric(task, surrogate):
     X, y, groups = task
-    ranker = PAPKRanker(k=3, surrogate=surrogate).fit(X, y, groups)
+    ranker = Linear(k=3, surrogate=surrogate).fit(X, y, groups)
     result = ranker.result_
     assert result.converged and 0 <= result.gap <= 1e-6
     assert ranker.coef_.shape == (4,) and ranker.n_iter_ == result.n_iter
@@ -88,17 +92,17 @@ def test_fit_is_certified_and_score_is_the_metric(task, surrogate):
 
 def test_row_order_container_and_labels_do_not_matter(task):
     X, y, groups = task
-    reference = PAPKRanker(k=3).fit(X, y, groups)
+    reference = Linear(k=3).fit(X, y, groups)
     names = np.array([f"user {g}" for g in groups])
     order = np.random.default_rng(1).permutation(y.size)
     frame = pd.DataFrame(X, columns=list("abcd"))
     for variant in (
-        PAPKRanker(k=3).fit(X[order], y[order], groups[order]),
-        PAPKRanker(k=3).fit(np.asfortranarray(X), 2 * y - 1, qid=names),
-        PAPKRanker(k=3, standardize=True).fit(sparse.csr_array(X), y == 1, groups),
-        PAPKRanker(k=3).fit(frame, pd.Series(y), pd.Series(names)),
-        PAPKRanker(k=3).fit(pl.DataFrame(frame.to_dict("list")), pl.Series(y), pl.Series(names)),
-        PAPKRanker(k=3, relevance_threshold=5).fit(X, 2 + 3 * y, groups),
+        Linear(k=3).fit(X[order], y[order], groups[order]),
+        Linear(k=3).fit(np.asfortranarray(X), 2 * y - 1, qid=names),
+        Linear(k=3, standardize=True).fit(sparse.csr_array(X), y == 1, groups),
+        Linear(k=3).fit(frame, pd.Series(y), pd.Series(names)),
+        Linear(k=3).fit(pl.DataFrame(frame.to_dict("list")), pl.Series(y), pl.Series(names)),
+        Linear(k=3, relevance_threshold=5).fit(X, 2 + 3 * y, groups),
     ):
         # optima of one strongly convex problem: ||w - w*||^2 <= 2 gap / alpha
         np.testing.assert_allclose(variant.coef_, reference.coef_, atol=2e-2)
@@ -108,7 +112,7 @@ def test_row_order_container_and_labels_do_not_matter(task):
 def test_names_of_a_frame_and_the_certificate_are_in_the_model_file(task, tmp_path):
     X, y, groups = task
     frame = pd.DataFrame(X, columns=list("abcd"))
-    ranker = PAPKRanker(k=3, solver=CuttingPlane(0.1, method="one_slack"))
+    ranker = Linear(k=3, solver=CuttingPlane(0.1, method="one_slack"))
     fitted = ranker.fit(frame, y, groups)
     fitted.save(tmp_path / "m")
     model = load_model(tmp_path / "m")
@@ -120,14 +124,14 @@ def test_names_of_a_frame_and_the_certificate_are_in_the_model_file(task, tmp_pa
 def test_groups_reach_fit_and_score_in_a_grid_search_and_a_pipeline(task):
     X, y, groups = task
     with sklearn.config_context(enable_metadata_routing=True):
-        search = GridSearchCV(PAPKRanker(k=3), {"alpha": [1e-2, 1.0]}, cv=GroupKFold(3))
+        search = GridSearchCV(Linear(k=3), {"alpha": [1e-2, 1.0]}, cv=GroupKFold(3))
         search.fit(X, y, groups=groups)
-        pipeline = make_pipeline(StandardScaler(), PAPKRanker(k=3))
+        pipeline = make_pipeline(StandardScaler(), Linear(k=3))
         if parse_version(sklearn.__version__) >= parse_version("1.8"):
             scores = cross_val_score(pipeline, X, y, params={"groups": groups}, cv=GroupKFold(3))
             assert scores.shape == (3,) and (scores > 0.6).all()
     train, test = next(iter(GroupKFold(3).split(X, y, groups)))
-    by_hand = PAPKRanker(k=3, alpha=1e-2).fit(X[train], y[train], groups[train])
+    by_hand = Linear(k=3, alpha=1e-2).fit(X[train], y[train], groups[train])
     expected = by_hand.score(X[test], y[test], groups[test])
     assert search.cv_results_["split0_test_score"][0] == pytest.approx(expected)
     assert expected != pytest.approx(by_hand.score(X[test], y[test], groups="one_list"))
@@ -135,11 +139,11 @@ def test_groups_reach_fit_and_score_in_a_grid_search_and_a_pipeline(task):
 
 def test_one_list_where_it_is_said(task):
     X, y, groups = task
-    ranker = PAPKRanker(k=5, alpha=0.1).fit(X, y, groups="one_list")
+    ranker = Linear(k=5, alpha=0.1).fit(X, y, groups="one_list")
     assert ranker.exclusions_.n_users == 1
     expected = gain_by_definition(ranker.predict(X), y, np.zeros(y.size), 5)
     assert ranker.score(X, y, qid="one_list") == pytest.approx(expected)
-    setting = PAPKRanker(k=5, alpha=0.1, one_list=True).fit(X, y)
+    setting = Linear(k=5, alpha=0.1, one_list=True).fit(X, y)
     assert setting.score(X, y) == pytest.approx(expected)
     assert setting.fit(X, y, groups).exclusions_.n_users == 12
     assert (cross_val_score(setting, X, y, cv=3) > 0.6).all()
@@ -153,16 +157,16 @@ LINES = (
 
 def test_forgotten_groups_and_forgotten_routing_are_refused(task):
     X, y, groups = task
-    ranker, folds = PAPKRanker(k=3).fit(X, y, groups), GroupKFold(3)
-    for call in (PAPKRanker(k=3).fit, ranker.score):
+    ranker, folds = Linear(k=3).fit(X, y, groups), GroupKFold(3)
+    for call in (Linear(k=3).fit, ranker.score):
         with pytest.raises(InputError, match=LINES):
             call(X, y)
         with pytest.raises(InputError, match="groups='user': give an array"):
             call(X, y, groups="user")
     with pytest.raises(ValueError, match=LINES):
-        cross_val_score(PAPKRanker(k=3), X, y, groups=groups, cv=folds)
+        cross_val_score(Linear(k=3), X, y, groups=groups, cv=folds)
     with pytest.warns(UserWarning, match=LINES):  # only fit has them: scikit-learn scores NaN
-        scores = cross_val_score(PAPKRanker(k=3), X, y, params={"groups": groups}, cv=3)
+        scores = cross_val_score(Linear(k=3), X, y, params={"groups": groups}, cv=3)
     assert np.isnan(scores).all()
     lines = (
         r"set_config\(enable_metadata_routing=True\)\n.*scorer\.set_score_request\(groups=True\)"
@@ -178,12 +182,12 @@ def test_forgotten_groups_and_forgotten_routing_are_refused(task):
 def test_what_is_warned_of_and_a_callback_that_stops(task):
     X, y, groups = task
     with pytest.warns(DegenerateOptimumWarning, match="w = 0 is the optimum"):
-        ranker = PAPKRanker(k=3, depth=None, curves=None)
+        ranker = Linear(k=3, depth=None)
         ranker.fit(X, (X[:, 0] * X[:, 1] > 1.2).astype(int), groups)
     assert ranker.result_.status == "degenerate" and ranker.result_.converged
     np.testing.assert_allclose(ranker.coef_, 0, atol=1e-6)
     with pytest.warns(ConvergenceWarning, match="iteration limit"):
-        ranker = PAPKRanker(k=3, max_iter=1).fit(X, y, groups)
+        ranker = Linear(k=3, max_iter=1).fit(X, y, groups)
     assert not ranker.result_.converged and ranker.n_iter_ == 1
     with pytest.warns(ConvergenceWarning, match="callback"):
         ranker.set_params(max_iter=None, callback=lambda at: at.iteration == 3).fit(X, y, groups)
@@ -193,13 +197,13 @@ def test_what_is_warned_of_and_a_callback_that_stops(task):
 def test_users_left_out_are_counted_or_refused(task):
     X, y, groups = task
     y = np.where(groups == 4, 0, y)
-    ranker = PAPKRanker(k=3).fit(X, y, groups)
+    ranker = Linear(k=3).fit(X, y, groups)
     assert ranker.exclusions_.no_positive.tolist() == [4]
     assert ranker.score(X, y, groups) == pytest.approx(
         gain_by_definition(ranker.predict(X), y, groups, 3)
     )
     with pytest.raises(InputError, match="user 4 has no positive"):
-        PAPKRanker(k=3, policy="raise").fit(X, y, groups)
+        Linear(k=3, policy="raise").fit(X, y, groups)
     with pytest.raises(InputError):
         ranker.set_params(policy="raise").score(X, y, groups)
 
@@ -226,12 +230,12 @@ def test_users_left_out_are_counted_or_refused(task):
 )
 def test_settings_that_cannot_be_used(task, settings, reason):
     with pytest.raises(InputError, match=reason):
-        PAPKRanker(**{"k": 3} | settings).fit(*task)
+        Linear(**{"k": 3} | settings).fit(*task)
 
 
 def test_data_that_cannot_be_used(task):
     X, y, groups = task
-    ranker = PAPKRanker(k=3)
+    ranker = Linear(k=3)
     hole = X.copy()
     hole[7, 2] = np.nan
     for arguments, reason in [
@@ -268,7 +272,7 @@ def test_data_that_cannot_be_used(task):
     ],
 )
 def test_the_solver_that_auto_takes(task, surrogate, solver):
-    ranker = PAPKRanker(k=3, surrogate=surrogate, tol=1e-4, alpha=0.1)
+    ranker = Linear(k=3, surrogate=surrogate, tol=1e-4, alpha=0.1)
     ranker.fit(*task)
     assert ranker.to_model().solver == solver
     assert ranker.result_.status in ("critical", "converged", "finished")

@@ -22,6 +22,8 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.files import load_model
 from structsvm_papk.solvers.solver import Status
 
+Linear = partial(PAPKRanker, curves=None)  # no folds are asked
+
 LISTS = linear_lists(n_users=12, n_items=14, n_features=3, noise=1.0, relevant_share=0.3, seed=0)
 ROWS = LISTS.X, LISTS.y, LISTS.groups
 
@@ -56,8 +58,8 @@ class Plane:
 )
 @pytest.mark.parametrize("alpha", ["auto", 0.1])
 def test_an_object_keeps_its_settings_and_its_name(solver, name, alpha, tmp_path):
-    named = PAPKRanker(2, "ts", alpha=0.1, tol=1e-8).fit(*ROWS)
-    ranker = PAPKRanker(2, "ts", alpha=alpha, solver=solver)
+    named = Linear(2, "ts", alpha=0.1, tol=1e-8).fit(*ROWS)
+    ranker = Linear(2, "ts", alpha=alpha, solver=solver)
     assert type(solver).__name__ in repr(ranker)
     for one in (ranker, clone(ranker), pickle.loads(pickle.dumps(ranker))):
         one.check_settings()
@@ -71,9 +73,9 @@ def test_an_object_keeps_its_settings_and_its_name(solver, name, alpha, tmp_path
 
 @pytest.mark.parametrize("alpha", ["auto", 0.1])
 def test_a_function_is_told_alpha_and_has_no_certificate(alpha):
-    ranker = PAPKRanker(2, "ts", alpha=alpha, solver=partial(averaged_subgradient, n_steps=2000))
+    ranker = Linear(2, "ts", alpha=alpha, solver=partial(averaged_subgradient, n_steps=2000))
     result = ranker.fit(*ROWS).result_
-    best = PAPKRanker(2, "ts", alpha=alpha, tol=1e-8).fit(*ROWS)
+    best = Linear(2, "ts", alpha=alpha, tol=1e-8).fit(*ROWS)
     assert ranker.alpha_ == best.alpha_
     lowest = best.result_.lower_bound
     assert lowest <= result.objective <= lowest * 1.01
@@ -83,15 +85,15 @@ def test_a_function_is_told_alpha_and_has_no_certificate(alpha):
 
 
 def test_settings_that_agree_are_taken_and_a_start_is_handed_on():
-    ranker = PAPKRanker(
+    ranker = Linear(
         2, "ts", alpha=0.1, solver=CuttingPlane(0.1, tol=1e-3, max_iter=50, positive=True),
-        tol=1e-3, max_iter=50, positive=True, warm_start=True, curves=None,
+        tol=1e-3, max_iter=50, positive=True, warm_start=True,
     ).fit(*ROWS)  # fmt: skip
     assert ranker.coef_.min() >= 0 and ranker.to_model().positive
     seen = []
     plane = Plane(0.1)
     plane.solve = lambda risk, w_init, callback: seen.append(w_init) or w_init
-    warm = PAPKRanker(2, "ts", alpha=0.1, warm_start=True, curves=None).fit(*ROWS)
+    warm = Linear(2, "ts", alpha=0.1, warm_start=True).fit(*ROWS)
     last = warm.coef_
     warm.set_params(solver=plane).fit(*ROWS)
     np.testing.assert_array_equal(seen[0], last * warm.scale_)
@@ -144,7 +146,7 @@ REFUSED = {
 def test_what_is_no_solver_or_contradicts_is_refused_before_work(case):
     settings, said = REFUSED[case]
     with pytest.raises(InputError, match=said):
-        PAPKRanker(**{"k": 2, "surrogate": "ts"} | settings).check_settings()
+        Linear(**{"k": 2, "surrogate": "ts"} | settings).check_settings()
 
 
 RESULTS = {
@@ -161,13 +163,13 @@ RESULTS = {
 def test_what_an_own_solver_returns_is_checked(case):
     solver, said = RESULTS[case]
     with pytest.raises(InputError, match=said):
-        PAPKRanker(2, "ts", solver=solver).fit(*ROWS)
+        Linear(2, "ts", solver=solver).fit(*ROWS)
 
 
 def test_what_an_own_solver_cannot_do_is_said(tmp_path):
     with pytest.raises(InputError, match="takes no checkpoint"):
-        PAPKRanker(2, "ts", solver=negative, checkpoint=tmp_path / "kept").fit(*ROWS)
-    ranker = PAPKRanker(2, "ts", solver=negative, warm_start=True).fit(*ROWS)
+        Linear(2, "ts", solver=negative, checkpoint=tmp_path / "kept").fit(*ROWS)
+    ranker = Linear(2, "ts", solver=negative, warm_start=True).fit(*ROWS)
     with pytest.raises(InputError, match="takes no start"):
         ranker.fit(*ROWS)
 
@@ -208,12 +210,12 @@ def test_a_result_that_is_none_or_proves_nothing_is_refused(changes, words):
         risk = EmpiricalRisk(make_surrogate("ts", 2, 0.9), data, "cap")
         changes["objective"] = 0.05 * 75 + risk(changes["w"])[0]
     with pytest.raises(InputError, match=words):
-        PAPKRanker(2, "ts", solver=Plane(0.1, tuple(changes.items()))).fit(*ROWS)
+        Linear(2, "ts", solver=Plane(0.1, tuple(changes.items()))).fit(*ROWS)
 
 
 def test_a_status_may_be_a_text_and_weights_may_not_be_huge(tmp_path):
-    ranker = PAPKRanker(2, "ts", solver=Plane(0.1, (("status", "converged"), ("notes", "mine"))))
+    ranker = Linear(2, "ts", solver=Plane(0.1, (("status", "converged"), ("notes", "mine"))))
     ranker.fit(*ROWS)
     assert ranker.result_.message.startswith("Converged") and "mine" in ranker.result_.message
     with pytest.raises(InputError, match="so large that their objective is inf"):
-        PAPKRanker(2, "ts", solver=lambda risk, alpha: np.full(3, 1e200)).fit(*ROWS)
+        Linear(2, "ts", solver=lambda risk, alpha: np.full(3, 1e200)).fit(*ROWS)

@@ -1,5 +1,7 @@
 """Graded labels: what estimators, searches, models and commands make of them."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,6 +14,8 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import load_model
 from structsvm_papk.metrics.by_grade import evaluate_by_grade
 
+Linear = partial(PAPKRanker, curves=None)  # no folds are asked
+
 
 def rows(n_users=30, n_items=15, seed=0):
     """Queries with grades 0 to 3."""
@@ -23,11 +27,11 @@ def rows(n_users=30, n_items=15, seed=0):
 
 def test_fit_takes_grades_without_a_further_word():
     X, y, groups = rows()
-    ranker = PAPKRanker(k=3).fit(X, y, groups=groups)
+    ranker = Linear(k=3).fit(X, y, groups=groups)
     assert ranker.result_.converged
     assert ranker.classes_.tolist() == [0, 1, 2, 3]
     assert any("grades (linear gains)" in note for note in ranker.result_.notes)
-    as_floats = PAPKRanker(k=3).fit(X, y.astype(float), groups=groups)
+    as_floats = Linear(k=3).fit(X, y.astype(float), groups=groups)
     np.testing.assert_array_equal(as_floats.coef_, ranker.coef_)
 
 
@@ -40,7 +44,7 @@ def test_gains_and_threshold_choose_the_problem():
         "two": {"relevance_threshold": 2},
         "two by gains": {"label_gain": [0, 0, 1, 1]},
     }
-    fits = {name: PAPKRanker(k=3, alpha=0.1, tol=1e-9, **gain) for name, gain in gains.items()}
+    fits = {name: Linear(k=3, alpha=0.1, tol=1e-9, **gain) for name, gain in gains.items()}
     coef = {name: ranker.fit(X, y, groups=groups).coef_ for name, ranker in fits.items()}
     np.testing.assert_allclose(coef["exponential"], coef["the same"], rtol=1e-12)
     np.testing.assert_allclose(coef["two"], coef["two by gains"], atol=1e-5)
@@ -50,7 +54,7 @@ def test_gains_and_threshold_choose_the_problem():
 
 def test_score_is_the_mean_over_grades_by_what_they_add():
     X, y, groups = rows()
-    ranker = PAPKRanker(k=3, label_gain="exponential").fit(X, y, groups=groups)
+    ranker = Linear(k=3, label_gain="exponential").fit(X, y, groups=groups)
     order = np.random.default_rng(0).permutation(y.size)
     scores = ranker.decision_function(X)
     values = np.array([values_of("pap@3", scores, y >= t, groups) for t in (1, 2, 3)])
@@ -62,14 +66,14 @@ def test_score_is_the_mean_over_grades_by_what_they_add():
 
 def test_one_list_of_grades_chooses_alpha_by_its_folds():
     X, y, _ = rows(n_users=10)
-    ranker = PAPKRanker(k=5, one_list=True).fit(X, y)
+    ranker = Linear(k=5, one_list=True).fit(X, y)
     assert ranker.result_.converged and ranker.alpha_ > 0
 
 
 def test_columns_are_filled_as_with_two_labels():
     X, y, groups = rows()
     X[::7, 1] = np.nan
-    ranker = PAPKRanker(k=3, missing="lowest").fit(X, y, groups=groups)
+    ranker = Linear(k=3, missing="lowest").fit(X, y, groups=groups)
     assert ranker.result_.converged
     assert ranker.score(X, y, groups=groups) > 0.5
 
@@ -87,19 +91,19 @@ def test_columns_are_filled_as_with_two_labels():
 def test_what_is_no_grade_is_refused(change, settings, said):
     X, y, groups = rows()
     with pytest.raises(InputError, match=said):
-        PAPKRanker(k=3, **settings).fit(X, change(y), groups=groups)
+        Linear(k=3, **settings).fit(X, change(y), groups=groups)
 
 
 def test_model_files_and_json_say_what_grades_counted(tmp_path):
     X, y, groups = rows()
     for gain, kept in (("exponential", "exponential"), ([0, 1, 2, 9], (0.0, 1.0, 2.0, 9.0))):
-        ranker = PAPKRanker(k=3, label_gain=gain).fit(X, y, groups=groups)
+        ranker = Linear(k=3, label_gain=gain).fit(X, y, groups=groups)
         ranker.save(tmp_path / "graded.model")
         model = load_model(tmp_path / "graded.model")
         assert model.label_gain == kept
         assert model.relevance_threshold is None
         assert ranker.export_weights()["label_gain"] == kept
-    binary = PAPKRanker(k=3).fit(X, y > 1, groups=groups)
+    binary = Linear(k=3).fit(X, y > 1, groups=groups)
     assert binary.to_model().label_gain is None
 
 
@@ -131,9 +135,9 @@ def test_commands_take_grades(table, tmp_path, capsys):
 def test_lists_of_grades_bring_their_gains_along():
     X, y, groups = rows()
     lists = RankingData.from_groups(X, y, groups, label_gain="exponential")
-    ranker = PAPKRanker(k=3).fit_lists(lists)
+    ranker = Linear(k=3).fit_lists(lists)
     assert ranker.to_model().label_gain == "exponential"
-    expected = PAPKRanker(k=3, label_gain="exponential").fit(X, y, groups=groups)
+    expected = Linear(k=3, label_gain="exponential").fit(X, y, groups=groups)
     np.testing.assert_allclose(ranker.coef_, expected.coef_, rtol=1e-9)
 
 
@@ -164,7 +168,7 @@ def test_fit_within_a_budget_is_that_in_memory(table, tmp_path, capsys):
 def test_a_model_of_grades_is_evaluated_by_grades(table, tmp_path, capsys):
     X, y, groups = rows()
     model = tmp_path / "graded.model"
-    ranker = PAPKRanker(k=3, label_gain="exponential").fit(X, y, groups=groups)
+    ranker = Linear(k=3, label_gain="exponential").fit(X, y, groups=groups)
     ranker.save(model)
     frame = pd.read_csv(table)
     X = frame[["a", "b", "c", "d"]].to_numpy()

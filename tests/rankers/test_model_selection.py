@@ -1,6 +1,7 @@
 """Settings chosen on held-out lists with scikit-learn's searches; what a fit says on its way."""
 
 import itertools
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -22,6 +23,8 @@ from helpers.values import values_of
 from structsvm_papk import PAPKRanker, metrics
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 
+Linear = partial(PAPKRanker, curves=None)  # no folds are asked
+
 RNG = np.random.default_rng(0)
 GROUPS = np.repeat(np.arange(24), 20)
 X = RNG.normal(size=(480, 5))
@@ -42,7 +45,7 @@ def by_hand(metric, setting, weights=None):
     values = []
     for train, test in FOLDS.split(X, Y, GROUPS):
         more = {} if weights is None else {"sample_weight": weights[train]}
-        fitted = PAPKRanker(k=2, **setting).fit(X[train], Y[train], GROUPS[train], **more)
+        fitted = Linear(k=2, **setting).fit(X[train], Y[train], GROUPS[train], **more)
         scores = fitted.predict(X[test])
         values.append(metrics.evaluate(metric, scores, Y[test], GROUPS[test]).mean(metric))
     return values
@@ -52,14 +55,14 @@ def by_hand(metric, setting, weights=None):
 @pytest.mark.parametrize("metric", ["pap@2", "ndcg@5"])
 def test_a_grid_search_scores_each_setting_on_lists_that_it_held_out(metric):
     scoring = None if metric == "pap@2" else metrics.scorer(metric)
-    search = GridSearchCV(PAPKRanker(k=2), GRID, cv=FOLDS, scoring=scoring, error_score="raise")
+    search = GridSearchCV(Linear(k=2), GRID, cv=FOLDS, scoring=scoring, error_score="raise")
     search.fit(X, Y, groups=GROUPS)
     results = search.cv_results_
     assert len(results["params"]) == 4
     for i, setting in enumerate(results["params"]):
         folds = [results[f"split{fold}_test_score"][i] for fold in range(3)]
         np.testing.assert_allclose(folds, by_hand(metric, setting), rtol=1e-12)
-    whole = PAPKRanker(k=2, **search.best_params_).fit(X, Y, GROUPS)
+    whole = Linear(k=2, **search.best_params_).fit(X, Y, GROUPS)
     np.testing.assert_array_equal(search.predict(X), whole.predict(X))
     expected = metrics.evaluate(metric, whole.predict(X), Y, GROUPS).mean(metric)
     assert search.score(X, Y, groups=GROUPS) == pytest.approx(expected, rel=1e-12)
@@ -68,14 +71,14 @@ def test_a_grid_search_scores_each_setting_on_lists_that_it_held_out(metric):
 @pytest.mark.usefixtures("routing")
 def test_weights_of_lists_are_routed_to_fit_where_they_are_requested():
     weights = 1.0 + 9.0 * (GROUPS % 2)
-    ranker = PAPKRanker(k=2, tol=1e-8).set_fit_request(sample_weight=True)
+    ranker = Linear(k=2, tol=1e-8).set_fit_request(sample_weight=True)
     ranker.set_score_request(sample_weight=False)
     search = GridSearchCV(ranker, {"depth": [0.9]}, cv=FOLDS, error_score="raise")
     search.fit(X, Y, groups=GROUPS, sample_weight=weights)
     folds = [search.cv_results_[f"split{fold}_test_score"][0] for fold in range(3)]
     np.testing.assert_allclose(folds, by_hand("pap@2", {"depth": 0.9, "tol": 1e-8}, weights))
-    weighted = PAPKRanker(k=2, tol=1e-8).fit(X, Y, GROUPS, sample_weight=weights)
-    equal = PAPKRanker(k=2, tol=1e-8).fit(X, Y, GROUPS)
+    weighted = Linear(k=2, tol=1e-8).fit(X, Y, GROUPS, sample_weight=weights)
+    equal = Linear(k=2, tol=1e-8).fit(X, Y, GROUPS)
     np.testing.assert_array_equal(search.best_estimator_.coef_, weighted.coef_)
     assert np.abs(weighted.coef_ - equal.coef_).max() > 1e-3
 
@@ -84,17 +87,17 @@ def test_weights_of_lists_are_routed_to_fit_where_they_are_requested():
 def test_halving_and_a_pipeline_hand_groups_on():
     """By iterations, and not by rows, of which lists would lose some."""
     search = HalvingGridSearchCV(
-        PAPKRanker(k=2), GRID, resource="max_iter", min_resources=20, max_resources=80, factor=2,
+        Linear(k=2), GRID, resource="max_iter", min_resources=20, max_resources=80, factor=2,
         cv=FOLDS, error_score="raise", scoring=metrics.scorer("ndcg@5"),
     )  # fmt: skip
     search.fit(X, Y, groups=GROUPS)
     assert search.n_candidates_ == [4, 2, 1] and search.n_resources_ == [20, 40, 80]
     last = search.cv_results_["iter"] == 2
     assert search.best_params_ in search.cv_results_["params"][last.argmax() :]
-    steps = make_pipeline(StandardScaler(), PAPKRanker(k=2))
+    steps = make_pipeline(StandardScaler(), Linear(k=2))
     grid = {"papkranker__depth": [0.5, 0.9]}
     piped = GridSearchCV(steps, grid, cv=FOLDS, error_score="raise").fit(X, Y, groups=GROUPS)
-    plain = GridSearchCV(PAPKRanker(k=2), {"depth": [0.5, 0.9]}, cv=FOLDS).fit(X, Y, groups=GROUPS)
+    plain = GridSearchCV(Linear(k=2), {"depth": [0.5, 0.9]}, cv=FOLDS).fit(X, Y, groups=GROUPS)
     np.testing.assert_allclose(
         piped.cv_results_["mean_test_score"], plain.cv_results_["mean_test_score"], atol=2e-2
     )
@@ -105,7 +108,7 @@ def test_cross_validation_with_several_scorers():
     made = make_scorer(roc_auc_score, response_method="decision_function")
     scoring = {"ndcg": metrics.scorer("ndcg@5"), "auc": made, "gain": metrics.scorer("pap@2")}
     told = cross_validate(
-        PAPKRanker(k=2), X, Y, cv=FOLDS, scoring=scoring, params={"groups": GROUPS},
+        Linear(k=2), X, Y, cv=FOLDS, scoring=scoring, params={"groups": GROUPS},
         return_estimator=True, error_score="raise",
     )  # fmt: skip
     np.testing.assert_allclose(told["test_ndcg"], by_hand("ndcg@5", {}), rtol=1e-12)
@@ -117,21 +120,21 @@ def test_cross_validation_with_several_scorers():
 
 
 def test_one_list_needs_no_routing():
-    ranker = PAPKRanker(k=8, one_list=True, surrogate="avg", alpha=0.1)
+    ranker = Linear(k=8, one_list=True, surrogate="avg", alpha=0.1)
     search = GridSearchCV(ranker, {"depth": [0.5, 0.9]}, cv=StratifiedKFold(3)).fit(X, Y)
     train, test = next(StratifiedKFold(3).split(X, Y))
-    own = PAPKRanker(k=8, one_list=True, surrogate="avg", alpha=0.1, depth=0.5)
+    own = Linear(k=8, one_list=True, surrogate="avg", alpha=0.1, depth=0.5)
     expected = own.fit(X[train], Y[train]).score(X[test], Y[test])
     assert search.cv_results_["split0_test_score"][0] == pytest.approx(expected, rel=1e-12)
 
 
 def test_a_search_without_routing_is_told_how_to_switch_it_on():
     line = r"sklearn\.set_config\(enable_metadata_routing=True\)"
-    search = GridSearchCV(PAPKRanker(k=2), GRID, cv=FOLDS, error_score="raise")
+    search = GridSearchCV(Linear(k=2), GRID, cv=FOLDS, error_score="raise")
     with pytest.raises(InputError, match=rf"groups= is missing(.|\n)*{line}"):
         search.fit(X, Y, groups=GROUPS)
     given = metrics.scorer("ndcg@5")
-    fitted = PAPKRanker(k=2).fit(X, Y, GROUPS)
+    fitted = Linear(k=2).fit(X, Y, GROUPS)
     with pytest.raises(InputError, match=rf"{line}(.|\n)*set_score_request\(groups=True\)"):
         given(fitted, X, Y)
 
@@ -139,19 +142,19 @@ def test_a_search_without_routing_is_told_how_to_switch_it_on():
 def test_verbose_and_the_log_say_how_far_a_fit_is(capsys, caplog, monkeypatch):
     seconds = SimpleNamespace(monotonic=itertools.count().__next__)  # one at each look
     monkeypatch.setattr("structsvm_papk.rankers.log.time", seconds)
-    ranker = PAPKRanker(k=2, verbose=1).fit(X, Y, GROUPS)
+    ranker = Linear(k=2, verbose=1).fit(X, Y, GROUPS)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == ranker.n_iter_ + 1 and ranker.result_.status.sentence in lines[-1]
     assert lines[0].startswith("iteration 1, ") and ", gap " in lines[0]
     with caplog.at_level("INFO", "structsvm_papk"):
-        PAPKRanker(k=2).fit(X, Y, GROUPS)
+        Linear(k=2).fit(X, Y, GROUPS)
     assert capsys.readouterr().out == ""
     assert "iteration 2, " in caplog.text
 
 
 @pytest.mark.parametrize("k", [3.0, np.int32(3)])
 def test_a_whole_number_of_any_type_is_that_number(k):
-    ranker = PAPKRanker(k=k).fit(X, Y, GROUPS)
+    ranker = Linear(k=k).fit(X, Y, GROUPS)
     assert type(ranker.to_model().k) is int and ranker.to_model().k == 3
     np.testing.assert_array_equal(
         values_of(f"pap@{k}", X[:, 0], Y, GROUPS),
@@ -162,9 +165,9 @@ def test_a_whole_number_of_any_type_is_that_number(k):
 def test_columns_that_are_constant_within_every_list_are_named():
     shown = np.repeat(X[:24], 20, axis=0)
     with pytest.warns(DegenerateOptimumWarning, match=r"every column \(0, 1, .* is constant"):
-        PAPKRanker(k=2).fit(shown, Y, GROUPS)
+        Linear(k=2).fit(shown, Y, GROUPS)
 
 
 def test_labels_of_text_are_answered_by_the_comparison_to_write():
     with pytest.raises(InputError, match='y == "fraud"'):
-        PAPKRanker(k=2).fit(X, np.where(Y, "fraud", "fine"), GROUPS)
+        Linear(k=2).fit(X, np.where(Y, "fraud", "fine"), GROUPS)

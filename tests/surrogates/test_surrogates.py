@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,6 +14,8 @@ from structsvm_papk import CuttingPlane, EmpiricalRisk, PAPKRanker, RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.surrogates import _kernels, make_surrogate
 from structsvm_papk.surrogates.losses import SURROGATES
+
+Linear = partial(PAPKRanker, curves=None)  # no folds are asked
 
 
 @pytest.mark.parametrize("name", SURROGATES)
@@ -172,9 +175,9 @@ def test_the_estimator_takes_depth_and_weights_of_rows_in_any_order():
     assert data.weighted("equal").user_weight is None
     risk = EmpiricalRisk(make_surrogate("ts", 3, 0.6), data.weighted("positives"), "cap")
     expected = CuttingPlane(1e-2, tol=1e-8).solve(risk).objective
-    by_users = PAPKRanker(user_weight="positives", **options).fit(X, y, groups=users)
+    by_users = Linear(user_weight="positives", **options).fit(X, y, groups=users)
     order, weight = np.random.default_rng(0).permutation(y.size), data.n_pos[users]
-    by_rows = PAPKRanker(**options)
+    by_rows = Linear(**options)
     by_rows.fit(X[order], y[order], groups=users[order], sample_weight=weight[order])
     for ranker in (by_users, by_rows):
         assert ranker.result_.objective == pytest.approx(expected, abs=2e-8)
@@ -195,4 +198,4 @@ def test_the_estimator_takes_depth_and_weights_of_rows_in_any_order():
 def test_the_estimator_refuses_depths_and_weights_that_do_not_fit(options, weight, words):
     X, y, users = rows(uneven())
     with pytest.raises(InputError, match=words):
-        PAPKRanker(k=3, **options).fit(X, y, groups=users, sample_weight=weight and weight(y))
+        Linear(k=3, **options).fit(X, y, groups=users, sample_weight=weight and weight(y))
