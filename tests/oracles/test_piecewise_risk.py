@@ -76,11 +76,11 @@ def test_other_solvers_threads_and_blocks():
     data = lists(2)
     curved = data.with_curves(knots_at_quantiles(data.X, data.rows, 4)).standardized()
     risk = EmpiricalRisk(make_surrogate("ts", 2, 0.9), curved)
-    best = CuttingPlane(0.05, tol=1e-10).solve(risk)
-    ascent = DualAscent(0.05, tol=1e-8).solve(risk)
-    assert ascent.objective == pytest.approx(best.objective, rel=1e-7)
+    best = CuttingPlane(0.05, tol=1e-8).solve(risk)
+    ascent = DualAscent(0.05, tol=1e-6).solve(risk)
+    assert ascent.objective == pytest.approx(best.objective, rel=2e-6)
     threads = EmpiricalRisk(risk.surrogate, curved, n_threads=2)
-    np.testing.assert_array_equal(CuttingPlane(0.05, tol=1e-10).solve(threads).w, best.w)
+    np.testing.assert_array_equal(CuttingPlane(0.05, tol=1e-8).solve(threads).w, best.w)
     ramp = make_surrogate("ramp", 2, 0.9)
     values = [
         CCCP(0.05, tol=1e-8).solve(EmpiricalRisk(ramp, each)).objective

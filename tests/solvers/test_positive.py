@@ -130,7 +130,8 @@ def test_some_weights_of_each_problem_have_a_sign(seeds):
 def test_named_one_by_one_all_or_none_are_true_or_false_bit_for_bit():
     risk = EmpiricalRisk(make_surrogate("ts", 3, 0.9), problems.uneven(n_features=6), "cap")
     ramp = EmpiricalRisk(make_surrogate("ramp", 3), problems.uneven(n_features=6), "cap")
-    ways = [(partial(solver, 0.01), risk) for solver in SOLVERS.values()]
+    quick = ("bundle", "line_search", "one_slack", "few blocks")
+    ways = [(partial(SOLVERS[name], 0.01), risk) for name in quick]
     ways += [(partial(CCCP, 0.01), ramp), (partial(SubgradientDescent, 0.01), ramp)]
     ways += [(partial(kind, 0.01), risk) for kind in (AveragedSubgradient, StochasticSubgradient)]
     for make, given in ways:
