@@ -9,7 +9,12 @@ from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.options import OUTPUT
 from structsvm_papk.cli._shared.outputs import check_outputs
 from structsvm_papk.cli._shared.reading import Reading, say_columns
-from structsvm_papk.cli._shared.scores import item_column, refuse_unknown_users, scores_of
+from structsvm_papk.cli._shared.scores import (
+    contributions_of,
+    item_column,
+    refuse_unknown_users,
+    scores_of,
+)
 from structsvm_papk.data.columns import Kind
 from structsvm_papk.data.top import scored_rows, top_rows
 from structsvm_papk.errors import InputError
@@ -36,6 +41,14 @@ def predict(
             rich_help_panel=OUTPUT,
         ),
     ] = None,
+    contributions: Annotated[
+        bool,
+        typer.Option(
+            "--contributions",
+            help="What each column of features adds to the score, too, as 'from NAME'.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = False,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -52,6 +65,7 @@ def predict(
 
     Writes the columns user, item (with its name in the file; without items the number of the row,
     from 0) and score, with --top also rank. Rows keep their order; larger scores rank higher.
+    Of two rows of a list the differences of contributions say why one stands above the other.
     """
     import pandas as pd
 
@@ -73,10 +87,13 @@ def predict(
     users = None if one_list else table.groups
     if top is not None and not one_list:
         refuse_unknown_users(table)
+    terms = None
+    if contributions:
+        terms = contributions_of(trained, table, one_list)
     if top is None:
-        frame = scored_rows(scores, users, items)
+        frame = scored_rows(scores, users, items, terms)
     else:
-        frame = top_rows(scores, users, items, top)
+        frame = top_rows(scores, users, items, top, terms)
     say_columns(table)
     separator = "\t" if output is not None and format_of(output) == "tsv" else ","
     text = frame.to_csv(None, sep=separator, index=False, lineterminator="\n")
@@ -95,6 +112,8 @@ def predict(
             content = {"top": frame.to_dict("records")}
         else:
             content = {"scores": frame["score"].tolist()}
+            if terms is not None:
+                content["contributions"] = terms.to_dict("list")
         console.print_json({"model": str(model), "n_rows": scores.size, **content})
     elif output is None:
         print(text, end="")

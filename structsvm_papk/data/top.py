@@ -38,11 +38,13 @@ def ids_of(X: Any, groups: Any) -> tuple[Any, Any]:
     return users, None if item is None else X[item]
 
 
-def scored_rows(scores: Array, users: Any, items: Any) -> pd.DataFrame:
+def scored_rows(
+    scores: Array, users: Any, items: Any, contributions: pd.DataFrame | None = None
+) -> pd.DataFrame:
     """Ids and scores: user (None: no such column), item (None: the row's number), score.
 
     The column of items is called as the series `items` is; `item` where it has no name, or that of
-    another column.
+    another column. Behind them comes what each column of X contributes, where it is given.
     """
     import pandas as pd
 
@@ -57,14 +59,18 @@ def scored_rows(scores: Array, users: Any, items: Any) -> pd.DataFrame:
             name = "item"
         columns[name] = validation.check_ids(items, scores.size, "items")
     columns["score"] = scores
-    return pd.DataFrame(columns)
+    frame = pd.DataFrame(columns)
+    return frame if contributions is None else pd.concat([frame, contributions], axis=1)
 
 
-def top_rows(scores: Array, users: Any, items: Any, n: int) -> pd.DataFrame:
+def top_rows(
+    scores: Array, users: Any, items: Any, n: int, contributions: pd.DataFrame | None = None
+) -> pd.DataFrame:
     """`scored_rows` of the n best of each user, with their rank from 1; users as they come."""
-    frame = scored_rows(scores, users, items)
+    frame = scored_rows(scores, users, items, contributions)
     user = frame["user"] if "user" in frame else np.zeros(len(frame))
-    frame["rank"] = frame.groupby(user)["score"].rank(method="first", ascending=False).astype(int)
+    rank = frame.groupby(user)["score"].rank(method="first", ascending=False).astype(int)
+    frame.insert(frame.columns.get_loc("score") + 1, "rank", rank)
     place_of_user = frame.groupby(user, sort=False).ngroup()
     order = np.lexsort((frame["rank"], place_of_user))  # the last key sorts first
     is_best = frame["rank"].to_numpy()[order] <= n

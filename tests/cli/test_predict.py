@@ -44,6 +44,28 @@ def best_by_hand(frame, scores, n):
     return pd.concat(parts, ignore_index=True)
 
 
+@pytest.mark.parametrize("name", ["plain", slow("filled")])
+def test_contributions_stand_beside_the_scores_and_sum_to_them(place, frame, name, capsys):
+    terms = load_model(place / name).contributions(frame, frame["user"])
+    common = ("predict", place / name, place / "new.csv", "--contributions")
+    assert (
+        run(*common, "-o", place / "all.csv") == 0 == run(*common, "--top", 2, "-o", place / "top")
+    )
+    whole = pd.read_csv(place / "all.csv")
+    assert list(whole) == ["user", "item", "score", "from ease", "from content"]
+    beside = whole[["from ease", "from content"]]
+    np.testing.assert_allclose(beside, terms)
+    np.testing.assert_allclose(beside.sum(axis=1), whole["score"])
+    top = pd.read_csv(place / "top")
+    assert list(top) == ["user", "item", "score", "rank", "from ease", "from content"]
+    merged = top.drop(columns="rank").merge(whole)
+    assert len(merged) == len(top) == 24
+    capsys.readouterr()
+    assert run(*common, "--json") == 0
+    told = json.loads(capsys.readouterr().out)["contributions"]
+    np.testing.assert_allclose(told["from content"], terms[:, 1])
+
+
 @pytest.mark.parametrize("name", [slow("plain"), "filled"])
 def test_scores_and_lists_of_the_command_and_the_model(place, frame, name, capsys):
     trained = load_model(place / name)

@@ -1,10 +1,12 @@
 """Scores that a command is given: by a model, or in a table or a run."""
 
+from __future__ import annotations
+
 import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +26,9 @@ from structsvm_papk.metrics.frames import evaluate_frame
 from structsvm_papk.metrics.relevant import Pairs, match, pairs_of
 from structsvm_papk.metrics.table import MetricTable
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 _WHOSE = "; name it with --group, or give --one-list when all rows are one list"
 
 
@@ -37,6 +42,15 @@ def scores_of(model: Model, table: Table, one_list: bool = False) -> Array:
     for warning in raised:
         console.warn(f"warning: {warning.message}; fit with a larger --depth")
     return scores
+
+
+def contributions_of(model: Model, table: Table, one_list: bool = False) -> pd.DataFrame:
+    """What each column adds to the score of each row, after `scores_of`, which warns."""
+    import pandas as pd
+
+    with warnings.catch_warnings(action="ignore", category=DegenerateOptimumWarning):
+        terms = model.contributions(table.X, ONE_LIST if one_list else table.groups)
+    return pd.DataFrame(terms, columns=[f"from {name}" for name in model.names])
 
 
 def refuse_unknown_users(table: Table) -> None:
@@ -167,13 +181,13 @@ class Rows:
         except InputError as error:
             raise InputError(f"{self.source}: {error}") from None
 
-    def with_text_ids(self) -> "Rows":
+    def with_text_ids(self) -> Rows:
         """The same rows; users and items that are whole numbers, as in Parquet, as text."""
         names = [name for name in (self.names["user"], self.names.get("item")) if name is not None]
         texts = {name: _as_text(self.frame[name]) for name in names}
         return replace(self, frame=self.frame | texts)
 
-    def beside(self, pairs: Pairs | None) -> "Rows":
+    def beside(self, pairs: Pairs | None) -> Rows:
         """The same rows beside all relevant pairs, with ids of one kind."""
         if pairs is None:
             return self
