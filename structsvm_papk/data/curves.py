@@ -194,11 +194,12 @@ class Knots:
         rise = values[self.left + 1] - values[self.left]
         return np.concatenate([slopes, rise - slopes[self.column_of_piece] * self.widths])
 
-    def table(self, values: Array, slopes: Array) -> Array:
-        """Value, slope and origin in each cell, shape (n_cells, 3), for functions as above."""
+    def table(self, w: Array) -> Array:
+        """Value, slope and origin in each cell, shape (n_cells, 3), for some weights."""
+        values = self.values(w)
         table = np.zeros((self.origins.size, 3))
         table[self._cells_behind, 0] = values  # 0 before the first knot, as at it
-        table[:, 1] = np.repeat(slopes, np.diff(self.cell_starts))
+        table[:, 1] = np.repeat(w[: self.n_columns], np.diff(self.cell_starts))
         table[self.cell_of_piece, 1] = (values[self.left + 1] - values[self.left]) / self.widths
         table[:, 2] = self.origins
         return table

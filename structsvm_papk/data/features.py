@@ -33,7 +33,6 @@ from scipy import sparse
 
 from structsvm_papk._jit import REORDERED_SUMS, is_row_major, kernel, read_only
 from structsvm_papk._types import Array
-from structsvm_papk.data import piecewise
 from structsvm_papk.data.piecewise import PiecewiseColumns
 from structsvm_papk.data.validation import EXACT, as_array, as_numbers, is_number
 from structsvm_papk.data.validation import missing as missing_values
@@ -306,7 +305,7 @@ class ListRows(NamedTuple):
 def scores(X: Any, rows: Array, w: Array, start: int, stop: int, out: Array) -> None:
     """Write ``X[rows[p]] . w`` into ``out[p]`` for ``start <= p < stop``."""
     if isinstance(X, PiecewiseColumns):
-        piecewise.scores(X, rows, w, start, stop, out)
+        X.scores(rows, w, start, stop, out)
     elif sparse.issparse(X):
         _csr_scores(X.data, X.indices, X.indptr, rows, w, start, stop, out)
     elif is_row_major(X):
@@ -321,7 +320,7 @@ def add_weighted_rows(X: Any, rows: Array, coef: Array, edges: Array, out: Array
     active = edges[0] + np.flatnonzero(coef[edges[0] : edges[-1]] != 0.0)
     bounds = np.searchsorted(active, edges)
     if isinstance(X, PiecewiseColumns):
-        piecewise.add_weighted_rows(X, rows, coef, active, bounds, out)
+        X.add_weighted_rows(rows, coef, active, bounds, out)
     elif sparse.issparse(X):
         _csr_add(X.data, X.indices, X.indptr, rows, coef, active, bounds, out)
     elif is_row_major(X):
@@ -391,7 +390,7 @@ def reported_scores(X: Any, w: Array, rows: Array | None = None, n_threads: int 
         block = rows[start : start + size]
         part = out[start : start + size]
         if isinstance(X, PiecewiseColumns):
-            piecewise.reported_scores(X, block, w, part)
+            X.reported_scores(block, w, part)
         elif sparse.issparse(X):
             _csr_in_order(X.data, X.indices, X.indptr, block, w, part)
         elif X.flags.c_contiguous:

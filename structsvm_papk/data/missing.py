@@ -23,7 +23,7 @@ from structsvm_papk._types import Array
 from structsvm_papk.data import validation
 from structsvm_papk.data.curves import Knots
 from structsvm_papk.data.features import check_missing
-from structsvm_papk.data.piecewise import PiecewiseColumns, contributions_of
+from structsvm_papk.data.piecewise import PiecewiseColumns
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.validation import groups_or_none
 from structsvm_papk.errors import InputError
@@ -57,7 +57,7 @@ class Completed(NamedTuple):
         """What each column adds to the score of each row."""
         added: Array
         if knots is not None:
-            added = contributions_of(PiecewiseColumns(self.X, knots), w)
+            added = PiecewiseColumns(self.X, knots).contributions(w)
         elif sparse.issparse(self.X):
             added = self.X.multiply(w).toarray()
         else:

@@ -91,83 +91,64 @@ class PiecewiseColumns:
         low, high = self.knots.positions[left : left + 2]
         return int(self.knots.column_of_piece[piece]), f" between {low:.6g} and {high:.6g}"
 
+    @property
+    def _stored(self) -> tuple[Array, Array]:
+        """Values and cells as kernels take them."""
+        return read_only(self.X), read_only(self.cells)
 
-# --- products -------------------------------------------------------------------------------------
+    # --- products -------------------------------------------------------------------------------
 
+    def scores(self, rows: Array, w: Array, start: int, stop: int, out: Array) -> None:
+        """As `features.scores`."""
+        table = self.knots.table(w)
+        X, cells = self._stored
+        if is_row_major(X):
+            _row_scores(X, cells, rows, self.knots.cell_starts, table, start, stop, out)
+        else:
+            _column_scores(X.T, cells.T, rows, self.knots.cell_starts, table, start, stop, out)
 
-def scores(
-    matrix: PiecewiseColumns, rows: Array, w: Array, start: int, stop: int, out: Array
-) -> None:
-    """As `features.scores`."""
-    knots = matrix.knots
-    table = knots.table(knots.values(w), w[: knots.n_columns])
-    X = read_only(matrix.X)
-    cells = read_only(matrix.cells)
-    if is_row_major(matrix.X):
-        _row_scores(X, cells, rows, knots.cell_starts, table, start, stop, out)
-    else:
-        _column_scores(X.T, cells.T, rows, knots.cell_starts, table, start, stop, out)
+    def add_weighted_rows(
+        self, rows: Array, coef: Array, active: Array, bounds: Array, out: Array
+    ) -> None:
+        """As `features.add_weighted_rows`, of the `active` positions between some bounds."""
+        knots = self.knots
+        starts = knots.cell_starts
+        X, cells = self._stored
+        add = _row_sums
+        if not is_row_major(X):
+            X = X.T
+            cells = cells.T
+            add = _column_sums
+        sums = np.empty((knots.origins.size, 2))
+        for part in range(bounds.size - 1):
+            sums[:] = 0.0
+            some = active[bounds[part] : bounds[part + 1]]
+            add(X, cells, rows, coef, some, starts, knots.origins, sums)
+            _add_sums(sums, starts, knots.positions, knots.starts, out[part])
 
+    def reported_scores(self, rows: Array, w: Array, out: Array) -> None:
+        """As `features.reported_scores`: in the order of the columns, every sum rounded."""
+        table = self.knots.table(w)
+        X, cells = self._stored
+        if is_row_major(X):
+            _rows_in_order(X, cells, rows, self.knots.cell_starts, table, out)
+        else:
+            _columns_in_order(X.T, cells.T, rows, self.knots.cell_starts, table, out)
 
-def add_weighted_rows(
-    matrix: PiecewiseColumns, rows: Array, coef: Array, active: Array, bounds: Array, out: Array
-) -> None:
-    """As `features.add_weighted_rows`, of the `active` positions between some bounds."""
-    knots = matrix.knots
-    X = read_only(matrix.X)
-    cells = read_only(matrix.cells)
-    starts = knots.cell_starts
-    add = _row_sums
-    if not is_row_major(matrix.X):
-        X = X.T
-        cells = cells.T
-        add = _column_sums
-    sums = np.empty((knots.origins.size, 2))
-    for part in range(bounds.size - 1):
-        sums[:] = 0.0
-        some = active[bounds[part] : bounds[part + 1]]
-        add(X, cells, rows, coef, some, starts, knots.origins, sums)
-        _add_sums(sums, starts, knots.positions, knots.starts, out[part])
+    def contributions(self, w: Array) -> Array:
+        """What each column adds to the score of each row, shape (n_rows, n_columns)."""
+        table = self.knots.table(w)
+        cell = self.knots.cell_starts[:-1] + self.cells
+        added: Array = table[cell, 0] + table[cell, 1] * (self.X - table[cell, 2])
+        return added
 
-
-def reported_scores(matrix: PiecewiseColumns, rows: Array, w: Array, out: Array) -> None:
-    """As `features.reported_scores`: in the order of the columns, every sum rounded."""
-    knots = matrix.knots
-    table = knots.table(knots.values(w), w[: knots.n_columns])
-    X = read_only(matrix.X)
-    cells = read_only(matrix.cells)
-    if is_row_major(matrix.X):
-        _rows_in_order(X, cells, rows, knots.cell_starts, table, out)
-    else:
-        _columns_in_order(X.T, cells.T, rows, knots.cell_starts, table, out)
-
-
-def contributions_of(matrix: PiecewiseColumns, w: Array) -> Array:
-    """What each column adds to the score of each row, shape (n_rows, n_columns)."""
-    knots = matrix.knots
-    table = knots.table(knots.values(w), w[: knots.n_columns])
-    out = np.empty(matrix.X.shape)
-    _contributions(read_only(matrix.X), read_only(matrix.cells), knots.cell_starts, table, out)
-    return out
-
-
-@kernel
-def _contributions(X, cells, cell_starts, table, out):
-    for i in range(X.shape[0]):
-        for f in range(X.shape[1]):
-            out[i, f] = _linear(table, cell_starts[f] + cells[i, f], X[i, f])
-
-
-def deviations_of_curves(matrix: PiecewiseColumns, rows: Array, indptr: Array, w: Array) -> Array:
-    """Pooled deviation within users of what each column adds to the scores."""
-    knots = matrix.knots
-    table = knots.table(knots.values(w), w[: knots.n_columns])
-    squares = np.zeros(knots.n_columns)
-    _contribution_squares(
-        read_only(matrix.X), read_only(matrix.cells), rows, indptr, knots.cell_starts, table,
-        squares,
-    )  # fmt: skip
-    return np.asarray(np.sqrt(squares / max(rows.size, 1)))
+    def deviations_of_curves(self, rows: Array, indptr: Array, w: Array) -> Array:
+        """Pooled deviation within users of what each column adds to the scores."""
+        table = self.knots.table(w)
+        squares = np.zeros(self.knots.n_columns)
+        X, cells = self._stored
+        _contribution_squares(X, cells, rows, indptr, self.knots.cell_starts, table, squares)
+        return np.asarray(np.sqrt(squares / max(rows.size, 1)))
 
 
 @kernel
@@ -332,10 +313,9 @@ def variation_of_pieces(matrix: PiecewiseColumns, rows: Array, indptr: Array) ->
     inverse = np.zeros(knots.origins.size)
     inverse[knots.cell_of_piece] = 1.0 / knots.widths
     squares = np.zeros(knots.widths.size)
-    _piece_squares(
-        read_only(matrix.X), read_only(matrix.cells), rows, indptr, knots.cell_starts,
-        knots.origins, inverse, squares,
-    )  # fmt: skip
+    starts = knots.cell_starts
+    X, cells = matrix._stored
+    _piece_squares(X, cells, rows, indptr, starts, knots.origins, inverse, squares)
     low, high = _two_values(matrix, rows)
     return PieceVariation(np.sqrt(squares / max(rows.size, 1)), low, high)
 

@@ -30,7 +30,7 @@ from structsvm_papk.data.grades import (
     gains_of_checked,
     remark_of_grades,
 )
-from structsvm_papk.data.piecewise import PiecewiseColumns, deviations_of_curves
+from structsvm_papk.data.piecewise import PiecewiseColumns
 from structsvm_papk.errors import InputError, as_floats, check_choice, whole_number
 
 POLICIES = ("exclude", "raise", "cap")
@@ -563,7 +563,7 @@ class RankingData:
         """Pooled deviation within users of what the first columns add to the scores."""
         X = self.X
         first = PiecewiseColumns(X.X[:, : knots.n_columns], knots, X.cells[:, : knots.n_columns])
-        return deviations_of_curves(first, self.rows, self.indptr, w)
+        return first.deviations_of_curves(self.rows, self.indptr, w)
 
     def turned(self, columns: Array) -> RankingData:
         """These lists with the sign of some columns turned, a mask."""
