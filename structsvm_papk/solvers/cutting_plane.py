@@ -56,7 +56,7 @@ from structsvm_papk.solvers.solver import (
 )
 
 _INNER = 0.3  # accuracy of the restricted problem, relative to the predicted decrease
-_LEVEL_PROX = (1e-6, 1e-2)  # curvature of s: its scale is that of the risk, 1, not that of w
+_LEVEL_PROX = (1e-5, 1e-2)  # curvature of s: its scale is that of the risk, 1, not that of w
 _FINAL = 0.1  # of the tolerance: more accuracy in the restricted problem is of no use
 _SERIOUS = 0.1  # share of the predicted decrease that makes a step serious
 _SMALLEST_PROX = 1e-3  # of alpha
