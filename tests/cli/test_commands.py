@@ -223,8 +223,8 @@ def test_fit_draws_what_each_column_adds(files, tmp_path, capsys):
         drawn = picture.read_text()  # of every text there is a comment
         assert all(f"<!-- {name} -->" in drawn for name in [*names, "adds to the score"])
         assert "Bars: number of rows." in drawn.replace("\u00a0", " ")
-        again = drawn, model.read_bytes()
-        assert run(*fit) == 0 and again == (picture.read_text(), model.read_bytes())
+    again = drawn, model.read_bytes()
+    assert run(*fit) == 0 and again == (picture.read_text(), model.read_bytes())
     for other in ("curves.png", "curves.pdf"):
         assert run(*fit[:-1], tmp_path / other) == 0 and (tmp_path / other).stat().st_size > 5000
     model.unlink()
