@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
+from helpers.marks import some_of
 from structsvm_papk import PAPKRanker, RankingData
 from structsvm_papk.cli._shared.scores import scores_of
 from structsvm_papk.files.model import Model
@@ -168,7 +169,7 @@ def test_dask_collections_score_as_memory_does():
 
 def test_score_takes_duplicates_for_ties_and_top_the_earlier_row():
     rng = np.random.default_rng(5)
-    for _ in range(40):
+    for _ in range(some_of(40)):
         X = np.asfortranarray(np.tile(rng.random((1, 23)), (40, 1)))
         y = np.arange(40) % 2
         ranker = _ranker(rng.normal(size=23))

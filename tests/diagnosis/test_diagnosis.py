@@ -8,6 +8,7 @@ import pytest
 from scipy import sparse
 from scipy.optimize import linprog
 
+from helpers.marks import some_of
 from helpers.problems import degenerate_lists
 from structsvm_papk.data import RankingData
 from structsvm_papk.datasets import linear_lists
@@ -62,7 +63,7 @@ def distance_by_qp(vertices):
 def test_distance_of_zero_from_the_subdifferential_of_one_user(name):
     rng = np.random.default_rng(1)
     verdicts = set()
-    for trial in range(25):
+    for trial in range(some_of(25)):
         X, y = draw_user(rng, shift=trial % 3)
         risk = EmpiricalRisk(make_surrogate(name, 3), RankingData.from_groups(X, y))
         test = diagnose(risk, per_user=False).joint

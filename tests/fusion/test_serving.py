@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from helpers.marks import some_of
 from structsvm_papk import PAPKRanker, fusion
 from structsvm_papk.datasets import retrieval_runs
 from structsvm_papk.errors import InputError
@@ -35,7 +36,7 @@ def queries(year, n=5):
 def test_an_engine_serves_what_it_ranks(year, engine):
     values = np.linspace(0.1, 1, len(year.runs)).tolist()
     weights = EngineWeights(engine, dict(zip(year.runs, values, strict=True)), 100)
-    for query, lists in queries(year, 2):
+    for query, lists in queries(year, some_of(2)):
         joined = join({name: {query: scores} for name, scores in lists.items()})
         rows = joined.frame.assign(score=weights.scores(joined))
         rows = rows.sort_values(["score", "document"], ascending=False)

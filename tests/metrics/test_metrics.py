@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import average_precision_score, ndcg_score, roc_auc_score
 
 from helpers import reference_metrics
-from helpers.marks import slow
+from helpers.marks import slow, some_of
 from helpers.reference_metrics import per_user
 from helpers.values import values_of
 from structsvm_papk import metrics
@@ -167,7 +167,7 @@ def random_users(rng):
 def test_random_rules_on_whole_and_truncated_lists_agree_with_their_definitions(seed):
     rng = np.random.default_rng(seed)
     checked = 0
-    while checked < 50:
+    while checked < some_of(50):
         scores, labels, groups, lengths = random_users(rng)
         rules = {
             "ties": rng.choice(TIES),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from helpers.commands import invoke
-from helpers.marks import slow
+from helpers.marks import slow, some_of
 from helpers.reference import SURROGATES, risk
 from structsvm_papk import propositions
 from structsvm_papk.errors import InputError
@@ -28,6 +28,8 @@ FAILS = {
 
 
 LONG = ("optimum", "depth", "algorithm1")  # optima of data, every depth
+ALIKE = {"convex-avg", "convex-max", "convex-pauc", "convex-ts_alg2"}  # beside that of TS
+FEW = Effort(n_random=4, n_steps=2, n_climbers=2, largest=3, n_data=(1, 4))
 
 
 @pytest.fixture(scope="module", params=["scores", slow("all")])
@@ -37,9 +39,8 @@ def checks(request):
         about = set(CLAIMS)
         assert len(about) == 55 and about > FAILS
         if request.param == "scores":
-            about = {claim for claim in about if not claim.startswith(LONG)}
-            few = Effort(n_random=6, n_steps=3, n_climbers=3, largest=3, n_data=(1, 4))
-            patch.setitem(running.EFFORTS, "quick", few)
+            about = {claim for claim in about - ALIKE if not claim.startswith(LONG)}
+            patch.setitem(running.EFFORTS, "quick", FEW)
         return {c.id: c for c in propositions.verify(sorted(about), effort="quick", seed=1)}
 
 
@@ -151,7 +152,7 @@ def naive_gain(name, data, m, directions):
 @pytest.mark.parametrize("name", ["avg", "max", "pauc", "ramp", "clipped_ramp", slow("ts")])
 def test_no_direction_leaves_zero_that_the_checks_do_not_see(name):
     rng, angles = np.random.default_rng(5), np.linspace(0, 2 * np.pi, 97)[:-1]
-    for _ in range(25 if name != "ts" else 1):
+    for _ in range(some_of(25) if name != "ts" else 1):
         data = depth._drawn(rng, 2)
         fan = np.stack([np.cos(angles), np.sin(angles)], axis=1)
         fan = fan if data.n_features == 2 else np.array([[1.0], [-1.0]])
@@ -178,7 +179,8 @@ QUICK = ("--effort", "quick", "--jobs", 1)
 run = partial(invoke, "verify")
 
 
-def test_verify_prints_json_and_tables():
+def test_verify_prints_json_and_tables(monkeypatch):
+    monkeypatch.setitem(running.EFFORTS, "quick", FEW)
     chosen = (*QUICK, "--check", "prop3-upper-bound", "--check", "margin-beta-moderate")
     told = json.loads(run(*chosen, "--json").stdout)["checks"]
     assert [c["verdict"] for c in told] == ["counterexample", "counterexample"]
@@ -189,7 +191,8 @@ def test_verify_prints_json_and_tables():
     assert "counterexample" in result.stdout and "holds" in result.stdout
 
 
-def test_a_group_of_checks_is_named_by_its_beginning():
+def test_a_group_of_checks_is_named_by_its_beginning(monkeypatch):
+    monkeypatch.setitem(running.EFFORTS, "quick", FEW)
     assert running.expanded(["depth"]) == [claim.id for claim in depth.CLAIMS]
     assert running.expanded(["prop2", "prop1"]) == ["prop2", "prop1"]
     shown = run(*QUICK, "--check", "prop2")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from helpers.exact_risk import ExactRisk, fractions
-from helpers.marks import slow
+from helpers.marks import slow, some_of
 from helpers.problems import objective, uneven
 from structsvm_papk.data import RankingData
 from structsvm_papk.datasets import linear_lists
@@ -44,7 +44,7 @@ def deep_weighted_risk(name):
 def test_bound_is_below_the_objective_in_the_box(name, make):
     rng = np.random.default_rng(0)
     risk = make(name)
-    d, alpha, n = risk.n_features, 0.03, 80
+    d, alpha, n = risk.n_features, 0.03, some_of(80)
     centre = rng.normal(size=(n, d)) * 10.0 ** rng.integers(-1, 2, (n, 1))
     half = rng.random((n, d)) * 10.0 ** rng.integers(-3, 2, (n, 1))
     lower, value, split = risk.bounds(alpha, centre - half, centre + half)
@@ -66,7 +66,8 @@ def test_bound_of_a_point_is_never_above_its_exact_objective(name, scale, offset
     X, alpha = data.X[data.rows] * scale + offset, 0.03
     data = RankingData(X, data.labels, data.indptr)
     risk = EmpiricalRisk(make_surrogate(name, 2), data)
-    points = rng.normal(size=(20, 3)) * 10.0 ** rng.integers(-2, 2, (20, 1))
+    n = some_of(20)
+    points = rng.normal(size=(n, 3)) * 10.0 ** rng.integers(-2, 2, (n, 1))
     lower = risk.bounds(alpha, points, points)[0]
     same = ExactRisk(X, data.labels, data.user_of_position, 2)
     for w, bound in zip(fractions(points), lower, strict=True):

@@ -4,8 +4,6 @@ Every example is derandomised, so a run repeats exactly. With PROPERTY_FACTOR=1 
 there are three times as many; with PROPERTY_FACTOR=20 they are random, and 60 times as many.
 """
 
-import os
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from helpers import reference
-from helpers.marks import slow
+from helpers.marks import PROPERTY_FACTOR, slow
 from helpers.problems import objective, one_list
 from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.errors import InputError
@@ -26,13 +24,10 @@ METHODS = ("bundle", "line_search", "one_slack")
 ALPHAS = (1e-8, 1e-4, 1e-2, 1.0, 1e4, 1e8)
 
 
-_FACTOR = float(os.environ.get("PROPERTY_FACTOR", "0.34"))
-
-
 def few(n):
     return settings(
-        max_examples=int(n * _FACTOR),
-        derandomize=_FACTOR <= 1,
+        max_examples=int(n * PROPERTY_FACTOR),
+        derandomize=PROPERTY_FACTOR <= 1,
         deadline=None,
         database=None,
         suppress_health_check=list(HealthCheck),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from helpers import reference
-from helpers.marks import slow
+from helpers.marks import slow, some_of
 from helpers.problems import draw_scores, one_list, uneven
 from structsvm_papk import CuttingPlane, EmpiricalRisk, PAPKRanker, RankingData
 from structsvm_papk.errors import InputError
@@ -21,7 +21,7 @@ Linear = partial(PAPKRanker, curves=None)  # no folds are asked
 @pytest.mark.parametrize("name", SURROGATES)
 def test_matches_the_definition_at_every_depth(name):
     rng = np.random.default_rng(0)
-    for trial in range(100 if name == "ts" else 400):
+    for trial in range(some_of(100 if name == "ts" else 400)):
         n_pos, n_neg = rng.integers(1, 4 if name == "ts" else 9, 2)
         k, p, q = rng.integers(1, n_neg + 1), draw_scores(rng, n_pos), draw_scores(rng, n_neg)
         m = int(rng.integers(k, q.size + 1)) if trial % 2 else k
