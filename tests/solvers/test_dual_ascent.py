@@ -190,8 +190,8 @@ def test_surrogates_that_are_not_ours_are_not_taken_for_their_parents():
 @pytest.mark.parametrize("name", [slow("avg"), slow("max"), "ts", slow("pauc")])
 def test_little_room_is_enough(name):
     """Slots and cuts are dropped, merged, and more are made."""
-    oracle = WithLittleRoom(make_surrogate(name, 3), wide_data(n_items=40))
-    result = DualAscent(1e-2, tol=1e-4, max_iter=40).solve(oracle)
+    oracle = WithLittleRoom(make_surrogate(name, 3), wide_data(n_items=28))
+    result = DualAscent(1e-2, tol=1e-4, max_iter=20).solve(oracle)
     reference = CuttingPlane(1e-2, tol=1e-6).solve(oracle)
     assert result.gap < 0.4  # with so few cuts it is slow
     assert result.lower_bound <= reference.objective
@@ -204,7 +204,7 @@ def test_little_room_is_enough(name):
         ({}, 2000, "dual_ascent"),
         slow({"solver": "cutting_plane"}, 2000, "cutting_plane"),
         slow({}, 50, "cutting_plane"),
-        ({"solver": "dual_ascent"}, 50, "dual_ascent"),
+        slow({"solver": "dual_ascent"}, 50, "dual_ascent"),
         ({"solver": CuttingPlane(1.0, tol=1e-3, method="line_search")}, 2000, "cutting_plane"),
     ],
 )

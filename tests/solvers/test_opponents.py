@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from helpers.marks import slow
 from helpers.problems import objective, ranking_data, risk, uneven
 from structsvm_papk import (
     CuttingPlane,
@@ -65,9 +66,11 @@ def test_a_stochastic_pass_comes_as_near_as_theory_says():
     assert (np.diff(curve) <= 0).all()
 
 
-@pytest.mark.parametrize("positive", [False, True])
 @pytest.mark.parametrize("solver", [AveragedSubgradient, StochasticSubgradient])
-@pytest.mark.parametrize("name", ["avg", "ts_alg2"])
+@pytest.mark.parametrize(
+    ("name", "positive"),
+    [("avg", False), slow("avg", True), slow("ts_alg2", False), ("ts_alg2", True)],
+)
 def test_averaged_steps_approach_the_optimum(name, solver, positive):
     oracle = risk(name)
     result = solver(0.3, max_iter=200, positive=positive).solve(oracle)
@@ -108,7 +111,7 @@ def test_algorithm_1_projects_on_a_ball():
     assert np.linalg.norm(result.w) <= radius * (1 + 1e-12)
     # by Lagrange, the optimum on the ball is that of a larger alpha; bisect for it
     low, high = 1e-3, 1e3
-    for _ in range(40):
+    for _ in range(30):
         middle = float(np.sqrt(low * high))
         w = CuttingPlane(middle, tol=1e-9).solve(oracle).w
         low, high = (middle, high) if np.linalg.norm(w) > radius else (low, middle)

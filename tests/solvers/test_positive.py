@@ -101,7 +101,7 @@ def test_every_bound_is_below_the_optimum_and_the_last_one_there(seeds):
 
 @pytest.mark.parametrize(
     "seeds",
-    [range(2), pytest.param(range(2, 100), marks=pytest.mark.stress)],
+    [range(1), pytest.param(range(1, 100), marks=pytest.mark.stress)],
     ids=["a few", "many"],
 )
 def test_some_weights_of_each_problem_have_a_sign(seeds):
@@ -129,21 +129,22 @@ def test_some_weights_of_each_problem_have_a_sign(seeds):
 
 def test_named_one_by_one_all_or_none_are_true_or_false_bit_for_bit():
     risk = EmpiricalRisk(make_surrogate("ts", 3, 0.9), problems.uneven(n_features=6), "cap")
-    ramp = EmpiricalRisk(make_surrogate("ramp", 3), problems.uneven(n_features=6), "cap")
+    ramp = problems.risk("ramp", n_users=4, n_features=6)
     quick = ("bundle", "line_search", "one_slack", "few blocks")
     ways = [(partial(SOLVERS[name], 0.01), risk) for name in quick]
     ways += [(partial(CCCP, 0.01), ramp), (partial(SubgradientDescent, 0.01), ramp)]
     ways += [(partial(kind, 0.01), risk) for kind in (AveragedSubgradient, StochasticSubgradient)]
+    start = np.linspace(1, -1, 6)
     for make, given in ways:
         for value in (True, False):
-            expected = make(positive=value, max_iter=8).solve(given)
+            expected = make(positive=value, max_iter=4).solve(given, start)
             for same in (np.full(6, value), [value] * 6, (np.bool_(value),) * 6):
-                result = make(positive=same, max_iter=8).solve(given)
+                result = make(positive=same, max_iter=4).solve(given, start)
                 np.testing.assert_array_equal(result.w, expected.w)
                 np.testing.assert_array_equal(result.curve("gap"), expected.curve("gap"))
 
 
-@pytest.mark.parametrize("name", CONVEX)
+@pytest.mark.parametrize("name", [slow("avg"), slow("max"), "ts", slow("pauc")])
 def test_columns_turned_by_a_negative_scale_have_the_mirrored_optimum(name):
     """A weight <= 0 of a column is one >= 0 of the same column with its sign turned."""
     data = problems.uneven(n_features=6).standardized()
@@ -225,7 +226,7 @@ def test_more_features_than_the_model_keeps_products_of():
     assert result.objective == pytest.approx(expected.objective, rel=2e-7)
 
 
-@pytest.mark.parametrize("n_draws", [20, slow(200)])
+@pytest.mark.parametrize("n_draws", [6, slow(200)])
 def test_the_bound_holds_at_any_weights(n_draws):
     """`lower_bound` of arbitrary dual points, far from what the QP would answer."""
     rng = np.random.default_rng(0)
@@ -325,7 +326,7 @@ def test_the_convex_concave_procedure_stays_there(name, signs):
     assert there.objective >= result.objective - 2e-6
 
 
-@pytest.mark.parametrize("seeds", [range(3), pytest.param(range(3, 40), marks=pytest.mark.stress)])
+@pytest.mark.parametrize("seeds", [range(1), pytest.param(range(1, 40), marks=pytest.mark.stress)])
 def test_where_ramp_is_convex_the_convex_concave_procedure_finds_the_optimum(seeds):
     """With one positive a list Ramp is Avg: the problem can be written in full."""
     for seed in seeds:
@@ -347,8 +348,17 @@ def test_where_ramp_is_convex_the_convex_concave_procedure_finds_the_optimum(see
 SOME = (False, True, True, False, True, False)
 
 
-@pytest.mark.parametrize("signs", [True, SOME], ids=["all", "some"])
-@pytest.mark.parametrize("keep", ["best", "last", "average"])
+@pytest.mark.parametrize(
+    ("keep", "signs"),
+    [
+        ("best", True),
+        ("average", SOME),
+        slow("best", SOME),
+        slow("last", True),
+        slow("last", SOME),
+        slow("average", True),
+    ],
+)
 def test_descent_projects(keep, signs):
     risk = problems.risk("avg", n_features=6)
     expected = CuttingPlane(0.05, positive=signs).solve(risk)
@@ -363,7 +373,7 @@ def test_descent_projects(keep, signs):
 def test_averaged_descent_projects(kind, signs):
     risk = problems.risk("avg", n_features=6)
     expected = CuttingPlane(0.05, positive=signs).solve(risk)
-    result = kind(0.05, max_iter=2000, positive=signs).solve(risk, w_init=-np.ones(6))
+    result = kind(0.05, max_iter=500, positive=signs).solve(risk, w_init=-np.ones(6))
     assert (result.w[np.broadcast_to(signs, 6)] >= 0).all()
     assert expected.lower_bound <= result.objective <= expected.objective + 2e-3
 
