@@ -65,7 +65,7 @@ def assert_same_problem(risk, whole):
     assert value == pytest.approx(results[1].objective, rel=1e-9)
 
 
-@pytest.mark.parametrize("name", ["avg", "ts", slow("max"), slow("pauc")])
+@pytest.mark.parametrize("name", [slow("avg"), "ts", slow("max"), slow("pauc")])
 def test_a_file_has_the_optimum_of_memory(tmp_path, name):
     risk = streamed(tmp_path, name)
     assert 0.0 < risk.share_in_memory < 0.6 and len(risk.partitions.summaries) > 5

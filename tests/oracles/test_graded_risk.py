@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 
 from helpers import problems, reference, sources
+from helpers.marks import slow
 from structsvm_papk import (
     CCCP,
     CuttingPlane,
@@ -120,7 +121,7 @@ def test_by_the_definition():
         ("avg", np.asarray),
         ("ts", np.asfortranarray),
         ("max", sparse.csr_array),
-        ("pauc", np.asarray),
+        slow("pauc", np.asarray),
     ],
 )
 def test_certified_optimum_is_that_of_copies(name, as_stored):
@@ -149,7 +150,7 @@ def test_optimum_is_that_of_the_problem_written_in_full():
     assert CuttingPlane(ALPHA, tol=1e-9).solve(risk).objective == pytest.approx(optimum, rel=1e-7)
 
 
-@pytest.mark.parametrize("name", ["ramp", "clipped_ramp"])
+@pytest.mark.parametrize("name", [slow("ramp"), "clipped_ramp"])
 def test_majorants_and_boxes_are_those_of_copies(name):
     X, y, groups = rows(n_users=6, n_features=2, seed=5)
     surrogate = make_surrogate(name, 2)

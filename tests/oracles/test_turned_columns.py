@@ -1,12 +1,14 @@
 """Columns divided by a negative number: everything is as with the column's own sign turned."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from helpers import problems
+from helpers.marks import slow
 from structsvm_papk import CCCP, CuttingPlane, EmpiricalRisk, RankingData, bounds, make_surrogate
 from structsvm_papk.diagnosis.zero_test import test_at_zero as zero_test
 from structsvm_papk.oracles.partitioned import PartitionedRisk
@@ -52,8 +54,14 @@ def test_risks_and_what_rounding_can_do_to_them(name, kind):
     assert plain.fingerprint() != turned.fingerprint()
 
 
-@pytest.mark.parametrize("kind", ["dense", "sparse", "partitions"])
-@pytest.mark.parametrize("name", CONVEX)
+def _optima():
+    """Surrogates and storages; every day each of both, and all of TS."""
+    everyday = {("avg", "dense"), ("max", "sparse"), ("pauc", "partitions")}
+    for case in product(CONVEX, ("dense", "sparse", "partitions")):
+        yield case if case in everyday or case[0] == "ts" else slow(*case)
+
+
+@pytest.mark.parametrize(("name", "kind"), [*_optima()])
 def test_optima_are_mirrored(name, kind):
     plain, turned = pair(name, kind)
     solvers = [CuttingPlane(0.05, tol=1e-8)]
@@ -68,7 +76,7 @@ def test_optima_are_mirrored(name, kind):
         np.testing.assert_allclose(result.w, TURN * best.w, atol=1e-2)
 
 
-@pytest.mark.parametrize("name", ["ramp", "clipped_ramp"])
+@pytest.mark.parametrize("name", ["ramp", slow("clipped_ramp")])
 def test_local_and_global_searches_are_mirrored(name):
     lists = problems.ranking_data(n_users=4, n_items=8, n_features=2)
     surrogate = make_surrogate(name, 2)
