@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from helpers.commands import refused, run
+from helpers.marks import slow
 from helpers.sources import read_lists
 from structsvm_papk import PAPKRanker, metrics
 from structsvm_papk.data.columns import ITEM_COLUMNS
@@ -40,7 +41,7 @@ def test_items_of_usual_names_are_no_features(tmp_path, name, suffix):
     assert f"item {name!r}" in table.columns_used
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES[:3], *map(slow, NAMES[3:])])
 def test_items_come_out_under_their_own_name_and_are_read_again(tmp_path, capsys, name):
     frame = lists(name)
     path = tmp_path / "a.csv"

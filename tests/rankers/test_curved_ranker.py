@@ -91,10 +91,10 @@ def test_a_line_is_kept_where_relevance_is_linear():
 
 def test_one_list_has_curves_as_well():
     X, y = rows()
-    chosen = PAPKRanker(3, one_list=True).fit(X, y)
+    chosen = PAPKRanker(3, "avg", one_list=True).fit(X, y)
     assert any(f"curves of {PIECES} pieces" in note for note in chosen.result_.notes)
     unseen, relevant = rows(seed=1)
-    line = PAPKRanker(3, one_list=True, curves=None).fit(X, y)
+    line = PAPKRanker(3, "avg", one_list=True, curves=None).fit(X, y)
     ranks = [each.predict(unseen).argsort().argsort() for each in (chosen, line)]
     means = [np.mean(each[relevant]) for each in ranks]
     assert means[0] > means[1] + 50
@@ -490,7 +490,7 @@ def test_ctrl_c_ends_the_choice_and_the_fit_goes_on(one_list):
     assert whole.result_.converged
     n_calls = len(callers)
     said = []
-    for n in (1, n_calls // 3, n_calls // 2, n_calls - 1):
+    for n in (1, n_calls // 2, n_calls - 1):
         with (
             pytest.warns(ConvergenceWarning, match="Ctrl-C ended them early"),
             ctrl_c_after_call(n, "_scores_on"),
@@ -498,7 +498,7 @@ def test_ctrl_c_ends_the_choice_and_the_fit_goes_on(one_list):
             fitted = PAPKRanker(3, **settings).fit(X, y, groups)
         assert fitted.result_.converged
         said += [note for note in fitted.result_.notes if note.startswith("Folds")]
-    assert len(said) == 4
+    assert len(said) == 3
     assert said[0].startswith("Folds were not asked")
     assert all(f"curves of {PIECES} pieces; Ctrl-C" in note for note in said[1:])
 

@@ -139,11 +139,12 @@ def test_groups_reach_fit_and_score_in_a_grid_search_and_a_pipeline(task):
 
 def test_one_list_where_it_is_said(task):
     X, y, groups = task
-    ranker = Linear(k=5, alpha=0.1).fit(X, y, groups="one_list")
+    how = {"k": 5, "surrogate": "avg", "alpha": 0.1}
+    ranker = Linear(**how).fit(X, y, groups="one_list")
     assert ranker.exclusions_.n_users == 1
     expected = gain_by_definition(ranker.predict(X), y, np.zeros(y.size), 5)
     assert ranker.score(X, y, qid="one_list") == pytest.approx(expected)
-    setting = Linear(k=5, alpha=0.1, one_list=True).fit(X, y)
+    setting = Linear(**how, one_list=True).fit(X, y)
     assert setting.score(X, y) == pytest.approx(expected)
     assert setting.fit(X, y, groups).exclusions_.n_users == 12
     assert (cross_val_score(setting, X, y, cv=3) > 0.6).all()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from helpers.marks import slow
 from structsvm_papk import (
     CCCP,
     CuttingPlane,
@@ -49,14 +50,16 @@ class Plane:
 
 
 @pytest.mark.parametrize(
-    ("solver", "name"),
+    ("solver", "name", "alpha"),
     [
-        (CuttingPlane(0.1, tol=1e-8), "cutting_plane"),
-        (DualAscent(0.1, tol=1e-8), "dual_ascent"),
-        (Plane(0.1), "Plane"),
+        (CuttingPlane(0.1, tol=1e-8), "cutting_plane", "auto"),
+        (CuttingPlane(0.1, tol=1e-8), "cutting_plane", 0.1),
+        (DualAscent(0.1, tol=1e-8), "dual_ascent", "auto"),
+        slow(DualAscent(0.1, tol=1e-8), "dual_ascent", 0.1),
+        (Plane(0.1), "Plane", "auto"),
+        slow(Plane(0.1), "Plane", 0.1),
     ],
 )
-@pytest.mark.parametrize("alpha", ["auto", 0.1])
 def test_an_object_keeps_its_settings_and_its_name(solver, name, alpha, tmp_path):
     named = Linear(2, "ts", alpha=0.1, tol=1e-8).fit(*ROWS)
     ranker = Linear(2, "ts", alpha=alpha, solver=solver)

@@ -65,7 +65,7 @@ def test_score_is_the_mean_over_grades_by_what_they_add():
 
 
 def test_one_list_of_grades_chooses_alpha_by_its_folds():
-    X, y, _ = rows(n_users=10)
+    X, y, _ = rows(n_users=5)
     ranker = Linear(k=5, one_list=True).fit(X, y)
     assert ranker.result_.converged and ranker.alpha_ > 0
 

@@ -24,7 +24,7 @@ def test_what_is_chosen_has_the_best_mean_on_the_folds():
     data = RankingData.from_groups(SHAPE, Y)
     settings = {(ranker.surrogate_, ranker.alpha_): []}
     for surrogate in ("avg", "ts"):
-        for alpha in (1.0, 0.1, 0.01):
+        for alpha in (1.0, 0.1):
             settings[surrogate, alpha] = []
     for fold in folds_by_content(5, data):
         train, test = data.rows[fold.train], data.rows[fold.test]
@@ -42,14 +42,14 @@ def test_what_is_chosen_has_the_best_mean_on_the_folds():
     [
         slow({"surrogate": "max"}, "alpha"),
         ({"alpha": 0.1}, "surrogate"),
-        ({"surrogate": "clipped_ramp"}, "alpha"),
+        slow({"surrogate": "clipped_ramp"}, "alpha"),
         ({"surrogate": "ts", "alpha": 0.1}, "curves"),
         ({"surrogate": "ts", "alpha": 0.1, "curves": None}, None),
         ({"curves": 4}, "surrogate and alpha"),
     ],
 )
 def test_what_is_given_stays(given, open_):
-    ranker = PAPKRanker(5, one_list=True, **given).fit(SHAPE, Y)
+    ranker = PAPKRanker(5, one_list=True, **given).fit(SHAPE[:160], Y[:160])
     for name in given.keys() & {"surrogate", "alpha"}:
         assert getattr(ranker, f"{name}_") == given[name]
     if "curves" in given:
@@ -67,9 +67,10 @@ def test_several_lists_and_a_sparse_one_are_taken_as_they_are():
 
 
 @pytest.mark.parametrize(
-    ("graded", "seeds"), [(False, [2]), slow(False, [5, 31]), slow(True, [12, 26])]
+    ("graded", "curves", "seeds"),
+    [(False, None, [2]), slow(False, "auto", [2, 5, 31]), slow(True, "auto", [12, 26])],
 )
-def test_rows_in_another_order_or_storage_give_the_same_choice(graded, seeds):
+def test_rows_in_another_order_or_storage_give_the_same_choice(graded, curves, seeds):
     for seed in seeds:
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(int(rng.integers(50, 120)), int(rng.integers(3, 5))))
@@ -80,7 +81,7 @@ def test_rows_in_another_order_or_storage_give_the_same_choice(graded, seeds):
         y = np.digitize(score, [0.0, 1.0, 1.5]) if graded else score > 0.7
         order = rng.permutation(len(X))
         fits = [
-            PAPKRanker(3, one_list=True).fit(*rows)
+            PAPKRanker(3, one_list=True, curves=curves).fit(*rows)
             for rows in ((X, y), (np.asfortranarray(X), y), (X[order], y[order]))
         ]
         choices = {(fit.alpha_, fit.surrogate_) for fit in fits}

@@ -116,7 +116,7 @@ def test_a_sparse_matrix_has_the_rule_of_a_dense_one():
     assert by_one_number.alpha_ * square == pytest.approx(as_they_are.alpha_, rel=1e-12)
 
 
-def of_one_list(noise, n_rows=200, n_features=30, seed=0):
+def of_one_list(noise, n_rows=150, n_features=10, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_rows, n_features))
     y = X[:, 0] + noise * rng.normal(size=n_rows) > 1.2
@@ -207,10 +207,9 @@ def test_one_list_gets_the_same_strength_in_any_order_and_copies_stand_in_one_fo
     score = X @ rng.normal(size=10) + 3 * rng.normal(size=60)
     y = score > np.quantile(score, 0.7)
     first = Linear(5, one_list=True).fit(X, y)
-    for _ in range(2):
-        order = rng.permutation(60)
-        other = Linear(5, one_list=True).fit(X[order], y[order])
-        assert (other.alpha_, other.surrogate_) == (first.alpha_, first.surrogate_)
+    order = rng.permutation(60)
+    other = Linear(5, one_list=True).fit(X[order], y[order])
+    assert (other.alpha_, other.surrogate_) == (first.alpha_, first.surrogate_)
     twice = RankingData.from_groups(np.tile(X, (2, 1)), np.tile(y, 2))
     for fold in folds_by_content(5, twice):
         held_out = set(twice.rows[fold.test].tolist())
