@@ -17,6 +17,7 @@ from sklearn.datasets import dump_svmlight_file
 
 import structsvm_papk
 from helpers.commands import commands, refused, run, run_json
+from helpers.marks import slow
 from helpers.sources import write_csv
 from structsvm_papk.cli import compare
 from structsvm_papk.cli._shared import console
@@ -244,9 +245,7 @@ def test_a_result_says_how_it_was_made(capsys, monkeypatch, tmp_path):
     assert plain == {"a": [1.0, None, [None, 2]]}
 
 
-def test_commands_import_no_library_that_they_do_not_need():
-    """Half a second, not two: a clock would depend on the machine, the modules do not."""
-    check = """
+IMPORTED = """
 import sys, structsvm_papk
 from structsvm_papk.cli import main
 heavy = {"cvxpy", "matplotlib", "dask", "distributed"}
@@ -258,9 +257,16 @@ for option in ("--version", "--help"):
 from structsvm_papk.cli import bound, compare, diagnose, evaluate, predict
 from structsvm_papk.plots import page, rankings
 assert not (heavy | of_estimators) & {*sys.modules}, {*sys.modules}
+"""
+OF_FIT = """
 from structsvm_papk.cli import fit  # by the estimator, which needs scikit-learn
 assert not heavy & {*sys.modules}, {*sys.modules}
 """
+
+
+@pytest.mark.parametrize("check", [IMPORTED, slow(IMPORTED + OF_FIT)], ids=["all but fit", "fit"])
+def test_commands_import_no_library_that_they_do_not_need(check):
+    """Half a second, not two: a clock would depend on the machine, the modules do not."""
     shown = subprocess.run(
         [sys.executable, "-c", check], check=True, capture_output=True, text=True
     )

@@ -99,8 +99,10 @@ def test_json_says_what_is_printed(sample, capsys):
 
 def test_all_outputs_are_written(sample, tmp_path, capsys):
     files = {name: tmp_path / name for name in ("p.png", "p.html", "w.json", "fused.csv")}
-    call = ["fuse", str(sample / "dl19.*.run"), "--qrels", sample / "dl19.qrels", "--for-engine",
-            "mongodb", "--plot", files["p.png"], "--html", files["p.html"],
+    names = ("bm25", "tasb", "repllama")
+    runs = [sample / f"dl19.{name}.run" for name in names]
+    call = ["fuse", *runs, "--qrels", sample / "dl19.qrels", "--cv", 3, "--for-engine", "mongodb",
+            "--plot", files["p.png"], "--html", files["p.html"],
             "--weights", files["w.json"], "--output", files["fused.csv"], "--top", 7]  # fmt: skip
     assert run(*call) in (0, None)
     assert files["p.png"].read_bytes().startswith(b"\x89PNG")
@@ -111,7 +113,7 @@ def test_all_outputs_are_written(sample, tmp_path, capsys):
         and "http" not in page.replace("http-equiv", "")
     )
     weights = json.loads(files["w.json"].read_text())
-    assert weights["engine"] == "mongodb" and set(weights["weights"]) == set(RUNS)
+    assert weights["engine"] == "mongodb" and set(weights["weights"]) == set(names)
     assert sum(weights["weights"].values()) == pytest.approx(1)
     table = pd.read_csv(files["fused.csv"])
     assert list(table.columns) == ["query", "document", "score", "rank"]

@@ -16,6 +16,9 @@ from structsvm_papk.files.readers import read_table
 from structsvm_papk.oracles import StreamedRisk
 from structsvm_papk.rankers import PAPKRanker
 
+DEFAULTS = {}, []
+CURVED = {"depth": 0.8, "curves": 4}, ["--depth", "0.8", "--curves", "4"]
+
 
 def lists(n_users=24, size=15, n_features=4, density=1.0, noise=1.0):
     rng = np.random.default_rng(0)
@@ -35,20 +38,27 @@ def assert_same(told, path, ranker):
     assert told["objective"] == ranker.result_.objective
 
 
-@pytest.mark.parametrize("surrogate", ["avg", slow("ts"), "clipped_ramp"])
-def test_fit_of_dense_rows(tmp_path, capsys, surrogate):
+@pytest.mark.parametrize(
+    ("surrogate", "settings", "flags"),
+    [
+        ("avg", *DEFAULTS),
+        ("avg", *CURVED),
+        ("clipped_ramp", *CURVED),
+        slow("clipped_ramp", *DEFAULTS),
+        slow("ts", *DEFAULTS),
+        slow("ts", *CURVED),
+    ],
+)
+def test_fit_of_dense_rows(tmp_path, capsys, surrogate, settings, flags):
     X, y, users = lists()
     write_csv(tmp_path / "rows.csv", X.toarray(), y, users)
     options = ["--k", "2", "--surrogate", surrogate, "--alpha", "0.03"]
-    curved = {"depth": 0.8, "curves": 4}
-    flags = ["--depth", "0.8", "--curves", "4"]
-    for settings, more in (({}, []), (curved, flags)):
-        fit = ["fit", tmp_path / "rows.csv", *options, *more]
-        _, told = run_json(capsys, *fit, "-o", tmp_path / "m")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ranker = PAPKRanker(2, surrogate, alpha=0.03, **settings).fit(X.toarray(), y, users)
-        assert_same(told, tmp_path / "m", ranker)
+    fit = ["fit", tmp_path / "rows.csv", *options, *flags]
+    _, told = run_json(capsys, *fit, "-o", tmp_path / "m")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ranker = PAPKRanker(2, surrogate, alpha=0.03, **settings).fit(X.toarray(), y, users)
+    assert_same(told, tmp_path / "m", ranker)
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from helpers.marks import slow
 from helpers.values import values_of
 from structsvm_papk import RankingData, metrics
 from structsvm_papk.errors import InputError
@@ -104,11 +105,11 @@ def test_missing_matplotlib_is_said(monkeypatch):
         displays.RankStripDisplay.from_predictions(y_true=Y, y_score=SCORES)
 
 
-def test_a_long_title_of_a_convergence_figure_is_not_cut():
+@pytest.mark.parametrize("names", [["avg"], slow(["avg", "ts"])])
+def test_a_long_title_of_a_convergence_figure_is_not_cut(names):
     data = RankingData.from_groups(X, Y, GROUPS)
     title = "scores.csv: k = 2, depth 0.9, users' weight positives, standardized columns" * 2
-    for names in (["avg"], ["avg", "ts"]):
-        figure = convergence_figure(compare(data, names, 2, 0.1, etas=[1.0], passes=10), title)
-        figure.draw_without_rendering()
-        box = figure._suptitle.get_window_extent()
-        assert box.x0 >= 0 and box.x1 <= figure.bbox.width
+    figure = convergence_figure(compare(data, names, 2, 0.1, etas=[1.0], passes=10), title)
+    figure.draw_without_rendering()
+    box = figure._suptitle.get_window_extent()
+    assert box.x0 >= 0 and box.x1 <= figure.bbox.width
