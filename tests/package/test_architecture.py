@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,15 @@ pytestmark = pytest.mark.portable
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 layers = pytest.importorskip("layers")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def parsed_once():
+    """The modules of a folder are parsed for the first test that asks for their imports."""
+    every_import = layers.imports
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(layers, "imports", cache(lambda root: [*every_import(root)]))
+        yield
 
 
 def test_kernels_are_compiled_by_one_decorator():
