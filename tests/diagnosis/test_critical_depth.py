@@ -37,8 +37,9 @@ def is_degenerate(data, name, k, depth):
 @pytest.mark.parametrize(
     ("seed", "name"),
     [
-        *[(0, "avg"), (1, "ts"), (0, "max"), (1, "pauc")],
-        *[slow(1, "avg"), slow(0, "ts"), slow(1, "max"), slow(0, "pauc")],
+        *[(0, "avg"), (1, "ts")],
+        *[slow(0, "ts"), slow(0, "max"), slow(0, "pauc")],
+        *[slow(1, "avg"), slow(1, "max"), slow(1, "pauc")],
         *[slow(seed, name) for seed in (2, 3) for name in ("avg", "ts", "max", "pauc")],
     ],
 )

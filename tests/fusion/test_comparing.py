@@ -129,7 +129,7 @@ def noisy():
 
 
 def test_ablation_keeps_a_good_run_and_not_noise(noisy):
-    report = cross_validate(*noisy, k=5, ablate=True, n_refits=40)
+    report = cross_validate(*noisy, k=5, ablate=True, n_refits=20)
     by_name = {each.name: each for each in report.weights}
     assert by_name["good"].verdict == "keep" and by_name["good"].gain_lower > 0
     assert by_name["noise"].verdict in ("no difference", "harms")
@@ -279,8 +279,8 @@ def test_wrong_settings_end_in_a_sentence(change, sentence):
         cross_validate(**given | change)
 
 
-def test_grades_train_as_they_are_unless_a_threshold_is_given():
-    sample = retrieval_runs().train
+def test_grades_train_as_they_are_unless_a_threshold_is_given(sample):
+    sample = sample.train
     few = dict(list(sample.runs.items())[:3])
     joined = fusion.join_lists(few, sample.judgments)
     graded = cross_validate(few, sample.judgments, cv=2)

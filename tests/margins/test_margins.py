@@ -58,7 +58,7 @@ def test_users_and_jointly():
         check_users(scores, [1, 0, 0, 0, 0, 0], groups, 1)
 
 
-@pytest.mark.parametrize("n", [12, slow(60)])
+@pytest.mark.parametrize("n", [10, slow(60)])
 def test_existence_against_subset_enumeration(n):
     answers, rng = {c: {"yes": 0, "no": 0} for c in CONDITIONS}, np.random.default_rng(1)
     for _ in range(n):  # data with and without the conditions, ties and copies among them
@@ -110,7 +110,7 @@ def largest_moderate_margin(X, y, k):
     return best
 
 
-@pytest.mark.parametrize("n", [12, slow(60)])
+@pytest.mark.parametrize("n", [6, slow(60)])
 def test_largest_moderate_margin_against_every_choice_of_positives(n):
     """The optimum often lies on ``min p = max q``, which the solver breaks by rounding."""
     rng = np.random.default_rng(4)
@@ -127,7 +127,7 @@ def test_largest_moderate_margin_against_every_choice_of_positives(n):
     assert n_yes > n / 3
 
 
-@pytest.mark.parametrize("condition", ["weak", "moderate"])
+@pytest.mark.parametrize("condition", [slow("weak"), "moderate"])
 def test_small_units_change_nothing_but_the_unit(condition):
     """The tolerances of an integer solver are absolute."""
     n_yes = 0
@@ -181,7 +181,8 @@ def test_a_no_to_weak_answers_moderate_by_the_same_proof():
         assert answer.verify(X, y, groups)
 
 
-def test_a_no_to_one_of_many_users_is_one_to_all():
+@pytest.mark.parametrize("condition", ["weak", slow("moderate")])
+def test_a_no_to_one_of_many_users_is_one_to_all(condition):
     """Every tenth user has its positives on both sides of its negatives."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 40, 3))
@@ -190,17 +191,16 @@ def test_a_no_to_one_of_many_users_is_one_to_all():
     X = X.reshape(-1, 3)
     y = np.tile(np.arange(40) < 4, 30)
     groups = np.repeat(np.arange(30), 40)
-    for condition in ("weak", "moderate"):
-        found = margins.find_scorer(X, y, 3, condition, groups)
-        assert found.answer == "no" and found.exact and found.verify(X, y, groups)
-        assert len(found.proof.needed) == 30
-        others = groups % 10 != 0
-        assert not found.verify(X[others], y[others], groups[others])
+    found = margins.find_scorer(X, y, 3, condition, groups)
+    assert found.answer == "no" and found.exact and found.verify(X, y, groups)
+    assert len(found.proof.needed) == 30
+    others = groups % 10 != 0
+    assert not found.verify(X[others], y[others], groups[others])
 
 
 def test_large_lists_with_certificates():
-    easy = datasets.generators.two_gaussians(200, 20_000, 20, 9.0, seed=1)
-    hard = datasets.generators.two_gaussians(200, 20_000, 20, 2.0, seed=1)
+    easy = datasets.generators.two_gaussians(100, 10_000, 20, 9.0, seed=1)
+    hard = datasets.generators.two_gaussians(100, 10_000, 20, 2.0, seed=1)
     for condition in ("strong", "beta"):
         found = margins.find_scorer(easy.X, easy.y, 20, condition)
         assert found.answer == "yes" and found.margin_bound <= found.margin * (1 + 1e-6)

@@ -206,9 +206,9 @@ def is_ours(error):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("every", [8, slow(1)])
+@pytest.mark.parametrize("every", [12, slow(1)])
 def test_wrong_arguments_end_in_a_sentence(tmp_path, monkeypatch, every):
-    """Every day, each argument gets every eighth value, beginning with another one."""
+    """Every day, each argument gets every twelfth value, beginning with another one."""
     monkeypatch.chdir(tmp_path)  # a path of text is a path
     faults = []
     for call, valid in cases(tmp_path):
