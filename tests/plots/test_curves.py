@@ -218,7 +218,7 @@ def test_any_number_of_panels_can_be_read(n_columns, grid):
 def test_panels_take_the_place_of_given_axes(layout):
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(13, 6), layout=layout)
     left.plot([1, 2])
-    shown = CurvesDisplay(CURVES[:4], X[:, :4]).plot(right)
+    shown = CurvesDisplay(CURVES, X).plot(right)
     assert shown.figure_ is figure and not right.axison
     figure.canvas.draw()
     assert all(axes.get_window_extent().x0 > left.get_window_extent().x1 for axes in shown.axes_)
