@@ -125,7 +125,7 @@ def test_by_the_definition():
     ],
 )
 def test_certified_optimum_is_that_of_copies(name, as_stored):
-    X, y, groups = rows()
+    X, y, groups = rows(n_users=8)
     surrogate = make_surrogate(name, 3, 0.9)
     lists = RankingData.from_groups(as_stored(X), y, groups, label_gain="linear")
     risk = EmpiricalRisk(surrogate, lists)

@@ -110,7 +110,7 @@ def test_some_weights_of_each_problem_have_a_sign(seeds):
         risk, alpha = random_problem(seed)
         signs = random_signs(seed, risk.n_features)
         best = optimum(risk, alpha, signs)
-        names = SOLVERS if seed < 20 else ["bundle", list(SOLVERS)[seed % len(SOLVERS)]]
+        names = SOLVERS if 0 < seed < 20 else ["line_search", list(SOLVERS)[seed % len(SOLVERS)]]
         for name in names:
             result = SOLVERS[name](alpha, tol=1e-6, positive=signs).solve(risk)
             where = f"seed {seed}, {name}"
