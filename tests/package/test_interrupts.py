@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from helpers.interrupts import ctrl_c_after, ctrl_c_after_call
-from helpers.marks import slow
+from helpers.marks import slow, some_of
 from helpers.problems import objective, ranking_data, risk
 from structsvm_papk import (
     CCCP,
@@ -63,7 +63,7 @@ def test_after_any_call_a_solve_ends_at_its_best_point(name):
     with ctrl_c_after_call(-1) as callers:
         solver.solve(oracle)
     n_ended = 0
-    calls = np.unique(np.geomspace(100, 0.9 * len(callers), 6).astype(int))
+    calls = np.unique(np.geomspace(100, 0.9 * len(callers), some_of(12)).astype(int))
     for n in calls:
         with ctrl_c_after_call(n):
             n_ended += check(solver.solve(oracle), solver, oracle, whole)
