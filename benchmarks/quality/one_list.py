@@ -30,6 +30,7 @@ from structsvm_papk import PAPKRanker
 K = 10
 MOST_TEST = 3000
 LOGISTIC = "logistic regression"
+LINES = "Avg, lines"
 
 
 def ranker(**settings):
@@ -45,7 +46,7 @@ def logistic():
 
 METHODS = {
     "PAPKRanker": ranker(),
-    "Avg": ranker(surrogate="avg"),
+    LINES: ranker(surrogate="avg", curves=None),
     LOGISTIC: logistic,
     "boosting": lambda: HistGradientBoostingClassifier(random_state=0),
 }
@@ -101,7 +102,9 @@ def one_draw(X, classes, n_rows, draw):
         value = average_precision_score(split.y_test, scores_of(model, split.X_test))
         result[name] = {"ap": float(value), "seconds": seconds}
         if name == "PAPKRanker":
-            result[name]["chosen"] = model.surrogate_
+            bent = any(curve.knots.size > 1 for curve in model.curves_)
+            columns = "curves" if bent else "lines"
+            result[name]["chosen"] = f"{model.surrogate_}, {columns}"
     return result
 
 
@@ -117,14 +120,14 @@ def report(results):
     for name in METHODS:
         ahead = np.array([draw[name]["ap"] - draw[LOGISTIC]["ap"] for draw in draws])
         error = ahead.std(ddof=1) / np.sqrt(ahead.size) if ahead.size > 1 else np.nan
-        ratio = [draw[name]["seconds"] / draw["Avg"]["seconds"] for draw in draws]
+        ratio = [draw[name]["seconds"] / draw[LINES]["seconds"] for draw in draws]
         print(
             f"{name}: {ahead.mean():+.4f} ± {error:.4f} to {LOGISTIC}, worst {ahead.min():+.3f}, "
-            f"best {ahead.max():+.3f}; {np.median(ratio):.2f} times the time of Avg, at most "
+            f"best {ahead.max():+.3f}; {np.median(ratio):.2f} times the time of {LINES}, at most "
             f"{max(ratio):.2f}"
         )
     chosen = [draw["PAPKRanker"]["chosen"] for draw in draws]
-    print("chosen:", ", ".join(f"{what} {chosen.count(what)}" for what in sorted(set(chosen))))
+    print("chosen:", "; ".join(f"{what} {chosen.count(what)}" for what in sorted(set(chosen))))
 
 
 def main():
