@@ -68,7 +68,7 @@ class CurvesDisplay:
         if not self.curves:
             raise InputError("there are no curves to draw")
         for curve in self.curves:
-            numbers = [*curve.knots, *curve.values, curve.slope, curve.deviation]
+            numbers = np.concatenate([curve.knots, curve.values, [curve.slope, curve.deviation]])
             if not np.isfinite(numbers).all():
                 raise InputError(f"the curve of column {curve.name} holds NaN or infinite numbers")
         if self.X is None:

@@ -513,9 +513,7 @@ class PAPKRanker(AdditiveRanker):
         watch = log.watching(self.callback)
         result: SolverResult = solver.solve(risk, start, watch, checkpoint=checkpoint)
         log.say(f"{result.n_iter} iterations, {result.seconds:.1f} s: {result.message}")
-        self._take(
-            replace(result, notes=(*result.notes, *chosen.notes)), risk.exclusions, given.remarks
-        )
+        self._take(result, risk.exclusions, chosen.notes + given.remarks)
         self._take_curves(self._deviations(given))
         self._warn_of_result(lists)
         return self
