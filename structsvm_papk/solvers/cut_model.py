@@ -162,7 +162,7 @@ class CutModel:
         right.
         """
         root = np.sqrt(curvature)
-        slopes = self._slopes[self.order] / root
+        slopes = self._slopes_over(root)
         floor = root * (self.floor - centre)
         here = self._above_floor(theta, slopes, heights, floor)
         before = -np.inf
@@ -215,10 +215,16 @@ class CutModel:
     def _products(self, curvature):
         """The cuts in coordinates with curvature 1."""
         if self._gram is None:
-            return _Slopes(self._slopes[self.order] / np.sqrt(curvature))
+            return _Slopes(self._slopes_over(np.sqrt(curvature)))
         gram = self._gram[np.ix_(self.order, self.order)] / curvature[0]
         others = self._slopes[self.order, self.n_features :] / np.sqrt(curvature[self.n_features :])
         return _InnerProducts(gram + others @ others.T if others.size else gram)
+
+    def _slopes_over(self, root):
+        """Slopes of the cuts divided by these numbers, in the memory of one copy."""
+        slopes = self._slopes[self.order]
+        slopes /= root
+        return slopes
 
     def _solve_qp(self, products, heights, theta, tol):
         """Solve the restricted QP on the cuts with dual weight and the highest of each block."""
