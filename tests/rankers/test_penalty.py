@@ -116,7 +116,7 @@ def test_a_sparse_matrix_has_the_rule_of_a_dense_one():
     assert by_one_number.alpha_ * square == pytest.approx(as_they_are.alpha_, rel=1e-12)
 
 
-def of_one_list(noise, n_rows=150, n_features=10, seed=0):
+def of_one_list(noise, n_rows=200, n_features=30, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_rows, n_features))
     y = X[:, 0] + noise * rng.normal(size=n_rows) > 1.2
