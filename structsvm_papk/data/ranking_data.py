@@ -289,11 +289,12 @@ class RankingData:
     def to_change(self, *, same_rows: bool = False) -> RankingData:
         """A copy, X shared, to be given other attributes; nothing is checked.
 
-        What is known of the columns is kept for the `same_rows` of X.
+        What is known of the columns, and which lists share rows, is kept for the `same_rows` of X.
         """
         lists = copy.copy(self)
         lists._fingerprint = None
         if not same_rows:
+            lists.shared = None
             lists._spread = None
             lists._less_first_rows = None
             lists._variation = None
@@ -715,7 +716,6 @@ class RankingData:
         part.indptr = np.concatenate([[0], np.cumsum(sizes[users])])
         part.n_pos = n_pos[users]
         part.users = self.users[users]
-        part.shared = None
         if self.user_weight is not None:
             part.user_weight = self.user_weight[users]
         if self.grades is not None:

@@ -188,7 +188,6 @@ def _one_list(data: RankingData, rows: Array, user: int, n_pos: int) -> RankingD
     lists.n_pos = np.array([n_pos])
     lists.users = data.users[user : user + 1]
     lists.user_weight = None
-    lists.shared = None
     return lists
 
 
