@@ -4,6 +4,7 @@ The features stay in their file. Every pass reads partition after partition, one
 fit stay in memory. So do labels and users in any case.
 """
 
+import math
 import os
 import weakref
 from collections.abc import Sequence
@@ -212,21 +213,23 @@ class _StreamedPartitions(Partitions):
     def _plan(self, source, budget):
         """Bounds of the partitions in users, and the bytes that are free to keep some of them."""
         lists = self._lists
-        row_bytes = self._row_bytes
         always = lists.nbytes + (_USER_BYTES + lists.users.itemsize) * lists.users.size
         free = int((1 - _CUT_SHARE) * budget) - always
-        bounds = cut_users(lists.indptr, max(1, free // (_PARTITIONS_IN_BUDGET * row_bytes)))
-        largest = int(np.diff(lists.indptr[bounds]).max())
         in_work = _ROW_BYTES
         if lists.label_gain is not None:
             in_work *= 1 + lists.lists_a_row
-        needed = largest * (2 * row_bytes + in_work)
-        least = (always + needed) / (1 - _CUT_SHARE) / 1e6
-        if needed > free:
+        bytes_a_row = 2 * self._row_bytes + in_work  # one partition in work, another one read
+        # rows of few columns take more memory in work than as they are read
+        share = max(_PARTITIONS_IN_BUDGET * self._row_bytes, bytes_a_row)
+        bounds = cut_users(lists.indptr, max(1, free // share))
+        needed = int(np.diff(lists.indptr[bounds]).max()) * bytes_a_row
+        if needed > free:  # of the largest list, as partitions of several have room
+            least = math.ceil((always + needed + 1) / (1 - _CUT_SHARE))
             raise InputError(
                 f"{source.name}: a memory budget of {budget / 1e6:.3g} MB is too small: labels and "
-                f"users take {always / 1e6:.3g} MB, and to read and compute {largest} rows at a "
-                f"time {needed / 1e6:.3g} MB; give at least {least:.3g} MB"
+                f"users take {always / 1e6:.3g} MB, and to read and compute "
+                f"{needed // bytes_a_row} rows at a time {needed / 1e6:.3g} MB; "
+                f"give at least {_in_megabytes(least)} MB"
             )
         return bounds, free - needed
 
@@ -320,6 +323,12 @@ class _StreamedPartitions(Partitions):
         n_pos = np.empty(users.size, dtype=np.int64)
         _count_positives(lists.labels, self._gains, graded, lists.indptr, users, n_pos)
         return n_pos
+
+
+def _in_megabytes(n_bytes: int) -> str:
+    """Bytes in millions, rounded up to three digits: what is not less."""
+    unit = 10 ** max(len(str(n_bytes)) - 3, 0)
+    return f"{-(-n_bytes // unit) * unit / 1e6:.12g}"
 
 
 class _FeatureFile:

@@ -110,6 +110,35 @@ def test_what_is_refused(tmp_path):
         GlobalRamp(1e-2).solve(streamed(tmp_path, "ramp"))
 
 
+@pytest.mark.parametrize("sizes", ["equal", "one is long"])
+@pytest.mark.parametrize("n_grades", [2, 5])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("curves", [None, 16])
+def test_the_least_budget_that_a_refusal_names_is_enough(tmp_path, sizes, n_grades, dtype, curves):
+    rng = np.random.default_rng(0)
+    counts = np.full(300, 20)
+    if sizes == "one is long":
+        counts[100] = 1000
+    groups = np.repeat(np.arange(300), counts)
+    X = rng.normal(size=(groups.size, 1)).astype(dtype)
+    y = rng.integers(0, n_grades, groups.size)
+    source = npy_source(tmp_path, X, y, groups)
+
+    def risk(budget):
+        settings = {"label_gain": "linear", "curves": curves}
+        return StreamedRisk(make_surrogate("avg", 3), source, budget, **settings)
+
+    with pytest.raises(InputError, match=r"is too small.*; give at least .* MB$") as refusal:
+        risk(1)
+    least = float(str(refusal.value).split()[-2])
+    enough = risk(int(least * 1e6))
+    with pytest.raises(InputError, match=f"give at least {least:g} MB"):
+        risk(int(0.97e6 * least))  # no more than it takes
+    if curves is None:  # else knots may come from other rows
+        w = rng.normal(size=enough.n_features)
+        assert risk(1 << 30)(w)[0] == pytest.approx(enough(w)[0], rel=1e-12)
+
+
 @pytest.mark.parametrize("how", ["truncated", "changed"])
 def test_a_file_that_changes_in_mid_fit_ends_it_with_the_best_point(tmp_path, how):
     X, y, groups = lists()
