@@ -1,5 +1,6 @@
 """What an additive ranker does: rows become lists; functions score, are judged and written."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -66,6 +67,13 @@ def take_columns(ranker: Any, sample: Any) -> None:
     _by_scikit_learn(ranker, sample, skip_check_array=True)
 
 
+def warn_of_ids(X: Any) -> None:
+    """Warn of a frame, of any kind, with columns that are called as ids are."""
+    remark = remark_of_ids(X)
+    if remark is not None:
+        warn(remark)
+
+
 def _by_scikit_learn(ranker: Any, *given: Any, **how: Any) -> Any:
     """scikit-learn's `validate_data`, whose complaints are the package's here."""
     try:
@@ -103,13 +111,11 @@ def weights_of_users(data: RankingData, sample_weight: ArrayLike) -> Array:
     return first
 
 
-def _nothing_varies(lists: RankingData) -> DegenerateOptimumWarning:
+def _nothing_varies(names: Sequence[str]) -> DegenerateOptimumWarning:
     """The warning that all columns are constant within lists, which no other setting changes."""
-    names = lists.feature_names
-    shown = [str(c) for c in range(lists.n_features)] if names is None else list(map(str, names))
-    listed = ", ".join(shown[:5]) + (", .." if len(shown) > 5 else "")
+    some = ", ".join(names[:5]) + (", .." if len(names) > 5 else "")
     return DegenerateOptimumWarning(
-        f"w = 0 is the optimum: every column ({listed}) is constant within every list, so no "
+        f"w = 0 is the optimum: every column ({some}) is constant within every list, so no "
         "weights put one row of a list before another. Features have to differ between the rows of "
         "a list; are groups= those of the lists?"
     )
@@ -193,9 +199,7 @@ class AdditiveRanker(BaseEstimator):
         data = RankingData.from_matrix(
             matrix, self._known_labels(y), groups, feature_names=names, label_gain=self.label_gain_
         )
-        remark = remark_of_ids(X) if hasattr(X, "columns") else None
-        if remark is not None:
-            warn(remark)
+        warn_of_ids(X)
         if sample_weight is not None:
             data = data.weighted(weights_of_users(data, sample_weight))
         return data
@@ -236,11 +240,11 @@ class AdditiveRanker(BaseEstimator):
         self.n_iter_ = result.n_iter
         self.exclusions_ = exclusions
 
-    def _warn_of_result(self, lists: RankingData | None = None) -> None:
-        """Warn of weights that are zero, and of a gap that is left; `lists`: those in memory."""
+    def _warn_of_result(self, given: Any) -> None:
+        """Warn of weights that are zero, and of a gap that is left; `given`: lists, or a risk."""
         result = self.result_
-        if lists is not None and not result.w.any() and not lists.deviation().any():
-            warn(_nothing_varies(lists))
+        if not result.w.any() and not given.deviation().any():
+            warn(_nothing_varies([curve.name for curve in self.curves_]))
         elif result.status == Status.DEGENERATE or (result.converged and not result.w.any()):
             surrogate = self._setting.make(self.n_shown)
             monotonic = self.monotonic_cst is not None

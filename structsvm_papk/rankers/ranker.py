@@ -26,7 +26,7 @@ from structsvm_papk.files.checkpoint import as_checkpoint
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.oracles.list_risk import refuse_deeper_than_all
 from structsvm_papk.rankers import given_solver
-from structsvm_papk.rankers.additive import AdditiveRanker, take_columns
+from structsvm_papk.rankers.additive import AdditiveRanker, take_columns, warn_of_ids
 from structsvm_papk.rankers.choosing import Columns, Left, choose
 from structsvm_papk.rankers.log import Log
 from structsvm_papk.rankers.settings import (
@@ -445,6 +445,7 @@ class PAPKRanker(AdditiveRanker):
         with dask_collections.current_client() as client:
             lists = dask_collections.DaskLists(client, X, y, groups)
             take_columns(self, lists.sample)
+            warn_of_ids(X)
             self._take_classes(lists.classes)
             threshold = self.relevance_threshold
             partitions = lists.partitions(
@@ -515,7 +516,7 @@ class PAPKRanker(AdditiveRanker):
         log.say(f"{result.n_iter} iterations, {result.seconds:.1f} s: {result.message}")
         self._take(result, risk.exclusions, chosen.notes + given.remarks)
         self._take_curves(self._deviations(given))
-        self._warn_of_result(lists)
+        self._warn_of_result(given)
         return self
 
     def _deviations(self, given: Any) -> Array:

@@ -89,7 +89,7 @@ def test_names_are_plain_and_once():
     assert plain == [name.lower() for name in plain]
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize("library", ["pandas", "polars", "dask"])
 def test_a_frame_with_ids_among_its_features_warns(library):
     frame = lists("docno").drop(columns="label")
     y = lists()["label"]
@@ -97,6 +97,8 @@ def test_a_frame_with_ids_among_its_features_warns(library):
     if library == "polars":
         pl = pytest.importorskip("polars")
         frame = pl.from_pandas(frame)
+    if library == "dask":
+        frame = pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=2)
     ranker = PAPKRanker(k=3, alpha=1)
     with pytest.warns(UserWarning, match=r"called as ids are.*: 'user_id', 'docno'; leave"):
         ranker.fit(frame, y, groups=users)

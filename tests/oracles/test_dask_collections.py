@@ -15,7 +15,7 @@ from helpers.clusters import kill_a_worker
 from helpers.marks import POSIX
 from helpers.sources import N_FEATURES, lists
 from structsvm_papk import EmpiricalRisk, PAPKRanker, RankingData
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.oracles.dask_collections import DaskLists, current_client
 from structsvm_papk.surrogates.losses import CONVEX, SURROGATES
 
@@ -74,6 +74,19 @@ def test_without_a_client_the_fit_runs_in_this_process(expected):
         Client.current()  # the first test: there is none yet
     found = ranker().fit(*arrays("arrays")[:2], groups=lists()[2])
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=0, atol=2e-3)
+
+
+def test_columns_that_vary_in_no_list_are_named_as_in_memory():
+    _, y, groups = lists()
+    X = pd.DataFrame({"age": groups / 10, "country": groups % 7.0})
+    said = []
+    for given in (X, dd.from_pandas(X, npartitions=3)):
+        with pytest.warns(
+            DegenerateOptimumWarning, match=r"every column \(age, country\)"
+        ) as caught:
+            ranker().fit(given, y, groups=groups)
+        said.append(str(caught[0].message))
+    assert said[0] == said[1]
 
 
 @pytest.mark.scale
