@@ -17,8 +17,8 @@ from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.options import OUTPUT, PROBLEM, SOLVER
 from structsvm_papk.cli._shared.outputs import check_outputs, save_plot
 from structsvm_papk.cli._shared.reading import Problem, Reading, say_columns
-from structsvm_papk.data.columns import listed
 from structsvm_papk.data.curves import MOST_PIECES, Curve, check_curves
+from structsvm_papk.data.roles import listed
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files.checkpoint import Checkpoint
 from structsvm_papk.files.model import Model, certificate_of, save_model

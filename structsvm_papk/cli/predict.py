@@ -15,7 +15,7 @@ from structsvm_papk.cli._shared.scores import (
     refuse_unknown_users,
     scores_of,
 )
-from structsvm_papk.data.columns import Kind
+from structsvm_papk.data.roles import Kind
 from structsvm_papk.data.top import scored_rows, top_rows
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import write_atomically

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.data.columns import listed
+from structsvm_papk.data.roles import listed
 from structsvm_papk.errors import InputError
 
 _WHAT = "1 (rising), -1 (falling) or 0 (free)"

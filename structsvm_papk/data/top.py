@@ -9,7 +9,7 @@ import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.data import validation
-from structsvm_papk.data.columns import USER_COLUMNS, column_of
+from structsvm_papk.data.roles import USER_COLUMNS, column_of
 from structsvm_papk.data.validation import ONE_LIST, groups_or_none
 from structsvm_papk.errors import InputError
 

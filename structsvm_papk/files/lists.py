@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from structsvm_papk._types import PathLike
-from structsvm_papk.data.columns import Kind, column_of, needed_column
+from structsvm_papk.data.roles import Kind, column_of, needed_column
 from structsvm_papk.errors import InputError, as_path
 from structsvm_papk.files import tables, trec
 from structsvm_papk.files.text import place_of

@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike
 from structsvm_papk._types import PathLike
 from structsvm_papk._version import __version__
 from structsvm_papk.data.column_scale import ScaleRule
-from structsvm_papk.data.columns import listed
 from structsvm_papk.data.curves import Knots
 from structsvm_papk.data.features import check_matrix, reported_scores
 from structsvm_papk.data.grades import check_label_gain
@@ -27,6 +26,7 @@ from structsvm_papk.data.missing import (
     filled_lists,
 )
 from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.data.roles import listed
 from structsvm_papk.data.top import ids_of, top_rows
 from structsvm_papk.errors import (
     DegenerateOptimumWarning,

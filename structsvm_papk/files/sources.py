@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, ClassVar
 import numpy as np
 
 from structsvm_papk._types import Array, PathLike
-from structsvm_papk.data.columns import Kind, needed_column
+from structsvm_papk.data.roles import Kind, needed_column
 from structsvm_papk.errors import InputError
 from structsvm_papk.files import parquet
 from structsvm_papk.files.tables import choose_columns, feature_matrix, reading

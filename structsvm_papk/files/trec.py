@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from structsvm_papk._types import Array, PathLike
-from structsvm_papk.data.columns import listed
+from structsvm_papk.data.roles import listed
 from structsvm_papk.data.validation import places_of, second_of_a_pair
 from structsvm_papk.errors import InputError, as_path, check_type
 from structsvm_papk.files import tables

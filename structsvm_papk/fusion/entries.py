@@ -11,7 +11,7 @@ import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.data import validation
-from structsvm_papk.data.columns import needed_column
+from structsvm_papk.data.roles import needed_column
 from structsvm_papk.errors import InputError
 from structsvm_papk.files import trec
 from structsvm_papk.files.lists import read_pairs

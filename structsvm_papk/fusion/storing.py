@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.data.columns import column_of
+from structsvm_papk.data.roles import column_of
 from structsvm_papk.data.validation import places_of
 from structsvm_papk.errors import InputError, check_choice
 from structsvm_papk.files import tables, trec

@@ -12,7 +12,7 @@ import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.data import validation as _validation
-from structsvm_papk.data.columns import needed_column
+from structsvm_papk.data.roles import needed_column
 from structsvm_papk.errors import InputError, check_choice, check_type
 from structsvm_papk.metrics import ranked_lists as lists
 from structsvm_papk.metrics import table

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array
 from structsvm_papk.data import validation as _validation
-from structsvm_papk.data.columns import column_of, needed_column
+from structsvm_papk.data.roles import column_of, needed_column
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics import ranked_lists as lists
 from structsvm_papk.metrics.conventions import Conventions

@@ -15,12 +15,12 @@ from structsvm_papk import metrics
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data import validation
 from structsvm_papk.data.column_scale import ScaleRule
-from structsvm_papk.data.columns import remark_of_ids
 from structsvm_papk.data.curves import Curve, Knots
 from structsvm_papk.data.features import check_missing, finite_matrix, readable, reported_scores
 from structsvm_papk.data.grades import are_grades, check_label_gain, gains_of
 from structsvm_papk.data.missing import Completed, LowestInTraining, completed_rows
 from structsvm_papk.data.ranking_data import Exclusions, RankingData
+from structsvm_papk.data.roles import remark_of_ids
 from structsvm_papk.data.validation import ONE_LIST, refuse_weights, required_groups
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError, warn
 from structsvm_papk.files.model import Model, certificate_of, save_model, weights_of, write_onnx

@@ -10,7 +10,7 @@ from helpers.commands import refused, run
 from helpers.marks import slow
 from helpers.sources import read_lists
 from structsvm_papk import PAPKRanker, metrics
-from structsvm_papk.data.columns import ITEM_COLUMNS
+from structsvm_papk.data.roles import ITEM_COLUMNS
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.readers import read_table
 
