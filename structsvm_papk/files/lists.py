@@ -34,7 +34,7 @@ def read_pairs(
     number : {'score', 'grade'}
         Whether the file is a run or judgments. A table may hold no grades.
     on : pair of str
-        Roles of the columns, see `data.columns`.
+        Roles of the columns, see `data.roles`.
     given : pair of str or None
         What these columns are called elsewhere: a table may call them the same.
     """

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.data import columns, validation
+from structsvm_papk.data import roles, validation
 from structsvm_papk.errors import InputError, check_number, check_type, warn
 from structsvm_papk.files.lists import GRADE
 from structsvm_papk.fusion.entries import Entries, entries_of
@@ -431,7 +431,7 @@ def _checked_names(runs: Any, on: tuple[str, str]) -> tuple[str, ...]:
         raise InputError("there are no runs: give at least one, as {'bm25': 'bm25.run'}")
     for name in runs:
         check_type("each name of a run", name, str, "text")
-        if not name.strip() or columns.is_named_as_id(name) or name in (*on, GRADE):
+        if not name.strip() or roles.is_named_as_id(name) or name in (*on, GRADE):
             raise InputError(
                 f"a run cannot be called {name!r}, as columns of ids and grades are: give it "
                 "another name"
