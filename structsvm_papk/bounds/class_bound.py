@@ -19,7 +19,7 @@ from structsvm_papk.errors import (
 FORMS = ("auto", "c2", "k3")
 CONSTANTS = {"c2": 2.0, "k3": 3.0}
 _NOT_VALID = (
-    "gamma='paper' is not valid in general: its share of positives is not beta/n_pos "
+    "gamma='paper' is not valid in general: its share of positives may exceed beta/n_pos "
     "(structsvm-papk verify --check theorem2); use gamma='empirical'"
 )
 MOST_COVER = 5_000  # features up to which Cover's sum is added up; Sauer's bound beyond

@@ -22,8 +22,8 @@ def verify(
     check: Annotated[
         list[str] | None,
         typer.Option(
-            help="Only this check or group: theorem1, theorem2, prop1 to prop6, algorithm1, ts, "
-            "margin, ..; repeat for more. docs/propositions.md has the statements.",
+            help="Only this check or group: theorem1, theorem2, prop1 to prop6, equation9, "
+            "algorithm1, ts, margin, ..; repeat for more. docs/propositions.md has the statements.",
             metavar="ID",
         ),
     ] = None,

@@ -19,12 +19,14 @@ from structsvm_papk.propositions.lists import (
     LOW,
     PAIRS,
     PAIRS_LOW,
+    PRINTED_NOT_ABOVE,
     SMALL,
     TINY,
     TINY_ALL_PAIRS,
     Batch,
     Measure,
     Shape,
+    at_printed_share,
     below,
     both,
     clipped_limit,
@@ -36,7 +38,6 @@ from structsvm_papk.propositions.lists import (
     margin_implies,
     move_into,
     p_beta_above_mean,
-    printed_share,
     realises,
     separated_gaps,
     tie_some,
@@ -125,6 +126,17 @@ PUBLISHED = (
         control=under("beta", vanish("avg", "risk"), ENOUGH),
         control_words="only n_pos >= 2 beta - 1",
         quantities=("risk", "avg"),
+    ),
+    _published(
+        id="equation9",
+        title="Equation (9), from equation (8)",
+        claim="The minimum over sets of beta positives may be taken after the maximum over "
+        "orderings: the step on which Propositions 3 and 5 rest.",
+        formula="max_Z- min_Z+ max_pi = max_Z- max_pi min_Z+",
+        statement=Statement(lambda b: np.abs(b.equation_8() - b.equation_9())[:, 0], TINY),
+        control=Statement(lambda b: (b.equation_9() - b.equation_8())[:, 0], TINY),
+        control_words="(8) >= (9) instead of (8) = (9)",
+        quantities=("equation (8)", "equation (9)"),
     ),
     Claim(
         id="prop3-corrected",
@@ -217,11 +229,13 @@ LOOSE = (
         control_words="Max instead of the risk",
         quantities=("risk", "loose structural"),
     ),
-    _published(
+    Claim(
         id="loose-zero",
-        title="Section 3.1, zero under a margin",
-        claim="It is zero under the strong margin, as the other surrogates are.",
-        formula="strong 1-margin => the same maximum = 0",
+        title="The metric in the loss only, under a margin",
+        claim="The surrogate with the metric in the loss only is zero under the strong margin, as "
+        "the others are.",
+        formula="strong 1-margin => the maximum of loose-bound = 0",
+        source="no claim of the paper, which calls this surrogate loose and does not use it",
         hypothesis="strong margin with delta = 1",
         statement=under("strong", vanish("loose structural"), TINY),
         control=under("strong", vanish("loose structural"), TINY_ALL_PAIRS),
@@ -234,11 +248,12 @@ THEOREM_2 = (
     _published(
         id="theorem2-ties",
         title="Theorem 2, the population value",
-        claim="The risk of a sample tends to the printed population value, for laws with ties too.",
-        formula="R^ -> Pr(p <= q, both in their top shares) / (ab)",
-        statement=Statement(lambda b: np.abs(b.printed_population_value() - b.risk())[:, 0], EVERY),
+        claim="The printed population value is at most what the risk of large samples tends to, "
+        "for laws with ties too.",
+        formula="Pr(p <= q, both in their top shares) / (ab) <= lim R^",
+        statement=Statement(lambda b: (b.printed_population_value() - b.risk())[:, 0], EVERY),
         control=Statement(
-            lambda b: np.abs(b.printed_population_value() - b.risk())[:, 0], EVERY, distinct
+            lambda b: (b.printed_population_value() - b.risk())[:, 0], EVERY, distinct
         ),
         control_words="no two scores are equal",
         quantities=("risk", "printed population value"),
@@ -246,12 +261,14 @@ THEOREM_2 = (
     _published(
         id="theorem2-share",
         title="Theorem 2, the share of positives",
-        claim="At the printed share of positives the population value is that of the risk.",
-        formula="a = 1 if n_pos/(n_pos + n_neg) <= b else b, b = k/n_neg => R_{a,b} = risk",
+        claim="The population value at the printed share of positives is at most the one at the "
+        "share that the risk counts: so it is where the one-sided bound is true for large samples.",
+        formula="R_{g,b} <= R_{a,b}, a = beta/n_pos, b = k/n_neg, g = 1 if n_pos/(n_pos + n_neg) "
+        "<= b else b",
         hypothesis="no two scores are equal",
-        statement=Statement(printed_share, EVERY, distinct),
-        control=Statement(printed_share, LOW, distinct),
-        control_words="n_pos <= k",
+        statement=Statement(at_printed_share, EVERY, distinct),
+        control=Statement(at_printed_share, PRINTED_NOT_ABOVE, distinct),
+        control_words="g <= beta/n_pos",
         quantities=("risk", "risk at the printed share"),
     ),
     Claim(
