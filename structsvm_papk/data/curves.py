@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array
+from structsvm_papk.data.value_counts import ValueCounts, counts_of_columns
 from structsvm_papk.errors import InputError, whole_number
 
 MOST_PIECES = 254  # a cell is a byte, and two lie outside the knots
 PIECES = 16  # what `curves="auto"` takes
-_ROWS_FOR_KNOTS = 1 << 14  # more change quantiles by less than a hundredth of a piece
 _LARGEST = 1e300  # a column that spreads over more stays a line: a width may overflow
 
 
@@ -227,25 +227,29 @@ def stiffened_scale(knots: Knots, scale: Array | None, stiffness: float) -> Arra
 
 
 def knots_at_quantiles(X: Array, rows: Array, n_pieces: int) -> Knots:
-    """Knots at the values of some rows that cut each column into pieces of about as many rows.
+    """`knots_of` the columns of a dense matrix, by the values in some rows."""
+    return knots_of(counts_of_columns(X, rows), n_pieces)
 
-    A column of fewer distinct values has a knot at each of them, one of at most two values is a
-    line, and NaN does not count. Of more than 16,384 rows every n-th is looked at.
+
+def knots_of(columns: Sequence[ValueCounts], n_pieces: int) -> Knots:
+    """Knots at values that cut each column into pieces of about as many rows.
+
+    A column of fewer distinct values has a knot at each of them, and one of at most two values is a
+    line.
     """
-    few = rows[:: -(-rows.size // _ROWS_FOR_KNOTS)]
-    return Knots.of([_knots(column, n_pieces) for column in X[few].T])
+    return Knots.of([_knots(column, n_pieces) for column in columns])
 
 
-def _knots(column: Array, n_pieces: int) -> Array:
+def _knots(column: ValueCounts, n_pieces: int) -> Array:
     """The knots of one column."""
-    values = np.sort(column[~np.isnan(column)])
+    values = column.values
     if not values.size:
         return np.zeros(1)
-    distinct = values[np.append(True, values[1:] != values[:-1])]
-    if distinct.size <= 2 or not float(distinct[-1]) - float(distinct[0]) < _LARGEST:
-        return distinct[:1]
-    if distinct.size > n_pieces + 1:
+    if values.size <= 2 or not float(values[-1]) - float(values[0]) < _LARGEST:
+        return values[:1]
+    if values.size > n_pieces + 1:
+        rows = np.cumsum(column.counts)  # up to each value
         shares = np.arange(n_pieces + 1) / n_pieces
-        places = np.maximum(np.ceil(shares * values.size).astype(np.int64) - 1, 0)
-        distinct = np.unique(values[places])
-    return distinct if distinct.size > 1 else values[:1]
+        places = np.maximum(np.ceil(shares * rows[-1]), 1.0)
+        values = np.unique(values[np.searchsorted(rows, places)])
+    return values if values.size > 1 else column.values[:1]

@@ -14,7 +14,7 @@ from scipy import sparse
 from structsvm_papk._types import Array
 from structsvm_papk.data import features, validation
 from structsvm_papk.data.column_scale import ScaleRule, Variation, check_standardize
-from structsvm_papk.data.curves import Knots, knots_at_quantiles, stiffened_scale
+from structsvm_papk.data.curves import Knots, knots_of, stiffened_scale
 from structsvm_papk.data.features import (
     ListRows,
     Spread,
@@ -31,6 +31,7 @@ from structsvm_papk.data.grades import (
     remark_of_grades,
 )
 from structsvm_papk.data.piecewise import PiecewiseColumns
+from structsvm_papk.data.value_counts import ValueCounts, counts_of_columns
 from structsvm_papk.errors import InputError, as_floats, check_choice, whole_number
 
 POLICIES = ("exclude", "raise", "cap")
@@ -538,8 +539,12 @@ class RankingData:
 
     def knots_at_quantiles(self, n_pieces: int) -> Knots:
         """Knots that cut each column into pieces of about as many rows of the lists."""
+        return knots_of(self.value_counts(), n_pieces)
+
+    def value_counts(self, most: int | None = None) -> list[ValueCounts]:
+        """How often each value of each column occurs in the rows of the lists, in `most` bins."""
         self._refuse_sparse_curves()
-        return knots_at_quantiles(self.X, self.rows, n_pieces)
+        return counts_of_columns(self.X, self.rows, most)
 
     def _refuse_sparse_curves(self) -> None:
         if self.is_sparse:

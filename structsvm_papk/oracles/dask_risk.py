@@ -20,8 +20,9 @@ from scipy import sparse
 
 from structsvm_papk._types import Callback
 from structsvm_papk._version import __version__
-from structsvm_papk.data.curves import Knots, check_curves
+from structsvm_papk.data.curves import Knots, check_curves, knots_of
 from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.data.value_counts import MOST_BINS, ValueCounts, joined_counts
 from structsvm_papk.errors import InputError, OracleFailure, as_names, check_type
 from structsvm_papk.oracles.list_risk import DEFAULTS, Partition, Thresholds, users_needed
 from structsvm_papk.oracles.partitioned import PartitionedRisk
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from structsvm_papk.surrogates import Surrogate
 
 _TIMEOUT = 10.0  # seconds that a cluster has to answer, whatever the time limit
+_JOINED = 8  # partitions whose counts are joined at a time
 _SCHEMES = ("tcp", "tls", "ws", "wss", "ucx", "inproc")
 
 
@@ -52,8 +54,8 @@ class DaskRisk(PartitionedRisk):
     user_weight : {'equal', 'positives'}, optional
         Instead of the partitions' own weights.
     curves : int, optional
-        Pieces of a curve for each column, between quantiles of the rows of the first partition; by
-        default the columns are lines.
+        Pieces of a curve for each column, between quantiles of all rows; by default the columns are
+        lines.
     thresholds : Thresholds
         As for `EmpiricalRisk`.
 
@@ -197,9 +199,7 @@ class _DaskPartitions(Partitions):
         self._sample = None
         self._check_packages()
         if pieces is not None:
-            first = client.submit(knots_of_partition, partitions[0], pieces, pure=False)
-            self._held = [first]
-            self.knots = self._loaded(copy_of, self._held)[0]
+            self.knots = self._knots_of_all(partitions, pieces)
         how_used = need.negatives, need.setting, user_weight, self.knots
         # one by one: a partition of arrays goes over with its task, which Dask would warn of
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
@@ -211,6 +211,18 @@ class _DaskPartitions(Partitions):
         loaded = zip(self._held, summaries, strict=True)
         self._with_users = [future for future, each in loaded if each.exclusions.n_used]
         super().__init__(summaries, surrogate, need.policy, thresholds)
+
+    def _knots_of_all(self, partitions, pieces):
+        """Knots between quantiles of all rows, whose counts are joined on the workers."""
+        self._held = [
+            self.client.submit(count_values, partition, pure=False) for partition in partitions
+        ]
+        self._loaded(is_counted, self._held)  # or refuse
+        joined = self._held
+        while len(joined) > 1:
+            groups = [joined[i : i + _JOINED] for i in range(0, len(joined), _JOINED)]
+            joined = [self.client.submit(join_counts, group, pure=False) for group in groups]
+        return knots_of(self._gathered(copy_of, joined)[0], pieces)
 
     def _loaded(self, function, futures):
         """What a function gives of partitions that are loaded for the first time."""
@@ -287,10 +299,23 @@ class _DaskPartitions(Partitions):
 # tasks of these names show on Dask's dashboard
 
 
-def knots_of_partition(partition: Any, pieces: int) -> Knots:
-    """Knots between quantiles of the rows of a partition; runs on a worker."""
+def count_values(partition: Any) -> list[ValueCounts]:
+    """How often each value occurs in the columns of a partition; runs on a worker."""
     lists: RankingData = partition.load()
-    return lists.knots_at_quantiles(pieces)
+    return lists.value_counts(MOST_BINS)
+
+
+def is_counted(counts: list[ValueCounts]) -> bool:
+    """Whether a partition could be loaded and counted."""
+    return bool(counts)
+
+
+def join_counts(parts: list[list[ValueCounts]]) -> list[ValueCounts]:
+    """The counts of several partitions together."""
+    widths = sorted({len(part) for part in parts})
+    if len(widths) > 1:
+        raise InputError(f"partitions differ in their number of features: {widths}")
+    return joined_counts(parts)
 
 
 def copy_of(held: Any) -> Any:

@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import pairwise
 from mmap import mmap
 
 import numpy as np
@@ -17,10 +18,16 @@ from numpy.typing import ArrayLike
 
 from structsvm_papk._jit import kernel
 from structsvm_papk._types import PathLike
-from structsvm_papk.data.curves import check_curves
+from structsvm_papk.data.curves import check_curves, knots_of
 from structsvm_papk.data.features import refuse_non_finite
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.validation import checked_weight
+from structsvm_papk.data.value_counts import (
+    MOST_BINS,
+    ValueCounts,
+    counts_of_columns,
+    joined_counts,
+)
 from structsvm_papk.errors import InputError, OracleFailure, check_number, check_type, whole_number
 from structsvm_papk.files.partitions import cut_users, scan_users
 from structsvm_papk.files.sources import Source
@@ -35,6 +42,8 @@ _ROW_BYTES = 48  # without its features, of a row in work: its index, its score,
 _USER_BYTES = 24  # of a user without its label and first row: while they are sorted, and kept
 _CUT_SHARE = 0.15  # of the budget for the solver's cuts
 _CUTS_A_BLOCK = 40  # how many it may hold at a time, with copies
+_BIN_BYTES = 64  # of values that are counted before there are cuts: two parts, and both together
+_LEAST_BINS = 256  # which is as many as a column has knots
 
 
 class StreamedRisk(PartitionedRisk):
@@ -64,8 +73,8 @@ class StreamedRisk(PartitionedRisk):
     label_gain : {'linear', 'exponential'} or sequence of float, optional
         Labels of more than two whole values are grades, which count so; see `RankingData`.
     curves : int, optional
-        Pieces of a curve for each column, between quantiles of the rows that are read first, those
-        of the first partition; by default the columns are lines.
+        Pieces of a curve for each column, between quantiles of all rows, for which the file is read
+        once more; by default the columns are lines.
     thresholds : Thresholds
         As for `EmpiricalRisk`.
 
@@ -139,7 +148,6 @@ class _StreamedPartitions(Partitions):
     ):
         need = users_needed(surrogate, policy)
         self.n_threads = n_threads
-        self._pieces = pieces
         n_cells = 0 if pieces is None else source.n_features  # of a row, a byte each
         self._row_bytes = source.row_bytes + n_cells
         room = _CUT_SHARE * budget
@@ -158,6 +166,9 @@ class _StreamedPartitions(Partitions):
         self._file = _FeatureFile(source, scratch)
         largest = int(np.diff(self._lists.indptr[self._bounds]).max())
         self._buffers = [self._file.buffer(largest) for _ in range(2)]
+        if pieces is not None:
+            bins = int(room / (_BIN_BYTES * source.n_features))
+            self.knots = self._knots_of_all(pieces, min(max(bins, _LEAST_BINS), MOST_BINS))
         # of the partitions with users
         self.kept = {}
         self._users = []
@@ -241,23 +252,38 @@ class _StreamedPartitions(Partitions):
         n_rows = int(1.25 * source.n_rows / step)
         return n_rows if n_rows * (self._row_bytes + _ROW_BYTES) <= 0.5 * free else 0
 
+    def _knots_of_all(self, pieces, bins):
+        """Knots between quantiles of all rows, whose values are counted in so many bins."""
+        counts: list[ValueCounts] = []
+        for start, stop in pairwise(self._lists.indptr[self._bounds].tolist()):
+            X = self._buffers[0][: stop - start]
+            with self._named(start, stop):
+                self._file.read(start, X)
+            own = counts_of_columns(X, np.arange(stop - start), bins)
+            counts = joined_counts([counts, own], bins) if counts else own
+        return knots_of(counts, pieces)
+
+    @contextmanager
+    def _named(self, start, stop):
+        """What is wrong with some rows of the file says which they are."""
+        try:
+            yield
+        except (OSError, InputError) as error:
+            raise InputError(
+                f"{self._file.npy.path}, rows {start} to {stop - 1}: {error}"
+            ) from None
+
     def _survey(self, p, need, free):
         """Read and check a partition, keep it if there is room; summary, bytes still free."""
         first, last = self._bounds[p : p + 2]
         start, stop = self._lists.indptr[[first, last]]
         cost = (stop - start) * (self._row_bytes + 9)  # its index and label
         buffer = self._file.buffer(stop - start) if cost <= free else self._buffers[0]
-        try:
+        with self._named(start, stop):
             data = self._read(np.arange(first, last), buffer)
             refuse_non_finite(data.X)
-            if self._pieces is not None and self.knots is None:
-                self.knots = data.knots_at_quantiles(self._pieces)
             data = self._in_columns(data)
             data, summary = summarise(data, need.negatives, need.setting)
-        except (OSError, InputError) as error:
-            raise InputError(
-                f"{self._file.npy.path}, rows {start} to {stop - 1}: {error}"
-            ) from None
         if data is None:
             return summary, free
         excluded = summary.exclusions
