@@ -1,1 +1,1 @@
-"""Quality on lists that were not trained on: defaults, penalties, holes, fusion, re-ranking."""
+"""Quality on lists that were not trained on: curves, grades, missing scores, fusion, re-ranking."""

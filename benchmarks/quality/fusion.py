@@ -1,7 +1,7 @@
 """Fusion of runs: NDCG on held-out lists against the number of judged ones, for every method.
 
     python -m benchmarks fusion [FOLDER ..] [--draws 10] [--sizes 10 30 100 300 2000]
-        [--test-lists 800] [--method NAME ..] --results RUN [--output FILE]
+        [--test-lists 800] [--method NAME ..] --results RUN [--json FILE]
 
 The TREC Deep Learning tracks of the package (2019 -> 2020, 2020 -> 2019, and both, by five folds of
 queries), and, for each FOLDER of the IR-Benchmark data (`results/rerank.md`), the top 100 of nine
@@ -19,7 +19,7 @@ from scipy import stats
 from sklearn.model_selection import GroupKFold
 
 from benchmarks.common.cells import Cells
-from benchmarks.common.markdown import grouped, table
+from benchmarks.common.markdown import grouped, publish, table
 from benchmarks.quality.fusing import methods
 from benchmarks.quality.fusing.lists import JoinedLists, recommended, together, trec_years
 from benchmarks.quality.fusing.methods import DEFAULT, METHODS
@@ -32,12 +32,16 @@ TREC_SIZES = (10, 30)
 MANY = 100  # lists from which on draws differ little
 DRAWS_OF_MANY = 5
 
+SHOWN = (10, 100)  # lists: columns of the page
 ABOUT = """# Fusion of runs
 
-Mean NDCG of held-out lists (at 10 for TREC, at 20 for recommenders) after learning from so many
-lists. In brackets: how far the default is ahead, in thousandths, with a 95% interval over draws of
-the training lists and over held-out lists. Measured by `{command}`;
-five draws from {MANY} lists on, and of all lists."""
+Mean NDCG of held-out lists (at 10 for TREC, at 20 for recommenders) after learning from 10 lists
+and from 100, or all that there are. In brackets: 0 is within the 95% interval for how far the
+default is ahead, over draws of the training lists and held-out lists. Other sizes, leads and
+intervals: `fusion.json`. Measured by
+`{command}`;
+five draws from {MANY} lists on, and of all lists.
+"""
 
 
 def main():
@@ -46,10 +50,7 @@ def main():
         answer = run(options)
     except InputError as error:
         sys.exit(f"Error: {error}")
-    text = "\n".join(page(answer)) + "\n"
-    if options.output:
-        options.output.write_text(text)
-    print(text, end="")
+    publish(answer, page(answer), options.json)
 
 
 def arguments():
@@ -60,7 +61,7 @@ def arguments():
     parser.add_argument("--test-lists", type=int, default=800, help="of each FOLDER")
     parser.add_argument("--method", nargs="+", choices=list(METHODS), default=methods.available())
     parser.add_argument("--results", type=Path, help="keep finished parts in this folder")
-    parser.add_argument("--output", type=Path, help="write the page here")
+    parser.add_argument("--json", type=Path, help="write the answer here, and the page beside it")
     return parser.parse_args()
 
 
@@ -191,42 +192,32 @@ def _interval(ahead):
 
 
 def page(answer):
-    """A table for each data set: methods in rows, numbers of lists in columns."""
+    """Methods in rows, data sets and numbers of lists in columns."""
+    rows = answer["rows"]
     yield ABOUT.format(command=answer["command"], MANY=MANY)
-    yield ""
-    yield "## Means of all data sets that have the size and the method"
-    yield ""
-    yield from means(answer["rows"])
-    for name, rows in grouped(answer["rows"], lambda row: row["set"]):
-        sizes = list(dict.fromkeys(row["size"] for row in rows))
-        yield ""
-        yield f"## {name}"
-        yield ""
-        lines = []
-        for method, own in grouped(rows, lambda row: row["method"]):
-            of_size = {row["size"]: row for row in own}
-            lines.append([method, *(_cell(of_size.get(n)) for n in sizes)])
-        yield from table(("method", *(f"{n:,}" for n in sizes)), lines)
+    columns = list(shown(rows))
+    lines = []
+    for method, own in grouped(rows, lambda row: row["method"]):
+        of_column = {(row["set"], row["size"]): row for row in own}
+        lines.append([method, *(_cell(of_column.get(column)) for column in columns)])
+    yield from table(("method", *(f"{name}, {size}" for name, size in columns)), lines)
+
+
+def shown(rows):
+    """Set and number of lists of each column: the sizes of the page, or all lists."""
+    for name, own in grouped(rows, lambda row: row["set"]):
+        sizes = sorted({row["size"] for row in own})
+        wanted = {min(size, sizes[-1]) for size in SHOWN}
+        yield from ((name, size) for size in sizes if size in wanted)
 
 
 def _cell(row):
     if row is None:
         return "–"
+    value = f"{row['ndcg']:.4f}".lstrip("0")
     if row["lower"] is None:
-        return f"**{row['ndcg']:.4f}**"
-    low, high = (f"{1e3 * row[end]:+.1f}" for end in ("lower", "upper"))
-    return f"{row['ndcg']:.4f} ({1e3 * row['ahead']:+.1f}: {low} to {high})"
-
-
-def means(rows):
-    """Mean over data sets, of those that have the size and the method."""
-    sizes = [n for n, _ in grouped(rows, lambda row: row["size"])]
-    sizes = sorted(n for n in sizes if len({r["set"] for r in rows if r["size"] == n}) > 1)
-    lines = []
-    for method, own in grouped(rows, lambda row: row["method"]):
-        of_size = ([row["ndcg"] for row in own if row["size"] == n] for n in sizes)
-        lines.append([method, *(f"{np.mean(each):.4f}" if each else "–" for each in of_size)])
-    return table(("method", *(f"{n:,}" for n in sizes)), lines)
+        return f"**{value}**"
+    return f"({value})" if row["lower"] <= 0 <= row["upper"] else value
 
 
 if __name__ == "__main__":

@@ -31,13 +31,13 @@ DEFAULT = "grades, linear"
 
 ABOUT = """# Grades in training
 
-Mean NDCG of other lists, with linear gains and, behind the slash, exponential ones, after learning
-from so many lists; means of {draws} draws where a heading says nothing else. In brackets: how far
-grades with linear gains are ahead in the first, in thousandths, with a 95% interval over draws and
-lists. Logistic regression learns from grades of 2 and more, ridge regression and LambdaRank (trees
-of 7 leaves) from the grades; these three choose their setting on five folds. Measured by
+Mean NDCG of other lists, with linear gains, after learning from so many lists; means of {draws}
+draws where a heading says nothing else. Behind it: how far grades with linear gains are ahead, in
+thousandths; in brackets where 0 is within its 95% interval over draws and lists. Logistic
+regression learns from grades of 2 and more, ridge regression and LambdaRank (trees of 7 leaves)
+from the grades; these three choose their setting on five folds. Measured by
 `{command}`;
-`graded.json` has all numbers."""
+`graded.json` has the intervals and NDCG with exponential gains."""
 
 
 def cut_at_two(train, seed):
@@ -180,11 +180,12 @@ def page(answer):
 
 
 def _cell(row):
-    text = f"{row['linear']:.3f} / {row['exponential']:.3f}"
-    if "interval" in row:
-        low, high = (1000 * end for end in row["interval"])
-        text += f" ({1000 * row['ahead']:+.0f}: {low:+.0f} to {high:+.0f})"
-    return text
+    text = f"{row['linear']:.3f}"
+    if "interval" not in row:
+        return text
+    low, high = row["interval"]
+    ahead = f"{1000 * row['ahead']:+.0f}"
+    return f"{text} ({ahead})" if low <= 0 <= high else f"{text} {ahead}"
 
 
 if __name__ == "__main__":

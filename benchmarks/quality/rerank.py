@@ -35,8 +35,7 @@ def page_of(name):
     def write(kept):
         run = kept[name]
         k = run["k"]
-        head = ("method", f"NDCG@{k}", f"recall@{k}", f"pAp@{k}",
-                f"`{_first(run)}` ahead in NDCG by, 95%", "s")  # fmt: skip
+        head = ("method", f"NDCG@{k}", f"`{_first(run)}` ahead by, 95%", "s")
         rows = sorted(_shown(run), key=lambda row: -row["ndcg"])
         yield from table(head, [_cells(row) for row in rows])
 
@@ -60,14 +59,14 @@ def _shown(run):
 
 def _cells(row):
     name = row["name"]
-    numbers = [f"{row['ndcg']:.4f}", f"{row['recall']:.4f}"]
+    ndcg = f"{row['ndcg']:.4f}"
     if "kind" not in row:
-        return [f"*{name}* (published)", *numbers, "–", "–", "–"]
+        return [f"*{name}* (published)", ndcg, "–", "–"]
     own = f"**`{name}`**" if name.startswith("PAPK") else name
     ahead = "–"
     if row["lower"] is not None:
         ahead = f"{row['lower']:+.4f} to {row['upper']:+.4f}"
-    return [own, *numbers, f"{row['pap']:.4f}", ahead, f"{row['seconds']:.0f}"]
+    return [own, ndcg, ahead, f"{row['seconds']:.0f}"]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Write the measured tables of benchmarks/results/solvers.md and scale.md from the results.
+"""Write the measured tables of the pages in `benchmarks/results` from the results.
 
     python -m benchmarks tables
 
@@ -16,8 +16,8 @@ from benchmarks.common.markdown import RESULTS, fill, grouped, span, table
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.parse_args()
-    fill(RESULTS / "solvers.md", TABLES)
-    fill(RESULTS / "scale.md", TABLES_OF_SCALE)
+    for page in PAGES:
+        fill(RESULTS / page, TABLES)
 
 
 def machine(found):
@@ -185,10 +185,9 @@ TABLES = {
     "first": ("first_minute.json", first_minute),
     "dual_ascent": ("dual_ascent.json", dual_ascent),
     "heuristics": ("heuristics.json", heuristics),
-}
-TABLES_OF_SCALE = {
     "out-of-core": ("out_of_core.json", out_of_core),
 }
+PAGES = ("solvers.md", "problems.md", "parts.md", "nonconvex.md", "scale.md")
 
 if __name__ == "__main__":
     main()

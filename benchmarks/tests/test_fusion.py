@@ -1,11 +1,12 @@
 """The benchmark of fusion: lists with holes, their NDCG, and a whole run on a small set."""
 
+import json
 import sys
 
 import numpy as np
 import pytest
 
-from benchmarks.quality import clicks, engines, fusion, penalty
+from benchmarks.quality import clicks, engines, fusion
 from benchmarks.quality.fusing.lists import JoinedLists, trec_years
 from benchmarks.quality.fusing.methods import METHODS, filled
 from benchmarks.studies.rerank.data import write_synthetic
@@ -67,24 +68,26 @@ def test_years_hold_every_judged_query():
 def test_small_run(tmp_path, monkeypatch, capsys):
     folder = write_synthetic(tmp_path / "data", n_users=120, n_items=150)
     monkeypatch.setattr(
-        fusion, "trec_years", lambda: [year.subset(np.arange(12)) for year in years]
+        fusion, "trec_years", lambda: [year.subset(np.arange(12)) for year in of_trec]
     )
-    years = trec_years()
-    file = tmp_path / "fusion.md"
+    of_trec = trec_years()
+    file = tmp_path / "fusion.json"
     words = ["fusion", str(folder), "--draws", "2", "--sizes", "10", "--test-lists", "40"]
-    words += ["--output", str(file)]
+    words += ["--json", str(file)]
     names = ["RRF", "CombSUM", "equal weights", "positive"]
     monkeypatch.setattr(
         sys, "argv", [*words, "--results", str(tmp_path / "run"), "--method", *names]
     )
     fusion.main()
-    text = file.read_text()
+    text = file.with_suffix(".md").read_text()
     assert text == capsys.readouterr().out
-    _, of_means, *of_sets = text.split("\n## ")
-    assert len(of_sets) == 4
-    for lines in (of_means, *of_sets):
-        found = {line.split(" | ")[0][2:] for line in lines.splitlines() if line.startswith("| ")}
-        assert found == {"method", "the default", *names}
+    head, _, *lines = text[text.index("| method") :].splitlines()
+    columns = head.strip("| ").split(" | ")[1:]
+    years = [f"TREC DL {a} to {b}, {n}" for a, b in ((2019, 2020), (2020, 2019)) for n in (10, 12)]
+    assert columns == [*years, "TREC DL, both years, 19", "data, 10"]
+    assert [line.split(" | ")[0][2:] for line in lines] == ["the default", *names]
+    rows = json.loads(file.read_text())["rows"]
+    assert len(rows) == len({(row["set"], row["size"], row["method"]) for row in rows})
 
 
 def test_engines_are_measured_on_queries_that_were_not_learned_from(monkeypatch, capsys):
@@ -105,18 +108,3 @@ def test_more_clicks_fall_on_what_is_shown_first_and_is_relevant():
     first = counts[shown[:, 0], 0]
     assert first[grade == 3].mean() > 3 * first[grade == 0].mean()
     assert counts.sum() <= 20_000
-
-
-def test_rule_of_alpha_beside_the_best_in_hindsight():
-    lists = penalty.digits_as_queries(0).subset(np.arange(30))
-    drawn = penalty.Drawn(
-        lists.subset(np.arange(20)),
-        lists.subset(np.arange(20, 30)),
-        alphas=(1.0, 0.01),
-        beside=("logistic regression",),
-    )
-    found = drawn(10, 0)
-    assert len(found["curve"]) == 2
-    assert found["alpha: 2 d / lists"] == pytest.approx(2 * 58 / 10, rel=0.1)
-    rows = list(penalty.summary("digits", 10, [found, found], drawn.alphas))
-    assert {row["way"] for row in rows} >= {"folds", "best in hindsight", 'alpha="auto"'}

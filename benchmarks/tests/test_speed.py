@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.speed import tables
+from benchmarks.speed import opponents, tables
 from benchmarks.speed.harness import in_turns, median_seconds, parser, save
 
 pytestmark = pytest.mark.study
@@ -70,6 +70,22 @@ def test_memory_within_a_budget(tmp_path):
 def test_a_way_of_fusing(tmp_path):
     numbers = small("fuse_speed", tmp_path)
     assert list(numbers["ours"]["seconds"]) == ["read", "join", "learn", "fuse", "write"]
+
+
+def test_solves_near_the_optimum_are_counted_at_each_effort():
+    def row(solver, of_passes, of_seconds):
+        percent = dict(zip(("10", "30", "100", "200"), of_passes, strict=True))
+        percent["bundle's seconds"] = of_seconds
+        return {"problem": "sparse", "surrogate": "avg", "alpha": 1.0, "solver": solver,
+                "percent": percent}  # fmt: skip
+
+    rows = [
+        row("bundle", (0.5, None, None, None), 0.1),  # ended before the thirtieth pass
+        row("descent (eta 1 of 18)", (80.0, 4.0, 1.5, 0.9), None),
+        row("descent (eta 5 of 18)", (None, None, None, None), 60.0),
+    ]
+    answer = {"command": "python -m benchmarks opponents", "seconds": 1.0, "rows": rows}
+    assert list(opponents.page(answer))[-2:] == ["| bundle | 1, 1, 1 |", "| descent | 0, 1, 0 |"]
 
 
 def test_clocks_take_turns_and_keep_the_fastest():

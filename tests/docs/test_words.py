@@ -8,6 +8,8 @@ ROOT = Path(__file__).parents[2]
 PAGE = 1_500
 LIMITS = {"README.md": 900, "CONTRIBUTING.md": 1_300, "docs/index.md": 350}
 TOGETHER = 24_000  # README and all pages
+RESULTS = 600  # a page of measurements; their numbers are in JSON
+RESULTS_TOGETHER = 12_000
 
 if not (ROOT / "docs").is_dir():
     pytest.skip("the documentation is not here", allow_module_level=True)
@@ -34,6 +36,13 @@ def test_readme_and_pages_together_are_within_their_limit():
     together = {name: n for name, n in words().items() if name != "CONTRIBUTING.md"}
     longest = sorted(together, key=together.get)[-5:]
     assert sum(together.values()) <= TOGETHER, f"{sum(together.values())}; longest: {longest}"
+
+
+def test_pages_of_results_are_short():
+    pages = (ROOT / "benchmarks" / "results").glob("*.md")
+    counts = {page.name: len(page.read_text(encoding="utf-8").split()) for page in pages}
+    assert {name: n for name, n in counts.items() if n > RESULTS} == {}
+    assert sum(counts.values()) <= RESULTS_TOGETHER
 
 
 def test_every_table_of_results_is_named_on_the_page_of_benchmarks():

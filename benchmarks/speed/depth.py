@@ -1,4 +1,4 @@
-"""Training depth: seconds beside scikit-learn and LightGBM, and of the diagnosis.
+"""Few columns and many users: seconds beside scikit-learn and LightGBM, and of the diagnosis.
 
     python -m benchmarks depth speed
     python -m benchmarks depth diagnose
