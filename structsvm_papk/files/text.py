@@ -8,6 +8,7 @@ import re
 import shlex
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -79,16 +80,16 @@ def read_text(
         }
         if pd.__version__ < "3.1":  # from there on, numbers are always rounded correctly
             options["float_precision"] = "round_trip"
+        # of a first row that is too long, pandas would take the first fields as its index
+        _refuse_uneven(path, format, names, n_rows=1)
         pieces = []
         n_rows = 0
-        source = _NoNulls(path, rows.file)
+        source = _CountedText(path, rows.file, rows.separator)
         with interrupts_noted():  # pandas makes another error of Ctrl-C while it reads
             try:
                 for frame in pd.read_csv(source, chunksize=_ROWS_AT_ONCE, **options):
                     if interrupted():
                         raise KeyboardInterrupt
-                    if not isinstance(frame.index, pd.RangeIndex):  # made of fields too many
-                        raise pd.errors.ParserError
                     frame.columns = names
                     n_rows += len(frame)
                     piece = {}
@@ -100,10 +101,13 @@ def read_text(
             except pd.errors.ParserError as error:
                 if interrupted():
                     raise KeyboardInterrupt from None
-                reason = _uneven_row(path, format, names) or _open_quote(path, format)
-                raise InputError(reason or f"{path}: {error}") from None
+                _refuse_uneven(path, format, names)
+                raise InputError(_open_quote(path, format) or f"{path}: {error}") from None
     if not pieces or frame.empty:
         raise InputError(f"{path}: the file has a header, but no data rows")
+    # longer rows are refused by pandas, so that shorter ones, which it fills, show in the sum
+    if source.n_separators != n_rows * (len(names) - 1):
+        _refuse_uneven(path, format, names)
     if source.n_lines > n_rows:
         _warn_of_long_cells(path, format)
     return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
@@ -122,9 +126,7 @@ def _numbers(path, format, frame, name, features):
     row = bad.idxmax()
     text = str(frame[name][row])
     if not text:  # pandas fills rows with too few fields
-        uneven = _uneven_row(path, format, list(frame))
-        if uneven is not None:
-            raise InputError(uneven)
+        _refuse_uneven(path, format, list(frame))
     holds = "is empty"
     if text:
         holds = f"holds {text[:40]!r}, which is not a number"
@@ -166,16 +168,19 @@ def texts_of(path: PathLike, column: Any) -> Array:
     return np.array(list(texts))[codes]
 
 
-class _NoNulls:
+class _CountedText:
     """An open text file; null characters are refused, at which older parsers cut texts.
 
-    `n_lines` are the lines that were read.
+    `n_lines` are the lines that were read, `n_separators` the separators outside of quotes.
     """
 
-    def __init__(self, path, file):
+    def __init__(self, path, file, separator):
         self.path = path
         self.file = file
+        self.separator = separator
         self.n_lines = 0
+        self.n_separators = 0
+        self.is_quoted = False
         self.last = "\n"
 
     def __iter__(self):
@@ -188,6 +193,10 @@ class _NoNulls:
         self.n_lines += text.count("\n")
         if not text and not self.last.endswith("\n"):  # the last line may have no end
             self.n_lines += 1
+        parts = text.split('"')
+        outside = parts[1::2] if self.is_quoted else parts[::2]
+        self.n_separators += sum(part.count(self.separator) for part in outside)
+        self.is_quoted ^= len(parts) % 2 == 0
         self.last = text
         return text
 
@@ -270,15 +279,19 @@ def _warn_of_long_cells(path, format):
         )
 
 
-def _uneven_row(path, format, names):
-    """Where a row has not as many fields as there are columns, for a message."""
+def _refuse_uneven(path, format, names, n_rows=None):
+    """Refuse a row that has not as many fields as there are columns, among the first n or all."""
 
     def fault(fields):
         if len(fields) == len(names):
             return None
         return f"{len(fields)} fields, but the first line names {len(names)} columns"
 
-    return first_wrong(path, _lines(path, format), fault)
+    wrong = None
+    with suppress(InputError):  # the csv module limits the length of a field, pandas does not
+        wrong = first_wrong(path, islice(_lines(path, format), n_rows), fault)
+    if wrong is not None:
+        raise InputError(wrong)
 
 
 def place_of(path: Path, format: str, row: int) -> str:

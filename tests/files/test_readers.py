@@ -2,6 +2,7 @@ import contextlib
 import gzip
 import io
 import signal
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -322,6 +323,9 @@ REFUSED = {
     "line 3: 4 fields, but the first line names 3": GOOD + "1,1,1,1\n",
     "line 2: 4 fields, but the first line names 3": "label,group,x\n1,1,1,1\n1,1,1,1\n",
     "line 3: 1 fields, but the first line names 3": GOOD + '"1,1,1\n0,1,2\n0,1,3\n',
+    # pandas takes the first fields as an index, which looks like none where they are 0, 1, 2, ..
+    "line 2: 4 fields, but the first line names 3 ": "label,group,x\n0,1,1,5\n1,0,1,6\n2,1,1,7\n",
+    "line 2: 5 fields, but the first line names 3 ": "label,group,x\n0,1,1,5,\n1,0,1,6,\n",
     "line 3: a quote that nothing closes": GOOD + '1,1,"1\n0,1,2\n0,1,3\n',
     "line 3: column 'group' is empty": GOOD + "1,,1\n",
     "line 4: column 'x' holds 'nan'": GOOD + "\n1,1,nan\n",
@@ -347,6 +351,27 @@ def test_malformed_csv_is_named(tmp_path, text, reason):
     path = tmp_path / "f.csv"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     assert reason in message(path)
+
+
+@pytest.mark.parametrize("note", ["plain", '"one, two"', '"a ""b"", c"', '5" wide', '"two\nlines"'])
+def test_a_short_row_is_refused_though_its_last_column_is_not_read(tmp_path, note):
+    # pandas fills the row: a, the user and x of the second row would be one column too far left
+    path = tmp_path / "f.csv"
+    path.write_text(f"label,a,user,x,note\n1,1,7,2,{note}\n0,7,2,9\n0,1,7,3,9\n")
+    with pytest.raises(InputError, match="4 fields, but the first line names 5 columns"):
+        read_table(path, ignore=["note"])
+    path.write_text(f"label,a,user,x,note\n1,1,7,2,{note}\n0,1,7,2,9\n")
+    with warnings.catch_warnings(action="ignore"):  # of two lines in a cell
+        assert read_table(path, ignore=["note"]).X.tolist() == [[1, 2], [1, 2]]
+
+
+def test_a_short_row_is_no_missing_value(tmp_path):
+    path = tmp_path / "f.csv"
+    path.write_text("label,group,x,y\n1,1,2,3\n0,1,2,\n")
+    assert np.isnan(read_table(path, missing="lowest").X[1, 1])
+    path.write_text("label,group,x,y\n1,1,2,3\n0,1,2\n")
+    with pytest.raises(InputError, match="line 3: 3 fields, but the first line names 4 columns"):
+        read_table(path, missing="lowest")
 
 
 def test_rows_inside_a_quoted_cell_are_told(tmp_path):
