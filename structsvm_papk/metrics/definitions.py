@@ -304,9 +304,9 @@ def by_names(metrics: Iterable[Metric]) -> dict[str, Metric]:
 _BY_NAME = by_names(METRICS)
 
 
-def known_names() -> str:
+def known_names(known: Mapping[str, Metric] = _BY_NAME) -> str:
     """The names of the table, other names in brackets."""
-    others = {m.name: f" ({', '.join(m.also)})" if m.also else "" for m in METRICS}
+    others = {m.name: f" ({', '.join(m.also)})" if m.also else "" for m in known.values()}
     return ", ".join(f"{name}{also}" for name, also in others.items())
 
 
@@ -354,10 +354,10 @@ def as_names(metrics: str | Iterable[str]) -> list[str]:
 
 def parse(name: str, known: Mapping[str, Metric] = _BY_NAME) -> Asked:
     """Metric of a name; an unknown name raises with the nearest known one."""
-    match = re.fullmatch(r"\s*([A-Za-z]+)\s*(?:@\s*([+-]?[\w.]+))?\s*", str(name))
+    match = re.fullmatch(r"\s*([A-Za-z]\w*)\s*(?:@\s*([+-]?[\w.]+))?\s*", str(name))
     kind = match[1].lower() if match else ""
     if match is None or kind not in _kinds(known):
-        raise InputError(f"there is no metric {name!r}; {_suggestion(name)}")
+        raise InputError(f"there is no metric {name!r}; {_suggestion(name, known)}")
     whole = known.get(kind)
     cut = known.get(f"{kind}@k")
     if match[2] is None:
@@ -385,15 +385,15 @@ def _kinds(known: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(name.removesuffix("@k") for name in known))
 
 
-def _suggestion(name: str) -> str:
+def _suggestion(name: str, known: Mapping[str, Metric]) -> str:
     several = re.split(r"[\s;,|]+", str(name).strip(" ;,|"))
     if len(several) > 1:
         return f"several are given as a list, with commas on the command line: {','.join(several)}"
     written, _, k = str(name).lower().strip().partition("@")
     base = _SYNONYMS.get(written)
-    if base is None:
-        base = difflib.get_close_matches(written, _kinds(_BY_NAME), n=1, cutoff=0)[0]
+    if base not in _kinds(known):
+        base = difflib.get_close_matches(written, _kinds(known), n=1, cutoff=0)[0]
     wanted = base
-    if f"{base}@k" in _BY_NAME and (k or base not in _BY_NAME):
+    if f"{base}@k" in known and (k or base not in known):
         wanted = f"{base}@{k if k.isdecimal() else 'k'}"
-    return f"did you mean {wanted!r}? Known names: {known_names()}"
+    return f"did you mean {wanted!r}? Known names: {known_names(known)}"

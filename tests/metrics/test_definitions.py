@@ -43,3 +43,14 @@ def test_a_metric_is_a_kernel_and_a_row():
     table = evaluate_lists(asked, rows, PRESETS["icml2020"])
     np.testing.assert_array_equal(table["first"], table["rr"])
     np.testing.assert_array_equal(table["half@2"], table["hit@2"] / 2)
+
+
+def test_a_name_may_have_digits():
+    half = Metric("f1@k", "Harmonic mean of precision and recall.", _kernels.any_hits, cut_off)
+    known = by_names((*METRICS, half))
+    assert parse("f1@5", known).k == 5
+    with pytest.raises(InputError, match=r"no metric 'f2@5'; did you mean 'f1@5'\?.*, f1@k$"):
+        parse("f2@5", known)
+    with pytest.raises(InputError) as error:
+        parse("f1@5")
+    assert "did you mean 'f1@5'" not in str(error.value)
