@@ -341,11 +341,22 @@ def encode(ids: Array) -> tuple[Array, Array]:
     return users, codes.astype(np.int64, copy=False)
 
 
-def places_of(ids: Array) -> Array:
-    """The place of each id in the order of trec_eval, that of the bytes of UTF-8 (`strcmp`)."""
-    places = np.empty(ids.size, dtype=np.int64)
-    places[np.argsort(np.asarray(ids, dtype=object), kind="stable")] = np.arange(ids.size)
+def places_of(ids: Any) -> Array:
+    """The place of each id in the order of trec_eval, that of their text's bytes (`strcmp`).
+
+    The text of a whole number is its digits: 10 is before 9.
+    """
+    texts = np.empty(len(ids), dtype=object)
+    texts[:] = [str(each) for each in ids]
+    places = np.empty(texts.size, dtype=np.int64)
+    places[np.argsort(texts, kind="stable")] = np.arange(texts.size)
     return places
+
+
+def single(scores: Array) -> Array:
+    """Scores in single precision, in which trec_eval compares them: closer ones are equal."""
+    with np.errstate(over="ignore"):
+        return scores.astype(np.float32).astype(np.float64)
 
 
 def second_of_a_pair(first: Array, second: Array, n_second: int) -> int | None:

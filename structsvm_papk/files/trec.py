@@ -20,7 +20,7 @@ import numpy as np
 
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data.roles import listed
-from structsvm_papk.data.validation import places_of, second_of_a_pair
+from structsvm_papk.data.validation import places_of, second_of_a_pair, single
 from structsvm_papk.errors import InputError, as_path, check_type
 from structsvm_papk.files import tables
 from structsvm_papk.files.atomic import write_atomically
@@ -134,6 +134,8 @@ def is_run(path: PathLike) -> bool:
 def write_run(path: PathLike, frame: pd.DataFrame, tag: str = "structsvm-papk") -> None:
     """Write a run as trec_eval would sort it, in one step: the old file or the new one is there.
 
+    Scores are written in full and compared in single precision, as trec_eval reads them.
+
     Parameters
     ----------
     path : path-like
@@ -182,7 +184,7 @@ def run_lines(frame: pd.DataFrame, tag: str, at_once: int = _LINES_AT_ONCE) -> I
             f"{queries[query_codes[repeated]]!r} occurs twice, again in row {repeated}"
         )
     # by query, then by score, then by document, the latter two descending
-    order = np.lexsort((-places_of(documents)[document_codes], -scores, query_codes))
+    order = np.lexsort((-places_of(documents)[document_codes], -single(scores), query_codes))
     sizes = np.bincount(query_codes, minlength=queries.size)
     starts = np.cumsum(sizes) - sizes
     ranks = np.arange(order.size) - starts[query_codes[order]] + 1
@@ -248,12 +250,13 @@ def _columns(path: Path, form: LineFormat) -> dict[str, Any] | None:
     }
     if pd.__version__ < "3.1":  # from there on, numbers are always rounded correctly
         options["float_precision"] = "round_trip"
+    _, fields = next(_lines(path), (0, []))
+    if len(fields) != len(form.fields):  # pandas would take the first ones as its index
+        return None
     try:
         with open_text(path) as file:
             frame = pd.read_csv(file, **options)
     except ValueError:  # text that is no number, lines of other lengths, no lines, no UTF-8
-        return None
-    if not isinstance(frame.index, pd.RangeIndex):  # made of fields too many
         return None
     columns: dict[str, Any] = {}
     for name in words:

@@ -166,8 +166,7 @@ class CrossValidation:
     def table(self, scores: Array) -> MetricTable:
         """nDCG@k of each query, with the ideal of all judgments; minus infinity: not retrieved."""
         joined = self.joined
-        with np.errstate(over="ignore"):  # trec_eval compares scores in single precision
-            place = places(joined.query, scores.astype(np.float32), joined.place)
+        place = places(joined.query, scores, joined.place)
         n_shown = np.bincount(joined.query[scores > -np.inf], minlength=joined.n_queries)
         # documents that no run retrieved count in the ideal lists: behind all that is shown
         no_place = np.full(joined.missed_query.size, np.inf)

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from structsvm_papk._types import Array
+from structsvm_papk.data.validation import single
 from structsvm_papk.fusion import _kernels
 from structsvm_papk.fusion.engines import Engine
 from structsvm_papk.fusion.held_out import FOLD_TOL, CrossValidation, shares
@@ -104,7 +105,7 @@ class RuleSearch:
         """nDCG@k of each query."""
         values = np.empty(self.folds.joined.n_queries)
         place = self.folds.joined.place
-        scores = self.scores(weights).astype(np.float32).astype(float)  # as they are compared
+        scores = single(self.scores(weights))  # as they are compared
         _kernels.dcg(scores, place, self._gains, self._starts, self._discounts, values)
         return values
 

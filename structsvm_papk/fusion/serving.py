@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from structsvm_papk._types import Array
+from structsvm_papk.data.validation import single
 from structsvm_papk.errors import InputError, check_type
 from structsvm_papk.files.model import Model
 from structsvm_papk.fusion.requests import EngineWeights
@@ -30,7 +31,8 @@ def fuse(
     Returns
     -------
     dict
-        The fused score of each document, the best first; of equal scores the larger id is first.
+        The fused score of each document, the best first; of equal scores the id that is larger as
+        text is first.
 
     Raises
     ------
@@ -58,10 +60,10 @@ def fuse(
     unknown = [name for name in lists if name not in names]
     if unknown:
         raise InputError(f"no weight is for run {unknown[0]!r}: they are of {', '.join(names)}")
-    try:
-        documents = sorted({each for scores in lists.values() for each in scores}, reverse=True)
-    except TypeError:
-        raise InputError("ids of documents are numbers and texts: give one kind") from None
+    ids = {each for scores in lists.values() for each in scores}
+    if len({isinstance(each, str) for each in ids}) > 1:
+        raise InputError("ids of documents are numbers and texts: give one kind")
+    documents = sorted(ids, key=str, reverse=True)
     scores = _matrix(documents, names, lists)
     if isinstance(weights, EngineWeights):
         scores = _within(scores, weights.window)
@@ -81,7 +83,7 @@ def fuse(
 
 def _within(scores: Array, window: int) -> Array:
     """The first `window` of each column, NaN behind them; ties are in the order of the rows."""
-    order = np.argsort(-scores, axis=0, kind="stable")  # NaN behind all numbers
+    order = np.argsort(-single(scores), axis=0, kind="stable")  # NaN behind all numbers
     place = np.argsort(order, axis=0)
     return np.where(place < window, scores, np.nan)
 

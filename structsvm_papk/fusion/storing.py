@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.data.roles import column_of
+from structsvm_papk.data.roles import RETRIEVED, list_roles
 from structsvm_papk.data.validation import places_of
 from structsvm_papk.errors import InputError, check_choice
 from structsvm_papk.files import tables, trec
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 
 _ENDINGS = (".gz", ".run", ".txt", ".trec", ".res", ".csv", ".tsv", ".parquet", ".pq")
-RECOMMENDED = ("user", "item")
-RETRIEVED = ("query", "document")
 METHODS: dict[str, Callable[..., Array]] = {"rrf": rrf, "combsum": combsum, "combmnz": combmnz}
 Fusing: TypeAlias = str | EngineWeights | Model  # a method, or weights
 
@@ -97,12 +95,7 @@ def _different_parts(paths: Sequence[Path]) -> list[str]:
 def list_columns(path: Path) -> tuple[str, str]:
     """Whether a file is of queries and documents, or of users and items, by its columns."""
     format = tables.format_of(path)
-    if format is None:
-        return RETRIEVED
-    present = tables.column_names(path, format)
-    if all(column_of(role, present, path) for role in RETRIEVED):
-        return RETRIEVED  # documents have names that items have as well
-    return RECOMMENDED if column_of("item", present, path) else RETRIEVED
+    return RETRIEVED if format is None else list_roles(tables.column_names(path, format))
 
 
 def fused(fusing: Fusing, joined: Joined) -> pd.DataFrame:
@@ -120,8 +113,7 @@ def write_fused(path: Path, lists: pd.DataFrame, top: int) -> int:
     """Write the best rows of each list, as a run or a table; returns their number."""
     query = lists.iloc[:, 0].factorize()[0]
     codes, ids = lists.iloc[:, 1].factorize()
-    in_order = places_of(np.asarray(ids, dtype=object))
-    place = places(query, lists["score"].to_numpy(), in_order[codes])
+    place = places(query, lists["score"].to_numpy(), places_of(ids)[codes])
     shown = place < top
     best = lists[shown]
     format = tables.format_of(path)

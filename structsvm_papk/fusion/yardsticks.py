@@ -115,4 +115,4 @@ def _codes_in_order(column: pd.Series) -> Array:
     from structsvm_papk.data.validation import places_of
 
     codes, ids = column.factorize()
-    return places_of(np.asarray(ids, dtype=object))[codes]
+    return places_of(ids)[codes]

@@ -88,6 +88,9 @@ def test_many_lines_in_pieces(tmp_path):
         (read_run, "", "no lines; expected 'query Q0 document rank score tag'"),
         (read_run, "\n \n", "no lines"),
         (read_run, "a Q0 b 1 2\n", "line 1: expected 'query Q0 document rank score tag', 6 fields"),
+        # queries 1, 2, 3: pandas makes an index of them, and of Q0 the queries
+        (read_run, "1 Q0 a 1 2 t x\n2 Q0 b 1 2 t x\n3 Q0 c 1 2 t x\n", "line 1: expected 'query"),
+        (read_judgments, "1 0 a 1 7\n2 0 b 1 8\n3 0 c 1 9\n", "line 1: expected 'query 0"),
         (read_run, LINES + "a Q0 b 1 2 t u\n", "line 4: expected .* got 'a Q0 b 1 2 t u'"),
         (read_run, LINES + "a Q0 b 1 t\n", "line 4: expected"),
         (read_run, "a Q0 b 1 2 t u\n" + LINES, "line 1: expected"),
@@ -158,15 +161,26 @@ def test_a_run_is_written_in_the_order_of_trec_eval(tmp_path, name):
     opened = gzip.open if name.endswith(".gz") else open
     with opened(path, "rt", encoding="utf-8") as file:
         lines = file.read().splitlines()
-    # scores that are equal to a digit, but not equal, keep their order
     assert lines[-1] == "a Q0 x 1 3.0 t"
-    expected = sorted(
-        (s, d) for q, d, s in frame.itertuples(index=False) if q == "b"
-    )[::-1]  # fmt: skip
-    assert [line.split()[2] for line in lines[:-1]] == [d for _, d in expected]
+    # by score in single precision, where .1 and .1 + 2^-56 are one, then by document
+    assert [line.split()[2] for line in lines[:-1]] == ["\u00fc", "Z", "9", "10"]
+    assert float(lines[1].split()[4]) > 0.1 == float(lines[0].split()[4])
     assert [line.split()[3] for line in lines[:-1]] == ["1", "2", "3", "4"]
     again = read_run(path)
     assert sorted(rows(again)) == sorted(rows(frame))
+
+
+def test_ranks_of_a_run_are_those_that_its_file_is_read_by(tmp_path):
+    rng = np.random.default_rng(0)
+    score = 0.5 + 1e-9 * rng.normal(size=60)
+    frame = pd.DataFrame(
+        {"query": "q", "document": [f"d{i:02}" for i in range(60)], "score": score}
+    )
+    write_run(tmp_path / "x.run", frame)
+    rows = [line.split() for line in (tmp_path / "x.run").read_text().splitlines()]
+    by_rank = [row[2] for row in sorted(rows, key=lambda row: int(row[3]))]
+    read = sorted(rows, key=lambda row: (np.float32(row[4]), row[2]), reverse=True)
+    assert by_rank == [row[2] for row in read]
 
 
 @pytest.mark.parametrize(

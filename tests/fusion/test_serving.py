@@ -79,3 +79,8 @@ def test_an_engine_joins_what_is_within_its_window():
     cut = {"a": {"x": 9.0, "y": 8.0}, "b": {"z": 3.0, "y": 3.0}}  # the larger ids of equal scores
     assert fusion.fuse(weights, lists) == fusion.fuse(weights, cut)
     assert "w" not in fusion.fuse(weights, lists)
+
+
+def test_equal_scores_are_in_the_order_of_the_text_of_ids():
+    weights = EngineWeights("langchain", {"a": 1.0}, 2)
+    assert list(fusion.fuse(weights, {"a": {9: 1.0, 10: 1.0, 100: 1.0}})) == [9, 100]

@@ -71,3 +71,21 @@ def test_the_order_of_rows_does_not_matter(runs):
     mixed = joined.iloc[order].reset_index(drop=True)
     for yardstick in (fusion.rrf, fusion.combsum, fusion.yardsticks.combmnz):
         assert np.allclose(yardstick(joined)[order], yardstick(mixed), atol=1e-15)
+
+
+def test_equal_scores_are_in_the_order_of_the_text_of_ids():
+    # as text, 9 stands behind 10 and is first; so does trec_eval, which knows no numbers
+    lists = {"a": {1: {9: 1.0, 10: 1.0, 100: 1.0}}, "b": {1: {9: 1.0, 10: 0.5}}}
+    with pytest.warns(UserWarning, match="all scores of a query are equal"):
+        numbers = fusion.join_lists(lists)
+    texts = numbers.astype({"document": str})
+    texts.attrs = numbers.attrs
+    assert fusion.rrf(numbers).tolist() == fusion.rrf(texts).tolist()
+    rank = {9: 1, 100: 2, 10: 3}
+    alone = fusion.rrf(numbers, runs=["a"]).tolist()
+    assert alone == [1 / (60 + rank[document]) for document in numbers["document"]]
+
+
+def test_scores_are_compared_in_single_precision():
+    lists = {"a": {"q": {"x": 0.5 + 1e-11, "y": 0.5}}, "b": {"q": {"x": 1.0, "y": 2.0}}}
+    assert fusion.rrf(fusion.join_lists(lists), runs=["a"]).tolist() == [1 / 62, 1 / 61]
