@@ -99,7 +99,8 @@ def evaluate(
         Path | None,
         typer.Option(
             help="All relevant pairs: TREC judgments, or a table of users, items and grades. "
-            "Labels are taken from here, and relevant items in no list count in NDCG and recall.",
+            "Labels are taken from here (--label may name the column), and relevant items in no "
+            "list count in NDCG and recall.",
             metavar="FILE",
             rich_help_panel=READING,
         ),
@@ -204,7 +205,8 @@ def evaluate(
         second = other.evaluated(wanted, rules)
         _check_same_lists(rows, table, second, file, compare)
         compared = metrics.compare(table, second, **draws)
-    for note in [*rows.notes, *_left_out(table)]:
+    members = "documents" if rows.is_run else "items"
+    for note in [*rows.notes, *_left_out(table, members)]:
         console.note(note)
     evaluation = Evaluation(table=table, compared=compared, method=interval, **draws)
     if per_user is not None:
@@ -255,12 +257,15 @@ def _verdict(pair: Comparison, scorers: tuple[str, str], better: bool) -> str:
     return f"{first} {shown} {second}: {pair.metric} {pair.difference:+.4f} {interval}"
 
 
-def _left_out(table: MetricTable) -> list[str]:
-    """Who does not count, of lists and of relevant pairs."""
+def _left_out(table: MetricTable, members: str) -> list[str]:
+    """What of the lists and of the relevant pairs met, and who does not count."""
     relevance = table.relevance
     if relevance is None:
         return []
-    notes = []
+    notes = [
+        f"{relevance.n_met:,} of {relevance.n_listed:,} {members} in the lists were judged "
+        "(--qrels), of lists with a judgment"
+    ]
     if relevance.n_without_list and relevance.population in ("listed", "both"):
         notes.append(
             f"{relevance.n_without_list} with relevant items and no list: left out "

@@ -202,7 +202,10 @@ def fuse(
         def say(text: str) -> None:
             update(description=text)
 
-        report = validated(join(given, qrels, on, depth), settings, ablate, say)
+        joined = join(given, qrels, on, depth)
+        report = validated(joined, settings, ablate, say)
+    for used in joined.used:
+        console.note(used)
     for remark in report.remarks:
         console.warn(remark)
     trained = report.ranker.to_model()

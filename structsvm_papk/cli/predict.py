@@ -74,7 +74,7 @@ def predict(
         raise InputError(f"--output {output}: CSV or TSV is written, not Parquet")
     trained = load_model(model)
     format = format_of(data)
-    name = None if format is None else item_column(data, format, item)
+    name = None if format is None else item_column(data, format, item, group)
     items = None
     if name is not None:
         items = pd.Series(read_columns(data, str(format), {name: Kind.ID})[name], name=name)

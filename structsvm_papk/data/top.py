@@ -28,7 +28,7 @@ def ids_of(X: Any, groups: Any) -> tuple[Any, Any]:
         )
     names = [str(name) for name in getattr(X, "columns", ())]
     user = column_of("user", names, "X")
-    item = column_of("item", names, "X")
+    item = column_of("item", [name for name in names if name != user], "X")
     if groups is None and user is None:
         raise InputError(
             f"groups= is missing: give the user of each row, or {ONE_LIST!r} if all rows are one "

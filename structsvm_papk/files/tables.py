@@ -156,7 +156,7 @@ def choose_columns(
     others = [name for name in names if name != label]
     group = column_of("user", others, path, group, "; name it with --group")
     features = tuple(_feature_columns(path, places, {label, group}.union(index, ignore), like))
-    item = column_of("item", names, path)
+    item = column_of("item", [name for name in others if name != group], path)
     if item in features:
         item = None
     existing_label = label if label in places else None

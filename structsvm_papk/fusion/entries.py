@@ -11,7 +11,7 @@ import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.data import validation
-from structsvm_papk.data.roles import needed_column
+from structsvm_papk.data.roles import pair_columns
 from structsvm_papk.errors import InputError
 from structsvm_papk.files import trec
 from structsvm_papk.files.lists import read_pairs
@@ -25,7 +25,7 @@ class Entries:
     """A run or judgments: the number that a pair of a query and a document has.
 
     `what` is its name in messages; `query` and `document` are codes into `queries` and
-    `documents`.
+    `documents`; `used` says which columns were taken for what.
     """
 
     what: str
@@ -34,6 +34,7 @@ class Entries:
     document: Array
     documents: pd.Index
     value: Array
+    used: str
 
     def only(self, mask: Array) -> Entries:
         """The entries of a mask, with the documents that they have."""
@@ -48,20 +49,24 @@ class Entries:
             document=renumbered[document],
             documents=self.documents[present],
             value=self.value[mask],
+            used=self.used,
         )
 
     def first(self, n: int) -> Entries:
         """The first n documents of each query, by score, then by document id, descending."""
-        in_order = validation.places_of(np.asarray(self.documents, dtype=object))
+        in_order = validation.places_of(self.documents)
         return self.only(places(self.query, self.value, in_order[self.document]) < n)
 
 
 def entries_of(given: Any, what: str, on: tuple[str, str], kind: str) -> Entries:
     """What a file, a frame or a dictionary says, checked; `kind` is the column of numbers."""
+    used = None
     if isinstance(given, str | Path):
         path = Path(given)
         what = f"{what} ({path})"
-        frame = read_pairs(path, kind, on)
+        read = read_pairs(path, kind, on)
+        frame = read.frame
+        used = read.used
     elif isinstance(given, Mapping):
         frame = _of_dictionary(given, what, on, kind)
     elif hasattr(given, "columns"):
@@ -72,14 +77,15 @@ def entries_of(given: Any, what: str, on: tuple[str, str], kind: str) -> Entries
             f"{type(given).__name__}"
         )
     present = [name for name in frame.columns if isinstance(name, str)]
-    query_column, document_column, value_column = (
-        needed_column(role, present, what) for role in (*on, kind)
-    )
-    value = _numbers(frame[value_column], what, kind)
-    if not value.size:
+    columns = pair_columns(present, what, on, kind)
+    n_rows = len(frame)
+    if not n_rows:
         raise InputError(f"{what} is empty")
-    query, queries = _codes(frame[query_column], f"{what}: {on[0]}")
-    document, documents = _codes(frame[document_column], f"{what}: {on[1]}")
+    value = np.ones(n_rows)
+    if columns.number is not None:
+        value = _numbers(frame[columns.number], what, kind)
+    query, queries = _codes(frame[columns.lists], f"{what}: {on[0]}")
+    document, documents = _codes(frame[columns.members], f"{what}: {on[1]}")
     twice = validation.second_of_a_pair(query, document, documents.size)
     if twice is not None:
         raise InputError(
@@ -94,6 +100,7 @@ def entries_of(given: Any, what: str, on: tuple[str, str], kind: str) -> Entries
         document=document,
         documents=documents,
         value=value,
+        used=used or columns.used,
     )
 
 
@@ -154,8 +161,11 @@ def _codes(column: Any, what: str) -> tuple[Array, Any]:
 
 
 def places(query: Array, score: Array, document: Array) -> Array:
-    """Place of each row in its query's list, from 0: by score, then by document, descending."""
-    order = np.lexsort((-document, -score, query))
+    """Place of each row in its query's list, from 0: by score, then by document, descending.
+
+    Scores are compared in single precision, as trec_eval does.
+    """
+    order = np.lexsort((-document, -validation.single(score), query))
     sizes = np.bincount(query)
     starts = np.cumsum(sizes) - sizes
     place = np.empty(order.size, dtype=np.int64)

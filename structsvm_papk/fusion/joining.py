@@ -109,6 +109,8 @@ class Joined:
         Query and grade of each document that was judged and not retrieved.
     remarks : tuple of str
         What a reader should know of queries that are not in all inputs.
+    used : tuple of str
+        Of each input, which columns were taken for what.
     """
 
     frame: pd.DataFrame
@@ -119,6 +121,7 @@ class Joined:
     missed_query: Array = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     missed_grade: Array = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     remarks: tuple[str, ...] = ()
+    used: tuple[str, ...] = ()
 
     @property
     def nouns(self) -> tuple[str, str]:
@@ -134,7 +137,7 @@ class Joined:
     @cached_property
     def place(self) -> Array:
         """Each row's document in the order of ids, by which trec_eval breaks ties."""
-        return validation.places_of(np.asarray(self.documents, dtype=object))[self.document]
+        return validation.places_of(self.documents)[self.document]
 
     @property
     def window(self) -> int:
@@ -227,6 +230,7 @@ def join(
         missed_query=missed_query,
         missed_grade=missed_grade,
         remarks=tuple(remarks),
+        used=tuple(entries.used for entries in inputs),
     )
 
 

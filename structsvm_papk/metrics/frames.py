@@ -56,10 +56,11 @@ def evaluate_frame(
     label : str
         Beside relevant pairs the frame needs none; where it has one, both have to agree.
     relevant : frame, optional
-        All relevant pairs, in the columns `user`, `item` and `grade` (1 where there is none), so
-        that what no list holds counts in ideals and recalls; see `evaluate`.
+        All relevant pairs, in the columns `user`, `item` and `grade`, so that what no list holds
+        counts in ideals and recalls; see `evaluate`.
     grade : str, optional
-        Column of grades in `relevant`; by default one named grade, relevance or label.
+        Column of grades in `relevant`; by default one of a usual name (grade, relevance, label,
+        rating, score, ..). Without a column that could be the grade every pair has grade 1.
     **options
         Of `evaluate`.
     """
@@ -115,8 +116,9 @@ def evaluate_recommendations(
         Users in one frame and not in the other. `count`: without recommendations all their items
         are missed; without interactions the rule `no_positives` decides.
     grade : str, optional
-        Column of grades in `interactions`, 0 for what is not relevant; by default one named grade,
-        relevance or label, and without one every pair has grade 1.
+        Column of grades in `interactions`, 0 for what is not relevant; by default one of a usual
+        name (grade, relevance, label, rating, score, ..). Without a column that could be the grade
+        every pair has grade 1.
     **options
         Of `evaluate`, without groups and list lengths.
 

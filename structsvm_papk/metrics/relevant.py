@@ -14,14 +14,17 @@ from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array
 from structsvm_papk.data import validation as _validation
-from structsvm_papk.data.roles import column_of, needed_column
-from structsvm_papk.errors import InputError
+from structsvm_papk.data.roles import RECOMMENDED, pair_columns
+from structsvm_papk.data.validation import single
+from structsvm_papk.errors import InputError, warn
 from structsvm_papk.metrics import ranked_lists as lists
 from structsvm_papk.metrics.conventions import Conventions
 from structsvm_papk.metrics.ranked_lists import RankedLists
 
 ANY_GRADE = float(np.finfo(np.float64).tiny)  # the relevance threshold: every grade above 0
 _SHOWN = 5
+_FEW = 3
+_MANY = 20  # lists without a hit are no accident
 
 
 @dataclass(frozen=True)
@@ -38,15 +41,23 @@ class Relevance:
         Users with relevant items and without a list, whether they count or not.
     n_unjudged : int
         Lists of users of whom no pair is known, whether they count or not.
+    n_listed, n_met : int
+        Items in the lists of users of whom pairs are known, and how many of these are such a pair,
+        of whatever grade.
     population : str
         Who counts, see `Conventions`.
+    used : str
+        Which columns of the pairs were taken for what.
     """
 
     n_pairs: int
     n_missed: int
     n_without_list: int
     n_unjudged: int
+    n_listed: int
+    n_met: int
     population: str
+    used: str = ""
 
     def __str__(self) -> str:
         return f"all {self.n_pairs:,} known, {self.n_missed:,} of them in no list"
@@ -54,11 +65,15 @@ class Relevance:
 
 @dataclass(frozen=True)
 class Pairs:
-    """All relevant pairs: a user, an item and a grade each; no pair twice."""
+    """All relevant pairs: a user, an item and a grade each; no pair twice.
+
+    `used` says where they are from, and which columns were taken for what.
+    """
 
     users: Array
     items: Array
     grades: Array
+    used: str = ""
 
 
 @dataclass(frozen=True)
@@ -66,8 +81,9 @@ class Matched:
     """Lists and relevant pairs in the same codes.
 
     `users` are the distinct ids; `listed_user` and `listed_item` are the codes of the rows of the
-    lists, `pair_user` are those of the pairs; `grades` are the grades of the rows, 0 where no pair
-    is known, and `missed` marks the pairs that no list holds.
+    lists, `pair_user` and `pair_item` those of the pairs; `grades` are the grades of the rows, 0
+    where no pair is known, `met` marks rows of which one is, and `missed` the pairs that no list
+    holds.
     """
 
     users: Array
@@ -75,7 +91,9 @@ class Matched:
     listed_user: Array
     listed_item: Array
     pair_user: Array
+    pair_item: Array
     grades: Array
+    met: Array
     missed: Array
 
     @property
@@ -95,21 +113,20 @@ def pairs_of(
     item: str | None = None,
     grade: str | None = None,
 ) -> Pairs:
-    """The pairs of a frame; columns that are not there are those of usual names."""
+    """The pairs of a frame; `user` and `item` may be called so there, `grade` has to be."""
     if isinstance(relevant, Pairs):
         return relevant
     names = [str(name) for name in lists.column_names(relevant)]
-    source = "the relevant pairs"
-    user = needed_column("user", names, source, user if user in names else None)
-    item = needed_column("item", names, source, item if item in names else None)
-    grade = column_of("grade", names, source, grade)
-    users = ids(relevant, user)
+    columns = pair_columns(
+        names, "the relevant pairs", RECOMMENDED, "grade", given=(user, item, grade)
+    )
+    users = ids(relevant, columns.lists)
     grades = np.ones(users.size)
-    if grade is not None:
-        given = lists.column(relevant, grade)
-        grades = _validation.check_grades(given, users.size, name=f"column {grade!r}")
+    if columns.number is not None:
+        given = lists.column(relevant, columns.number)
+        grades = _validation.check_grades(given, users.size, name=f"column {columns.number!r}")
         grades = np.maximum(grades.astype(np.float64), 0.0)  # judged, and not relevant
-    return Pairs(users, ids(relevant, item), grades)
+    return Pairs(users, ids(relevant, columns.members), grades, columns.used)
 
 
 def ids(frame: Any, name: str) -> Array:
@@ -148,7 +165,9 @@ def match(users: Array, items: Array, pairs: Pairs) -> Matched:
         listed_user=whose[:n],
         listed_item=which[:n],
         pair_user=whose[n:],
+        pair_item=which[n:],
         grades=grades,
+        met=is_judged,
         missed=missed,
     )
 
@@ -194,6 +213,7 @@ def build(
     items = _validation.check_ids(items, values.size, "items")
     matched = match(users, items, pairs)
     _refuse_other_users(matched)
+    _warn_of_other_items(matched)
     threshold = ANY_GRADE if relevance_threshold is None else relevance_threshold
     if labels is not None:
         _refuse_other_labels(labels, matched, relevance_threshold)
@@ -201,7 +221,7 @@ def build(
     if rules.ties == "trec_eval":
         ordered = in_trec_eval_order(values, np.asarray(items))
     # the lists of users that count, and below each what it misses, as rows that nothing is under
-    included, relevance = _who_counts(matched, pairs.grades, rules)
+    included, relevance = _who_counts(matched, pairs, rules)
     rows = included[matched.listed_user]
     extra = _missed_rows(matched, pairs.grades, included)
     user = np.concatenate([matched.listed_user[rows], matched.pair_user[extra]])
@@ -217,7 +237,7 @@ def build(
     )
     tied = None
     if rules.ties == "trec_eval":  # it compares in single precision, where more scores tie
-        coarse = np.concatenate([_single(values[rows]), np.full(extra.size, np.nan)])
+        coarse = np.concatenate([single(values[rows]), np.full(extra.size, np.nan)])
         tied = tied_users(built, coarse)
     built = replace(built, users=matched.users[built.users], tied=tied)
     return built, relevance
@@ -235,6 +255,33 @@ def _refuse_other_users(matched: Matched) -> None:
         )
 
 
+def _warn_of_other_items(matched: Matched) -> None:
+    """Warn where ids of items, or of users, seem to be others in the lists than in the pairs.
+
+    That is where no pair is in a list, and no item is in both, or there are many lists.
+    """
+    if matched.met.any():
+        return
+    judged = matched.is_judged[matched.listed_user]
+    is_common = np.isin(matched.listed_item, matched.pair_item).any()
+    if is_common and np.unique(matched.listed_user[judged]).size < _MANY:
+        return
+    listed_item = matched.items[matched.listed_item[judged]]
+    in_pair = matched.items[matched.pair_item]
+    warn(
+        f"none of the {np.count_nonzero(judged)} items in the lists is among the relevant pairs of "
+        f"the same users: the lists have {_spelled(listed_item)}, the pairs {_spelled(in_pair)}; "
+        "are they spelled alike, and in the columns that were meant?"
+    )
+
+
+def _spelled(ids: Array) -> str:
+    """Some ids as they are written, with blanks that belong to them."""
+    different = list(dict.fromkeys(map(str, ids)))
+    more = ", .." if len(different) > _FEW else ""
+    return ", ".join(map(repr, different[:_FEW])) + more
+
+
 def _above_what_is_missed(scores: Array) -> Array:
     """The same order without minus infinity, which is the score of what a list misses."""
     if not np.isneginf(scores).any():
@@ -242,8 +289,9 @@ def _above_what_is_missed(scores: Array) -> Array:
     return np.unique(scores, return_inverse=True)[1].astype(np.float64)
 
 
-def _who_counts(matched: Matched, grades: Array, rules: Conventions) -> tuple[Array, Relevance]:
+def _who_counts(matched: Matched, pairs: Pairs, rules: Conventions) -> tuple[Array, Relevance]:
     """Mask of the users that count, and what is said of the others."""
+    grades = pairs.grades
     listed = matched.is_listed
     judged = matched.is_judged
     wanting = np.bincount(matched.pair_user[grades > 0], minlength=matched.users.size) > 0
@@ -267,7 +315,10 @@ def _who_counts(matched: Matched, grades: Array, rules: Conventions) -> tuple[Ar
         n_missed=int((of_included & matched.missed).sum()),
         n_without_list=int(lost.sum()),
         n_unjudged=int((listed & ~judged).sum()),
+        n_listed=int(judged[matched.listed_user].sum()),
+        n_met=int(matched.met.sum()),
         population=rules.population,
+        used=pairs.used,
     )
 
 
@@ -324,8 +375,7 @@ def in_trec_eval_order(scores: Array, items: Array) -> Array:
     import pandas as pd
 
     codes, known = pd.factorize(items)
-    names = np.array([str(name) for name in known], dtype=object)
-    order = np.lexsort((_validation.places_of(names)[codes], _single(scores)))
+    order = np.lexsort((_validation.places_of(known)[codes], single(scores)))
     ordered = np.empty(scores.size)
     ordered[order] = np.arange(scores.size)
     return ordered
@@ -337,15 +387,10 @@ def ordered_by_item(rows: RankedLists, scores: ArrayLike, items: ArrayLike | Non
         raise InputError("ties='trec_eval' needs items=, the item of each row")
     values = _validation.check_scores(scores)
     strict = in_trec_eval_order(values, _validation.check_ids(items, values.size, "items"))
-    tied = tied_users(rows, _single(values))
+    tied = tied_users(rows, single(values))
     if rows.codes is not None:
         strict = strict[np.argsort(rows.codes, kind="stable")]
     return replace(rows, scores=strict, tied=tied)
-
-
-def _single(scores: Array) -> Array:
-    with np.errstate(over="ignore"):
-        return scores.astype(np.float32).astype(np.float64)
 
 
 def tied_users(rows: RankedLists, scores: Array) -> Array:

@@ -261,10 +261,10 @@ def evaluate(
         Item of each row; needed beside `relevant` and by ``ties="trec_eval"``.
     relevant : frame or dict of columns, optional
         All relevant pairs: the user (a column named user, query, .. as in files), the item (item,
-        document, ..) and the grade (grade, relevance or label; 1 where there is none), such as
-        `read_judgments` gives. What no list holds then counts in ideals and recalls; labels are
-        the grades of the pairs, above 0 relevant, and may be left out. Without it both are those of
-        the candidates.
+        document, ..) and the grade (grade, relevance, label, rating, ..; 1 where no column could be
+        it), such as `read_judgments` gives. What no list holds then counts in ideals and recalls;
+        labels are the grades of the pairs, above 0 relevant, and may be left out. Without it both
+        are those of the candidates. There is a warning where no list holds any of the pairs.
 
     Raises
     ------

@@ -1,4 +1,5 @@
 import json
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -362,3 +363,63 @@ def test_the_table_says_what_is_relevant_and_no_rules(tmp_path, capsys):
     shown = capsys.readouterr()
     assert "of the candidates" in shown.out
     assert "ties=loss" not in shown.err
+
+
+# a table of PyTerrier: docid is a number inside of the index
+PYTERRIER = """qid,docid,docno,rank,score,query
+1,500,k1,0,9.5,red kite
+1,501,k2,1,8.1,red kite
+2,78,k4,0,4.4,blue tit
+2,12,k1,1,3.3,blue tit
+"""
+
+
+@pytest.mark.parametrize("name", ["q.csv", "q.qrels"])
+def test_documents_have_the_ids_of_the_judgments(tmp_path, capsys, name):
+    pairs = [("1", "k1", 1), ("1", "k2", 0), ("2", "k1", 1), ("2", "k4", 0)]
+    (tmp_path / "r.csv").write_text(PYTERRIER)
+    lines = [f"{q} 0 {d} {g}" for q, d, g in pairs]
+    if name == "q.csv":
+        lines = ["qid,docno,label", *(f"{q},{d},{g}" for q, d, g in pairs)]
+    (tmp_path / name).write_text("\n".join(lines) + "\n")
+    answer = found(capsys, tmp_path / "r.csv", "--qrels", tmp_path / name, "-m", "ndcg@10,rr")
+    assert [m["value"] for m in answer["metrics"]] == pytest.approx(
+        [(1 + 1 / np.log2(3)) / 2, 0.75], abs=1e-12
+    )
+    assert run("evaluate", tmp_path / "r.csv", "--qrels", tmp_path / name, "-m", "rr") == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "item 'docno'" in said
+    assert "4 of 4 items in the lists were judged" in said
+    read = "user 'qid', item 'docno', grade 'label', ignored none"
+    assert (read if name == "q.csv" else "judgments of 4 documents for 2 queries") in said
+
+
+def test_the_column_of_grades_is_named_or_refused(tmp_path, capsys):
+    path, _ = judged(tmp_path)
+    stars = write(tmp_path / "q.csv", pd.DataFrame(
+        {"query": ["a", "a"], "document": ["d1", "d2"], "stars": [0, 3]}
+    ))  # fmt: skip
+    said = refused(capsys, "evaluate", path, "--qrels", stars)
+    assert "which column is the grade?" in said and "'stars'" in said and "--label" in said
+    answer = found(capsys, path, "--qrels", stars, "--label", "stars", "-m", "recall@1")
+    assert answer["relevant_items"].startswith("all 1 known")
+
+
+def test_ids_that_are_spelled_otherwise_are_warned_of(tmp_path, capsys):
+    (tmp_path / "r.csv").write_text("user,item,score\n7,10.0,3\n7,11.0,2\n")
+    (tmp_path / "q.csv").write_text("user,item,grade\n7,10,1\n7,11,0\n")
+    command = ["evaluate", tmp_path / "r.csv", "--qrels", tmp_path / "q.csv", "-m", "rr"]
+    with warnings.catch_warnings(action="always"):  # as in a process of its own
+        assert run(*command) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "the lists have '10.0', '11.0', the pairs '10', '11'" in said
+
+
+@pytest.mark.parametrize("group", ["user", "visitor_id"])
+def test_the_only_other_id_is_the_item(tmp_path, capsys, group):
+    (tmp_path / "r.csv").write_text(f"{group},hotel_id,score\n1,p,2\n1,q,1\n")
+    (tmp_path / "q.csv").write_text(f"{group},hotel_id\n1,q\n")
+    answer = found(
+        capsys, tmp_path / "r.csv", "--qrels", tmp_path / "q.csv", "-m", "rr", "--group", group
+    )
+    assert answer["metrics"][0]["value"] == 0.5

@@ -409,3 +409,93 @@ def test_every_real_run_and_query_has_the_number_of_pytrec_eval():
                 for name, measure in TREC.items():
                     values = [theirs[query][measure] for query in table.users]
                     np.testing.assert_allclose(table[name], values, rtol=0, atol=1e-9)
+
+
+# --- judgments of other columns ------------------------------------------------------------------
+
+SHOWN = pd.DataFrame({"user": 1, "item": [7, 8, 9], "rank": [1, 2, 3], "score": [0.3, 0.2, 0.1]})
+
+
+def values_beside(pairs, **how):
+    """Reciprocal rank beside pairs, by every road; item 8, in place 2, is the first relevant."""
+    framed = metrics.evaluate_frame(SHOWN, "rr", user="user", item="item", relevant=pairs, **how)
+    shown = SHOWN.drop(columns="score")
+    lists = metrics.evaluate_recommendations(shown, pairs, "rr", user="user", item="item", **how)
+    values = [framed.mean("rr"), lists.mean("rr")]
+    if not how:
+        rows = (SHOWN.score, None, SHOWN.user)
+        whole = metrics.evaluate("rr", *rows, items=SHOWN.item, relevant=pairs)
+        values.append(whole.mean("rr"))
+    return values
+
+
+@pytest.mark.parametrize(
+    "name", ["grade", "relevance", "rel", "label", "rating", "judgment", "score", "Relevance_Grade"]
+)
+def test_a_grade_is_read_by_its_usual_names(name):
+    pairs = pd.DataFrame({"user": 1, "item": [7, 8], name: [0, 1]})
+    assert values_beside(pairs) == [0.5] * 3
+
+
+@pytest.mark.parametrize("name", ["stars", "gain", "weight", "value", "relevance_score"])
+def test_a_column_that_may_be_the_grade_is_refused_unless_it_is_named(name):
+    pairs = pd.DataFrame({"user": 1, "item": [7, 8], name: [0, 1]})
+    for call in (
+        lambda: metrics.evaluate_frame(SHOWN, "rr", user="user", item="item", relevant=pairs),
+        lambda: metrics.evaluate_recommendations(SHOWN, pairs, "rr"),
+        lambda: metrics.evaluate(
+            "rr", SHOWN.score, None, SHOWN.user, items=SHOWN.item, relevant=pairs
+        ),
+    ):
+        with pytest.raises(InputError, match=f"which column is the grade.*there are '{name}'"):
+            call()
+    assert values_beside(pairs, grade=name) == [0.5] * 2
+
+
+def test_pairs_with_ids_and_times_beside_them_are_all_relevant():
+    pairs = pd.DataFrame({"user": 1, "item": [8], "timestamp": [5], "session_id": [3]})
+    assert values_beside(pairs) == [0.5] * 3
+
+
+def test_items_that_never_meet_are_warned_of():
+    pairs = pd.DataFrame({"user": 1, "item": ["7 ", "8 "]})
+    shown = SHOWN.astype({"item": str})
+    with pytest.warns(
+        UserWarning, match=r"none of the 3 items.*have '7', '8', '9', the pairs '7 '"
+    ):
+        metrics.evaluate_frame(shown, "rr", user="user", item="item", relevant=pairs)
+    pairs = pd.DataFrame({"user": 1, "item": [999]})
+    with pytest.warns(UserWarning, match="none of the 3 items"):
+        metrics.evaluate_recommendations(SHOWN, pairs, "rr")
+
+
+def test_many_lists_without_a_hit_are_warned_of_and_a_few_are_not():
+    def value(n_users):
+        shown = pd.DataFrame({"user": range(n_users), "item": 1, "score": 1.0})
+        liked = pd.DataFrame({"user": range(n_users), "item": 2})
+        liked = pd.concat([liked, pd.DataFrame({"user": [n_users], "item": [1]})])
+        table = metrics.evaluate_frame(
+            shown, "rr", user="user", item="item", relevant=liked, population="listed"
+        )
+        return table.mean("rr")
+
+    assert value(3) == 0.0
+    with pytest.warns(UserWarning, match="none of the 30 items"):
+        assert value(30) == 0.0
+
+
+def test_pairs_that_met_are_counted():
+    lists, relevant = drawn(4)
+    table = metrics.evaluate_frame(
+        lists, "rr", user="user", item="item", relevant=relevant, population="listed"
+    )
+    judged = lists[lists.user.isin(relevant.user)]
+    held = pd.MultiIndex.from_frame(judged[["user", "item"]])
+    assert table.relevance.n_listed == len(judged)
+    assert (
+        table.relevance.n_met
+        == held.isin(pd.MultiIndex.from_frame(relevant[["user", "item"]])).sum()
+    )
+    assert table.relevance.used == (
+        "the relevant pairs: user 'user', item 'item', grade 'grade', ignored none"
+    )

@@ -76,7 +76,7 @@ MODEL_FLAGS = ("--model", "--output", "-o")  # of a model that is written; the f
 
 ITEM_HELP = (
     f"Item column; by default the first of {', '.join(ITEM_COLUMNS[:7])} or a similar name "
-    "(product_id, movieId, track, ..)."
+    "(product_id, movieId, track, ..), else the only id beside the user's."
 )
 
 # --- the problem ----------------------------------------------------------------------------------

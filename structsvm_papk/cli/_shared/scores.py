@@ -13,6 +13,15 @@ import numpy as np
 from structsvm_papk._types import Array
 from structsvm_papk.cli._shared import console
 from structsvm_papk.cli._shared.reading import Reading
+from structsvm_papk.data.roles import (
+    LABEL_COLUMNS,
+    RECOMMENDED,
+    Kind,
+    column_of,
+    label_column,
+    listed,
+    needed_column,
+)
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.roles import Kind, column_of, label_column, listed, needed_column
 from structsvm_papk.data.validation import ONE_LIST, is_binary
@@ -62,9 +71,10 @@ def refuse_unknown_users(table: Table) -> None:
         )
 
 
-def item_column(path: Path, format: str, given: str | None) -> str | None:
-    """Name of a table's item column: the one asked for, or a usual one."""
-    return column_of("item", tables.column_names(path, format), path, given, " (--item)")
+def item_column(path: Path, format: str, given: str | None, group: str | None) -> str | None:
+    """Name of a table's item column: the one asked for, a usual one, or the only other id."""
+    names = [name for name in tables.column_names(path, format) if name != group]
+    return column_of("item", names, path, given, " (--item)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,11 +91,16 @@ class Scoring(Reading):
             raise InputError("--qrels needs users and items, which --one-list does not have")
 
     def pairs(self) -> Pairs | None:
-        """The relevant pairs, or None."""
+        """The relevant pairs, or None; a label column that is named may be theirs."""
         if self.qrels is None:
             return None
-        given = (self.group, self.item)
-        return pairs_of(read_pairs(self.qrels, GRADE, ("user", "item"), given))
+        format = tables.format_of(self.qrels)
+        grade = None
+        if format is not None and self.label != LABEL_COLUMNS[0]:
+            present = tables.column_names(self.qrels, format)
+            grade = self.label if self.label in present else None
+        read = read_pairs(self.qrels, GRADE, RECOMMENDED, (self.group, self.item, grade))
+        return replace(pairs_of(read.frame), used=read.used)
 
     def is_run(self, path: Path) -> bool:
         """Whether a file is a run of TREC."""
@@ -117,7 +132,8 @@ class Scoring(Reading):
         names["score"] = self.score
         if not self.one_list:
             names["user"] = needed_column("user", present, path, self.group, _WHOSE)
-            names["item"] = column_of("item", present, path, self.item, " (--item)")
+            others = [name for name in present if name != names["user"]]
+            names["item"] = column_of("item", others, path, self.item, " (--item)")
         hints = {
             "score": " (--score; for a file of features give --model)",
         }
@@ -199,8 +215,8 @@ class Rows:
         are_numbers = (_are_whole(self.frame[user]), _are_whole(self.frame[item]))
         if are_numbers != (_are_whole(pairs.users), _are_whole(pairs.items)):
             rows = self.with_text_ids()
-            pairs = Pairs(_as_text(pairs.users), _as_text(pairs.items), pairs.grades)
-        return replace(rows, relevant=pairs)
+            pairs = replace(pairs, users=_as_text(pairs.users), items=_as_text(pairs.items))
+        return replace(rows, relevant=pairs, notes=(*rows.notes, pairs.used))
 
     @cached_property
     def labels(self) -> Array:
@@ -368,7 +384,7 @@ def _of_features(path: Path, table: Table, columns: Scoring, scores: Any, model:
     format = tables.format_of(path)
     kinds = {}
     if format is not None and not columns.one_list:
-        names["item"] = item_column(path, format, columns.item)
+        names["item"] = item_column(path, format, columns.item, columns.group)
     if names["item"] is not None:
         kinds[names["item"]] = Kind.ID
     if format is not None and kinds:
