@@ -13,6 +13,7 @@ import numpy as np
 from structsvm_papk._types import Array
 from structsvm_papk.cli._shared import console
 from structsvm_papk.cli._shared.reading import Reading
+from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.roles import (
     LABEL_COLUMNS,
     RECOMMENDED,
@@ -22,8 +23,6 @@ from structsvm_papk.data.roles import (
     listed,
     needed_column,
 )
-from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.data.roles import Kind, column_of, label_column, listed, needed_column
 from structsvm_papk.data.validation import ONE_LIST, is_binary
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files import tables, trec
