@@ -14,13 +14,14 @@ import numpy as np
 
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk._version import __version__
-from structsvm_papk.errors import InputError, as_path, check_number
+from structsvm_papk.errors import InputError, as_floats, as_path, check_number, check_type
 from structsvm_papk.files.atomic import check_writable, write_atomically
 from structsvm_papk.files.tensors import TensorFile
-from structsvm_papk.solvers.solver import SolverResult, Status
+from structsvm_papk.solvers.solver import KeptStart, SolverResult, Status
 
-_FILE = TensorFile("checkpoint", version=3)
+_FILE = TensorFile("checkpoint", version=4)
 _DUAL = "dual."  # before the names of dual variables
+_OF_STARTS = ("initial", "objective", "reached")  # numbers of a `KeptStart`
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,14 @@ class Checkpoint:
         elif result.cuts is not None and result.problem is not None:
             arrays["slopes"], arrays["intercepts"], arrays["blocks"] = result.cuts
             description["n_blocks"], description["layout"], _ = result.problem
+        if result.starts:
+            description["starts"] = [
+                {"name": start.name, "settled": start.settled} for start in result.starts
+            ]
+            description["continuation"] = list(result.continuation)
+            arrays["starts"] = np.array([[start.first, start.w] for start in result.starts])
+            for name in _OF_STARTS:
+                arrays[name] = np.array([getattr(start, name) for start in result.starts])
         write_atomically(self.path, _FILE.encoded(description, arrays))
 
 
@@ -132,7 +141,35 @@ def _result_of(
         notes=(note,),
         lipschitz_factor=arrays["lipschitz_factor"].item(),
         duals=duals or None,
+        starts=_starts_of(description, arrays) if "starts" in arrays else (),
+        continuation=tuple(as_floats("continuation", description.get("continuation", ()))),
     )
+
+
+def _starts_of(
+    description: Mapping[str, Any], arrays: Mapping[str, Array]
+) -> tuple[KeptStart, ...]:
+    starts = []
+    numbers = (arrays[name] for name in _OF_STARTS)
+    for entry, points, *values in zip(
+        description["starts"], arrays["starts"], *numbers, strict=True
+    ):
+        check_type("name", entry["name"], str, "text")
+        check_type("settled", entry["settled"], bool, "True or False")
+        first, w = points
+        initial, objective, reached = map(float, values)
+        starts.append(
+            KeptStart(
+                name=entry["name"],
+                first=first,
+                w=w,
+                settled=entry["settled"],
+                initial=initial,
+                objective=objective,
+                reached=reached,
+            )
+        )
+    return tuple(starts)
 
 
 def _cuts_of(arrays: Mapping[str, Array]) -> tuple[Array, Array, Array]:

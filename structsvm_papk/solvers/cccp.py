@@ -11,7 +11,7 @@ at every point that is no worse than w_t on the majorant: the inner problem need
 exactly. Quasi-Newton steps on R itself come first; both phases are functions in `descent`.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -31,6 +31,7 @@ from structsvm_papk.solvers.descent import (
 from structsvm_papk.solvers.oracle import BlockOracle, MajorisedOracle
 from structsvm_papk.solvers.qp import DEFAULT_SOLVER
 from structsvm_papk.solvers.solver import (
+    KeptStart,
     Progress,
     Run,
     Signs,
@@ -49,25 +50,23 @@ _AT_ZERO = (
     "The point is w = 0, from which no start led away: the risk may have no better one. Try other "
     "starts, or another risk."
 )
+_KEPT = "best so far"  # of the run that is resumed: the others begin and end as without it
 _TO_COMPARE = 3e-3  # criticality to which starts that do not race are followed
 
 
 @dataclass(frozen=True)
-class StartReport:
+class StartReport(KeptStart):
     """One start of `CCCP`: where it ended.
 
-    `initial` is the objective at the start, after scaling it; `criticality` is as in `CCCPResult`,
-    inf for a start that lost the race; `n_iter` counts majorants and descents by quasi-Newton
-    steps. Only the best start is `polished`, followed to the tolerance.
+    `initial` is the objective at the start, after scaling it, NaN where the time was over before,
+    and `objective` that at the end; `criticality` is as in `CCCPResult`, inf for a start that lost
+    the race; `n_iter` counts majorants and descents by quasi-Newton steps. Only the best start is
+    `polished`, followed to the tolerance.
     """
 
-    name: str
-    initial: float
-    objective: float
-    criticality: float
-    n_iter: int
-    polished: bool
-    w: np.ndarray = field(repr=False)
+    criticality: float = np.inf
+    n_iter: int = 0
+    polished: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,8 +96,9 @@ class CCCP(Solver[CCCPResult]):
     It starts at the oracle's own starts, or at those that are given. The status is 'critical' where
     the criticality reached `tol`, which is no proof that no direction lowers the risk: where scores
     tie, other majorants touch there too. 'inconsistent': a majorant was none, to rounding and
-    beyond. From a
-    checkpoint it goes on at the best point alone.
+    beyond. From a checkpoint starts that were followed go on where they ended, and the one that was
+    interrupted begins again: so the end is that of a run without interruption. Interrupted at the
+    same place once more, it goes on there.
 
     Parameters
     ----------
@@ -167,22 +167,47 @@ class CCCP(Solver[CCCPResult]):
             )
 
     def _run(self, oracle, w_init, warm_start):
-        if not isinstance(oracle, MajorisedOracle):
-            raise InputError("CCCP needs a risk with majorants, a `MajorisedOracle`")
-        starts = _starts(self, oracle, w_init, warm_start)
+        _refuse_without_majorants(oracle)
+        points = _starts(self, oracle, w_init, warm_start)
+        starts = [KeptStart(name, first=w, w=w) for name, w in points.items()]
+        ladder = self.continuation if warm_start is None else ()  # it would lead away again
+        if ladder is None and (w_init is not None or warm_start is not None):
+            ladder = ()
+        return self._run_from(oracle, starts, ladder)
+
+    def _resumed(self, oracle, last):
+        if not last.starts:
+            return self._run(oracle, None, last)
+        _refuse_without_majorants(oracle)
+        best = KeptStart(_KEPT, first=last.w, w=last.w, settled=True, initial=np.inf)
+        starts = [start for start in last.starts if start.name != _KEPT]
+        is_best = [start.settled and np.array_equal(start.w, last.w) for start in starts]
+        # first what must not be lost where the time is short
+        best = starts.pop(is_best.index(True)) if any(is_best) else best
+        floor = floor_of(self.positive, oracle.n_features)
+        starts = [
+            replace(
+                start,
+                first=_inside(start.first, floor, start.name),
+                w=_inside(start.w, floor, start.name),
+            )
+            for start in (best, *starts)
+        ]
+        return self._run_from(oracle, starts, last.continuation)
+
+    def _run_from(self, oracle, starts, ladder):
+        """The state of a run; `ladder`: the continuation, None where it depends on the oracle."""
         blocks = oracle.with_blocks(self.n_blocks or default_blocks(oracle))
-        given = w_init is not None or warm_start is not None
         majorised = blocks if isinstance(blocks, MajorisedOracle) else oracle
         smooth = isinstance(majorised, BlockOracle) and majorised.n_blocks >= _SMOOTH
         may_race = self.quasi_newton > 0 and not self.continuation and smooth
-        ladder = self.continuation if warm_start is None else ()  # it would lead away again
         if ladder is None:
-            ladder = () if given or may_race else _STEPS
+            ladder = () if may_race else _STEPS
         return _CCCPRun(
             problem=PenalisedRisk(config=self, risk=oracle, majorised=majorised),
             given=starts,
-            race=may_race and len(starts) > 1,
-            ladder=ladder,
+            race=may_race,
+            ladder=tuple(ladder),
         )
 
     def inner(
@@ -202,6 +227,11 @@ class CCCP(Solver[CCCPResult]):
         )
 
 
+def _refuse_without_majorants(oracle):
+    if not isinstance(oracle, MajorisedOracle):
+        raise InputError("CCCP needs a risk with majorants, a `MajorisedOracle`")
+
+
 def _starts(config, oracle, w_init, warm_start):
     """Starting points by name, checked."""
     if w_init is None and warm_start is not None:
@@ -212,20 +242,36 @@ def _starts(config, oracle, w_init, warm_start):
     starts: dict[str, Array] = {}
     floor = floor_of(config.positive, oracle.n_features)
     for name, point in points.items():
-        w = np.maximum(finite_start(point, oracle.n_features, f"start {name!r}"), floor)
+        w = _inside(point, floor, name)
         if not any(np.array_equal(w, other) for other in starts.values()):
             starts[name] = w  # the convex optimum of 'avg' is often the zero of 'zero'
     return starts
+
+
+def _inside(point, floor, name):
+    """A point, checked; the nearest one where weights have their signs."""
+    return np.maximum(finite_start(point, floor.size, f"start {name!r}"), floor)
 
 
 @dataclass
 class _Start:
     """One start: the objective where it began, and where it has come to, at the run's alpha."""
 
-    name: str
-    initial: float
+    begun: KeptStart
     point: Iterate
+    settled: bool
     n_iter: int = 0  # majorants, and descents by quasi-Newton steps
+
+    def report(self, polished: bool) -> StartReport:
+        """How far it has come."""
+        objective = self.point.objective
+        so_far = replace(self.begun, w=self.point.w, settled=self.settled, objective=objective)
+        return StartReport(
+            **vars(so_far),
+            criticality=self.point.criticality,
+            n_iter=self.n_iter,
+            polished=polished,
+        )
 
 
 class _CCCPRun(Run[CCCPResult]):
@@ -238,12 +284,11 @@ class _CCCPRun(Run[CCCPResult]):
     def __init__(self, problem, given, race, ladder):
         super().__init__(problem.config, problem.risk)
         self.problem = problem
-        self.given = given
+        self.waiting = given  # starts that have not begun
         self.race = race
         self.ladder = ladder
         self.starts: list[_Start] = []
         self.current: Any = None  # the start that is followed now
-        self.compared = False  # whether the starts were; the best one is followed then
         self.stop: Status | None = None
 
     # --- begin, iterate, end --------------------------------------------------------------------
@@ -253,26 +298,30 @@ class _CCCPRun(Run[CCCPResult]):
 
     def loop(self):
         # 1. every start, at its best scale
-        for name, w in self.given.items():
-            if self.starts and self.clock.late():
-                break
-            self.starts.append(self._begin_at(name, w))
+        while self.waiting and not (self.starts and self.clock.late()):
+            self.starts.append(self._begin(self.waiting.pop(0)))
+        if self.waiting:
+            return Status.TIME_LIMIT
         # 2. down from each, the most promising first, as far as it takes to compare them
-        if len(self.starts) > 1:
-            for start in sorted(self.starts, key=lambda start: start.initial):
+        followed = [start for start in self.starts if start.begun.name != _KEPT]
+        for start in sorted(followed, key=lambda start: start.begun.initial):
+            if start.settled:
+                continue
+            if len(followed) == 1:
+                self._descend(start, self.config.tol)
+            else:
                 self._descend_to_compare(start)
-                if self.stop is not None:
-                    return self.stop
-                if self.clock.late():
-                    return Status.TIME_LIMIT
-                self.keep_result()
-            self.compared = True
+            if self.stop is not None:
+                return self.stop
+            if start.point.status is None and self.clock.late():
+                return Status.TIME_LIMIT
+            start.settled = start.point.status is not Status.MAX_ITER
+            self.keep_result()
         # 3. the best one, to the tolerance
         best = self._best()
-        if self.compared:  # the first phase has led there
+        if len(followed) > 1 or best.point.status is None:
+            best.settled = True
             self._follow_majorants(best)
-        else:
-            self._descend(best, self.config.tol)
         return self.stop or best.point.status
 
     def result(self, status, notes):
@@ -286,12 +335,14 @@ class _CCCPRun(Run[CCCPResult]):
             notes = notes + start.point.notes
         if status is Status.CRITICAL and not best.point.w.any():
             notes = (*notes, _AT_ZERO)
+        begun = [start.report(start is best) for start in self.starts]
         return self.outcome(
             status,
             CCCPResult,
             notes=notes,
             criticality=best.point.criticality,
-            starts=tuple(_report(start, polished=start is best) for start in self.starts),
+            starts=(*begun, *(StartReport(**vars(start)) for start in self.waiting)),
+            continuation=self.ladder,
         )
 
     def has_point(self):
@@ -299,9 +350,19 @@ class _CCCPRun(Run[CCCPResult]):
 
     # --- phases ---------------------------------------------------------------------------------
 
-    def _begin_at(self, name, w):
-        point = best_scale(self.problem, w, self)
-        return _Start(name=name, initial=point.objective, point=point)
+    def _begin(self, start):
+        """A start at its best scale; one from a checkpoint where it goes on."""
+        if np.isnan(start.initial):
+            point = best_scale(self.problem, start.first, self)
+            begun = replace(start, first=point.w, initial=point.objective)
+        else:
+            begun = start
+            if not start.settled and start.objective < start.reached:  # further than before
+                begun = replace(start, reached=start.objective)
+            else:
+                begun = replace(start, first=start.w, reached=np.inf)
+            point = self.problem.evaluate(begun.first, self.config.alpha, self)
+        return _Start(begun=begun, point=point, settled=start.settled)
 
     def _descend_to_compare(self, start):
         """Over many blocks the risk is nearly smooth: L-BFGS comes close to where majorants would.
@@ -310,7 +371,10 @@ class _CCCPRun(Run[CCCPResult]):
         """
         if self.race:
             self.current = start
-            rival = min(other.point.objective for other in self.starts if other is not start)
+            others = [
+                each for each in self.starts if each is not start and each.begun.name != _KEPT
+            ]
+            rival = min(each.point.objective for each in others)
             self.keep(quasi_newton(self.problem, start.point, self, rival))
         else:
             self._descend(start, max(_TO_COMPARE, self.config.tol))
@@ -372,15 +436,3 @@ class _CCCPRun(Run[CCCPResult]):
             self.lower_bound = point.lower_bound
         n_cuts = 0 if lowered is None or lowered.cuts is None else lowered.cuts[2].size
         self.stop = self.judge(np.inf, self.record(n_cuts), spent=False)
-
-
-def _report(start, polished):
-    return StartReport(
-        name=start.name,
-        initial=start.initial,
-        objective=start.point.objective,
-        criticality=start.point.criticality,
-        n_iter=start.n_iter,
-        polished=polished,
-        w=start.point.w,
-    )

@@ -179,6 +179,10 @@ class SolverResult:
     duals : object
         Of `DualAscent`: see `DualBlocks.duals`, or from a checkpoint their arrays by name. For warm
         starts at every alpha, and scaled at other depths.
+    starts : tuple
+        Of `CCCP`: how far each start has come, as `KeptStart`.
+    continuation : tuple of float
+        Of `CCCP`: multiples of alpha that its starts are followed through first.
     """
 
     w: np.ndarray = field(repr=False)
@@ -193,6 +197,8 @@ class SolverResult:
     evaluation: Cuts | None = field(default=None, repr=False)
     lipschitz_factor: float = field(default=1.0, repr=False)
     duals: Any = field(default=None, repr=False)
+    starts: tuple[Any, ...] = field(default=(), repr=False)
+    continuation: tuple[float, ...] = field(default=(), repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the oracle, which holds the data."""
@@ -232,6 +238,34 @@ class SolverResult:
     def curve(self, name: str) -> Array:
         """One column of the history, such as ``'gap'``, as an array."""
         return np.array([getattr(entry, name) for entry in self.history])
+
+
+@dataclass(frozen=True)
+class KeptStart:
+    """A start of `CCCP` in a checkpoint.
+
+    Attributes
+    ----------
+    name : str
+    first : ndarray of shape (n_features,)
+        Where it begins: scaled, once it has begun.
+    w : ndarray of shape (n_features,)
+        Where it has come to.
+    settled : bool
+        Whether it was followed as far as it takes to compare it with the others.
+    initial, objective : float
+        At `first` and at `w`; NaN before the start has begun.
+    reached : float
+        The objective where an earlier try from `first` was interrupted; inf where there was none.
+    """
+
+    name: str
+    first: np.ndarray = field(repr=False)
+    w: np.ndarray = field(repr=False)
+    settled: bool = False
+    initial: float = np.nan
+    objective: float = np.nan
+    reached: float = np.inf
 
 
 Result = TypeVar("Result", bound=SolverResult)
@@ -317,7 +351,7 @@ class Solver(ABC, Generic[Result]):
         with interrupts_noted(), one_blas_thread():
             if kept is None or kept.last is None:
                 return self._run(risk, w_init, warm_start).solve(callback, kept)
-            result = self._run(risk, None, kept.last).solve(callback, kept)
+            result = self._resumed(risk, kept.last).solve(callback, kept)
         return replace(result, notes=kept.last.notes + result.notes)
 
     def _kept(self, risk: Oracle, checkpoint: ResultStore) -> Kept:
@@ -339,6 +373,10 @@ class Solver(ABC, Generic[Result]):
     @abstractmethod
     def _run(self, oracle: Oracle, w_init: Any, warm_start: SolverResult | None) -> Run[Result]:
         """Check the arguments; the state of a solve that has not begun."""
+
+    def _resumed(self, oracle: Oracle, last: SolverResult) -> Run[Result]:
+        """The state of a solve that goes on from what a checkpoint holds."""
+        return self._run(oracle, None, last)
 
 
 class Clock:

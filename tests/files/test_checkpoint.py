@@ -81,6 +81,88 @@ def test_a_later_solve_goes_on_from_what_a_stopped_one_kept(name, tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def ramp_risk(surrogate, n_lists, seed):
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(n_lists), rng.integers(4, 25, n_lists))
+    X = rng.normal(size=(groups.size, 4))
+    score = X @ rng.normal(size=4) + rng.normal(size=groups.size)
+    lists = RankingData.from_groups(X, score > np.quantile(score, 0.7), groups)
+    return EmpiricalRisk(make_surrogate(surrogate, 2), lists)
+
+
+@pytest.mark.parametrize(
+    ("surrogate", "n_lists", "seed"),
+    [("clipped_ramp", 30, 3), ("ramp", 30, 5), ("clipped_ramp", 8, 0), slow("ramp", 8, 1)],
+)
+def test_wherever_a_run_of_several_starts_is_stopped_it_ends_where_it_would_have(
+    surrogate, n_lists, seed, tmp_path
+):
+    risk = ramp_risk(surrogate, n_lists, seed)
+    solver = CCCP(1e-2, tol=1e-8)
+    shown = []
+    whole = solver.solve(risk, callback=lambda progress: shown.append(progress))
+
+    def stop_after(n):
+        calls = iter(range(n))
+        return lambda _: next(calls, None) is None
+
+    for share in (0.0, 0.2, 0.4, 0.6, 0.8):
+        place = Checkpoint(tmp_path / str(share))
+        stopped = solver.solve(risk, callback=stop_after(int(share * len(shown))), checkpoint=place)
+        resumed = solver.solve(risk, checkpoint=place)
+        assert stopped.status is Status.STOPPED and resumed.status is whole.status
+        assert resumed.objective == pytest.approx(whole.objective, rel=1e-6)
+
+
+def test_starts_that_are_stopped_again_and_again_come_to_an_end(tmp_path):
+    risk = ramp_risk("clipped_ramp", 30, 3)
+    place = Checkpoint(tmp_path / "kept")
+    objectives = [np.inf]
+    status = Status.STOPPED
+    while status is Status.STOPPED and len(objectives) < 200:
+        result = CCCP(1e-2).solve(risk, callback=stop_at(2), checkpoint=place)
+        assert result.objective <= objectives[-1] * (1 + 1e-12)
+        objectives.append(result.objective)
+        status = result.status
+    assert status is Status.CRITICAL and len(objectives) > 6
+
+
+def test_no_start_is_lost_where_the_time_is_too_short_for_all(tmp_path):
+    risk = ramp_risk("clipped_ramp", 30, 3)
+    place = Checkpoint(tmp_path / "kept")
+    short = CCCP(1e-2, tol=1e-8, time_limit=1e-9).solve(risk, checkpoint=place)
+    assert short.status is Status.TIME_LIMIT
+    assert np.isnan([start.initial for start in short.starts]).sum() == len(short.starts) - 1
+    whole = CCCP(1e-2, tol=1e-8).solve(risk)
+    resumed = CCCP(1e-2, tol=1e-8).solve(risk, checkpoint=place)
+    assert [start.name for start in resumed.starts][1:] == [start.name for start in whole.starts]
+    assert resumed.objective == pytest.approx(whole.objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("wrong", ["shape", "nan", "name", "settled", "number", "absent"])
+def test_wrong_starts_are_refused(wrong, tmp_path):
+    risk = ramp_risk("ramp", 8, 0)
+    place = Checkpoint(tmp_path / "kept")
+    CCCP(1e-2).solve(risk, callback=stop_at(1), checkpoint=place)
+    description, arrays = _FILE.read(place.path)
+    starts = description["starts"]
+    if wrong == "shape":
+        arrays["starts"] = arrays["starts"][:, :, :3]
+    elif wrong == "nan":
+        arrays["starts"] = np.full_like(arrays["starts"], np.nan)
+    elif wrong == "name":
+        starts[0]["name"] = 7
+    elif wrong == "settled":
+        starts[0]["settled"] = 1
+    elif wrong == "number":
+        del starts[0]
+    else:
+        del description["starts"]
+    place.path.write_bytes(_FILE.encoded(description, arrays))
+    with pytest.raises(InputError):
+        CCCP(1e-2).solve(risk, checkpoint=place)
+
+
 def test_at_the_interval_a_result_is_written_while_the_solve_goes_on(tmp_path):
     solver, risk = SOLVERS["bundle"]
     for interval, written in ((0.0, True), (1e9, False)):
