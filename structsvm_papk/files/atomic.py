@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from structsvm_papk._types import PathLike
 from structsvm_papk.errors import InputError, as_path
 
+try:
+    import fcntl
+except ImportError:  # Windows: what a kill leaves behind stays there
+    fcntl = None  # type: ignore[assignment]
+
 _DATA_SUFFIXES = (".npy", ".parquet")  # what is read of a folder
+_TEMPORARY = ".structsvm-papk.tmp"  # the end of names of temporary files
 
 
 def check_writable(path: PathLike) -> None:
     """Raise `InputError` unless a file could be written at `path` now; nothing is left behind."""
-    path = Path(path)
+    path = as_path(path)
     if path.is_dir():
         raise InputError(f"cannot write {path}: it is a directory")
     if path.exists() and not path.is_file():
@@ -24,11 +31,10 @@ def check_writable(path: PathLike) -> None:
     if path.exists() and not os.access(path, os.W_OK):
         raise InputError(f"cannot write {path}: permission denied")
     try:
-        handle, name = _temporary_beside(path)
+        with _temporary_beside(path):
+            pass
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
-    os.close(handle)
-    os.unlink(name)
 
 
 def check_apart(outputs: Sequence[Path], inputs: Sequence[Path]) -> None:
@@ -66,28 +72,59 @@ def write_atomically(path: PathLike, content: bytes) -> None:
     """
     path = as_path(path)
     try:
-        handle, name = _temporary_beside(path)
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror}") from None
-    try:
-        with os.fdopen(handle, "wb") as file:
+        with _temporary_beside(path) as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(name, _mode_for(path))
-        os.replace(name, path.resolve())
+            if fcntl is None:
+                file.close()  # Windows renames no open file
+            os.chmod(file.name, _mode_for(path))
+            os.replace(file.name, path.resolve())
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(name)
     _sync_directory(path.resolve().parent)
 
 
-def _temporary_beside(path):
-    """A new file, open, in the directory of what `path` leads to: only there can it be renamed."""
-    target = Path(path).resolve()
-    return tempfile.mkstemp(prefix=f".{target.name[:40]}.", suffix=".tmp", dir=target.parent)
+@contextmanager
+def _temporary_beside(path: Path) -> Iterator[Any]:
+    """A new file, open, in the directory of what `path` leads to: only there can it be renamed.
+
+    It is locked while it is in use: by that those are known which a kill has left behind, and they
+    are removed here.
+    """
+    target = path.resolve()
+    _remove_left_over(target.parent)
+    file = _locked_file(target)
+    try:
+        yield file
+    finally:
+        file.close()
+        with suppress(FileNotFoundError):
+            os.unlink(file.name)
+
+
+def _locked_file(target):
+    while True:
+        file = tempfile.NamedTemporaryFile(  # noqa: SIM115
+            prefix=f".{target.name[:40]}.", suffix=_TEMPORARY, dir=target.parent, delete=False
+        )
+        if fcntl is None:
+            return file
+        with suppress(OSError):  # a file system without locks, where nothing is removed either
+            fcntl.flock(file, fcntl.LOCK_EX)
+        if os.path.exists(file.name):  # nobody took it for left over before it was locked
+            return file
+        file.close()
+
+
+def _remove_left_over(directory):
+    """Remove temporary files that no process has locked."""
+    if fcntl is None:
+        return
+    for path in directory.glob(f".*{_TEMPORARY}"):
+        with suppress(OSError), open(path, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink()
 
 
 def _mode_for(path):

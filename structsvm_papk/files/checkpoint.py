@@ -21,7 +21,7 @@ from structsvm_papk.solvers.solver import KeptStart, SolverResult, Status
 
 _FILE = TensorFile("checkpoint", version=4)
 _DUAL = "dual."  # before the names of dual variables
-_OF_STARTS = ("initial", "objective", "reached")  # numbers of a `KeptStart`
+_OF_STARTS = ("initial", "passes", "passes_before")  # numbers of a `KeptStart`
 
 
 @dataclass(frozen=True)
@@ -157,16 +157,16 @@ def _starts_of(
         check_type("name", entry["name"], str, "text")
         check_type("settled", entry["settled"], bool, "True or False")
         first, w = points
-        initial, objective, reached = map(float, values)
+        initial, passes, passes_before = values
         starts.append(
             KeptStart(
                 name=entry["name"],
                 first=first,
                 w=w,
                 settled=entry["settled"],
-                initial=initial,
-                objective=objective,
-                reached=reached,
+                initial=float(initial),
+                passes=int(passes),
+                passes_before=int(passes_before),
             )
         )
     return tuple(starts)

@@ -44,7 +44,7 @@ from structsvm_papk.files.tensors import TensorFile
 if TYPE_CHECKING:
     import pandas as pd
 
-_FILE = TensorFile("model", version=5)
+_FILE = TensorFile("model", version=6)
 _DTYPES = ("float64", "float32")
 _CERTIFICATE = ("objective", "lower_bound", "gap", "status", "converged", "n_iter")
 _TYPES = {

@@ -64,6 +64,7 @@ class StartReport(KeptStart):
     `polished`, followed to the tolerance.
     """
 
+    objective: float = np.inf
     criticality: float = np.inf
     n_iter: int = 0
     polished: bool = False
@@ -260,14 +261,15 @@ class _Start:
     begun: KeptStart
     point: Iterate
     settled: bool
+    passes: int = 0  # evaluations of the run before this start was followed
     n_iter: int = 0  # majorants, and descents by quasi-Newton steps
 
-    def report(self, polished: bool) -> StartReport:
-        """How far it has come."""
-        objective = self.point.objective
-        so_far = replace(self.begun, w=self.point.w, settled=self.settled, objective=objective)
+    def report(self, polished: bool, passes: int) -> StartReport:
+        """How far it has come, in so many evaluations."""
+        so_far = replace(self.begun, w=self.point.w, settled=self.settled, passes=passes)
         return StartReport(
             **vars(so_far),
+            objective=self.point.objective,
             criticality=self.point.criticality,
             n_iter=self.n_iter,
             polished=polished,
@@ -335,7 +337,10 @@ class _CCCPRun(Run[CCCPResult]):
             notes = notes + start.point.notes
         if status is Status.CRITICAL and not best.point.w.any():
             notes = (*notes, _AT_ZERO)
-        begun = [start.report(start is best) for start in self.starts]
+        begun = [
+            start.report(start is best, self.passes - start.passes if start is self.current else 0)
+            for start in self.starts
+        ]
         return self.outcome(
             status,
             CCCPResult,
@@ -356,13 +361,17 @@ class _CCCPRun(Run[CCCPResult]):
             point = best_scale(self.problem, start.first, self)
             begun = replace(start, first=point.w, initial=point.objective)
         else:
-            begun = start
-            if not start.settled and start.objective < start.reached:  # further than before
-                begun = replace(start, reached=start.objective)
-            else:
-                begun = replace(start, first=start.w, reached=np.inf)
+            if not start.settled and start.passes > start.passes_before:
+                begun = replace(start, passes_before=start.passes)
+            else:  # no further than the run before: from the same place it would never end
+                begun = replace(start, first=start.w, passes_before=0)
             point = self.problem.evaluate(begun.first, self.config.alpha, self)
         return _Start(begun=begun, point=point, settled=start.settled)
+
+    def _take(self, start):
+        """This start is followed from here on."""
+        self.current = start
+        start.passes = self.passes
 
     def _descend_to_compare(self, start):
         """Over many blocks the risk is nearly smooth: L-BFGS comes close to where majorants would.
@@ -370,7 +379,7 @@ class _CCCPRun(Run[CCCPResult]):
         Over fewer blocks majorants have to follow.
         """
         if self.race:
-            self.current = start
+            self._take(start)
             others = [
                 each for each in self.starts if each is not start and each.begun.name != _KEPT
             ]
@@ -381,7 +390,7 @@ class _CCCPRun(Run[CCCPResult]):
 
     def _descend(self, start, tol):
         """Both phases, at the alphas of the continuation first, to a criticality of `tol`."""
-        self.current = start
+        self._take(start)
         for factor in (*self.ladder, 1.0):
             point = start.point.with_alpha(factor * self.config.alpha)
             point = quasi_newton(self.problem, point, self)
@@ -394,7 +403,7 @@ class _CCCPRun(Run[CCCPResult]):
 
     def _follow_majorants(self, start):
         """The second phase alone, to the tolerance."""
-        self.current = start
+        self._take(start)
         config = self.config
         self.keep(follow_majorants(self.problem, start.point, self, config.tol, config.max_iter))
 

@@ -253,10 +253,11 @@ class KeptStart:
         Where it has come to.
     settled : bool
         Whether it was followed as far as it takes to compare it with the others.
-    initial, objective : float
-        At `first` and at `w`; NaN before the start has begun.
-    reached : float
-        The objective where an earlier try from `first` was interrupted; inf where there was none.
+    initial : float
+        The objective at `first`; NaN before the start has begun.
+    passes, passes_before : int
+        Evaluations that took it from `first` to `w`, and those of an earlier run that was
+        interrupted as well.
     """
 
     name: str
@@ -264,8 +265,8 @@ class KeptStart:
     w: np.ndarray = field(repr=False)
     settled: bool = False
     initial: float = np.nan
-    objective: float = np.nan
-    reached: float = np.inf
+    passes: int = 0
+    passes_before: int = 0
 
 
 Result = TypeVar("Result", bound=SolverResult)

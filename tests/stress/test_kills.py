@@ -70,9 +70,7 @@ def test_a_killed_command_ends_where_it_would_have(name, tmp_path):
         process.kill()
         assert objective(process) is None and written(kept) > before
         _FILE.read(kept)
-    left = set(tmp_path.glob("*.tmp"))
     assert objective(started(name, tmp_path, "--checkpoint", kept)) == pytest.approx(
         whole, rel=2e-6
     )
-    # a run that ends by itself leaves nothing; a kill, the file that was being written
-    assert set(tmp_path.glob("*.tmp")) == left and len(left) <= 2
+    assert not list(tmp_path.glob("*.tmp"))  # nor what the killed runs were writing
