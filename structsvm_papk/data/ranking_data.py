@@ -14,6 +14,7 @@ from scipy import sparse
 from structsvm_papk._types import Array
 from structsvm_papk.data import features, validation
 from structsvm_papk.data.column_scale import ScaleRule, Variation, check_standardize
+from structsvm_papk.data.content import digests_of_lists
 from structsvm_papk.data.curves import Knots, knots_of, stiffened_scale
 from structsvm_papk.data.features import (
     ListRows,
@@ -664,20 +665,45 @@ class RankingData:
             raise InputError(refusal(self.name_first(excluded), excluded))
         return excluded
 
-    def with_own_rows(self, order: Array | None = None) -> RankingData:
-        """The same lists with a copy of their own rows of X, in the order of the lists.
+    def with_own_rows(self) -> RankingData:
+        """The same lists with a copy of their own rows of X, in the order of the lists."""
+        users = np.arange(self.n_users)
+        return self.rearranged(users, self.positions_of(users))
 
-        Within each class of a list it may be another `order` of the list positions.
-        """
-        if order is None:
-            order = np.arange(self.rows.size)
+    def positions_of(self, users: Array, keys: Array | None = None) -> Array:
+        """List positions of some users, one after the other; of equal gains by their `keys`."""
+        sizes = self.sizes[users]
+        place = np.repeat(np.arange(users.size), sizes)
+        before = np.cumsum(sizes) - sizes
+        positions = np.arange(sizes.sum()) + (self.indptr[users] - before)[place]
+        if keys is None:
+            return positions
+        return positions[np.lexsort((keys[positions], -self.gains[positions], place))]
+
+    def rearranged(self, users: Array, positions: Array) -> RankingData:
+        """Some users in this order, with a copy of their rows of X at `positions_of` them."""
         lists = self.to_change()
-        lists.X = self.X[self.rows[order]]
+        lists.X = self.X[self.rows[positions]]
         if isinstance(lists.X, np.ndarray):
             lists.X = np.ascontiguousarray(lists.X)
-        lists.rows = np.arange(order.size)
+        lists.rows = np.arange(positions.size)
+        lists.indptr = np.concatenate([[0], np.cumsum(self.sizes[users])])
+        lists.n_pos = self.n_pos[users]
+        lists.users = self.users[users]
+        if self.user_weight is not None:
+            lists.user_weight = self.user_weight[users]
         if self.grades is not None:
-            lists.grades = self.grades[order]
+            lists.grades = self.grades[positions]
+        return lists
+
+    def of_matrix(self, X: Any) -> RankingData:
+        """These lists with other columns, without names; X has the same rows."""
+        lists = self.to_change()
+        lists.X = X
+        lists.feature_names = None
+        lists.with_holes = columns_with_holes(X)
+        lists.column_scale = None
+        lists.scale_rule = None
         return lists
 
     def subset(self, keep: Array) -> RankingData:
@@ -692,11 +718,14 @@ class RankingData:
             n_pos=self.n_pos,
         )
 
-    def every_nth(self, n: int, first: int = 0) -> RankingData:
-        """Every n-th user, where `first` others are counted before these."""
-        if n == 1:
-            return self
-        return self.subset((first + np.arange(self.n_users)) % n == 0)
+    def one_of(self, n: int) -> RankingData:
+        """About one of n users, by the digests of their lists: the same ones in any partition."""
+        return self if n <= 1 else self.subset(digests_of_lists(self) < 2**64 // n)
+
+    def some_of(self, n: int) -> RankingData:
+        """`one_of` n users; of fewer, where those are none."""
+        some = self.one_of(n)
+        return some if some.n_users else self.some_of(n // 2)
 
     def at_positions(self, keep: Array) -> RankingData:
         """Restrict to the list positions where `keep` is true, and to users who have any there."""

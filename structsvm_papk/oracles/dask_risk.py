@@ -243,7 +243,7 @@ class _DaskPartitions(Partitions):
         if step is None or n_bytes // step > 4 * room:
             return None
         if self._sample is None:
-            self._sample = self.every_nth(step)
+            self._sample = self.some_of(step)
         return self._sample
 
     def run(self, task, shares):

@@ -210,7 +210,7 @@ class EmpiricalRisk(DualListRisk, BoxedOracle, FiniteSumOracle):
         """Starting points by name for solvers of non-convex risks; see `warm_starts`."""
         users = self.of_users
         n = self.thresholds.start_step(users.rows.size, self.n_features)
-        return warm_starts(self.surrogate, users.every_nth(n), alpha, names, self.n_threads)
+        return warm_starts(self.surrogate, users.some_of(n), alpha, names, self.n_threads)
 
 
 def _sample_of(surrogate, data, n_threads, thresholds):
@@ -218,7 +218,7 @@ def _sample_of(surrogate, data, n_threads, thresholds):
     step = thresholds.sample_step(data.n_users, data.rows.size, data.n_features)
     if step is None:
         return None
-    few = data.every_nth(step)
+    few = data.some_of(step)
     return EmpiricalRisk(surrogate, few, "cap", n_threads=n_threads, thresholds=thresholds)
 
 

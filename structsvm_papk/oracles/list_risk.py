@@ -58,7 +58,7 @@ class Thresholds:
         ones are not fetched.
     start_rows, start_rows_per_feature : int
         Rows, and rows for each feature, that are enough for a starting point of CCCP; those of
-        every n-th user are taken where there are more.
+        one of n users are taken where there are more.
     ascent_features, ascent_users : int
         Features and users from which the ascent on the dual was faster with sparse data, see
         docs/benchmarks.md.
@@ -76,7 +76,7 @@ class Thresholds:
     def sample_step(
         self, n_users: int, n_rows: int, n_features: int, step: float | None = None
     ) -> int | None:
-        """The n for which every n-th user is a sample that helps; None where none does.
+        """The n for which one of n users is a sample that helps; None where none does.
 
         It is `step`, by default `sample_every`, or less where features would have too few users.
         """
@@ -86,7 +86,7 @@ class Thresholds:
         return int(min(self.sample_every if step is None else step, most))
 
     def start_step(self, n_rows: int, n_features: int) -> int:
-        """The n for which every n-th user is enough for a starting point."""
+        """The n for which one of n users is enough for a starting point."""
         enough = max(self.start_rows, self.start_rows_per_feature * n_features)
         return max(1, n_rows // enough)
 

@@ -303,7 +303,7 @@ class PartitionedRisk(PartitionedCuts, MajorisedOracle):
         held = self.partitions
         enough = held.thresholds.start_step(held.n_rows, self.n_features)
         in_room = int(np.ceil(held.n_rows / held.most_start_rows))
-        lists = held.every_nth(max(enough, in_room)).scaled_by(self.column_scale)
+        lists = held.some_of(max(enough, in_room)).scaled_by(self.column_scale)
         return warm_starts(self.surrogate, lists, alpha, names)
 
     def gain(self, w: Array) -> float:

@@ -176,11 +176,11 @@ class Partitions(ABC):
         """The lists of few of the users in memory, for steps from a sample; None without need."""
         return None
 
-    def every_nth(self, n: int) -> RankingData:
-        """The lists of every n-th user, in this process; users are numbered."""
-        sizes = [each.exclusions.n_used for each in self.used]
-        first = (np.cumsum(sizes) - sizes).tolist()
-        return _stacked(list(self.run(partial(_every_nth, n=n), first)))
+    def some_of(self, n: int) -> RankingData:
+        """The lists of `RankingData.some_of` n users, in this process; users are numbered."""
+        no_blocks = [0] * len(self.used)
+        some = _stacked(list(self.run(partial(_one_of, n=n), no_blocks)))
+        return some if some.n_users else self.some_of(n // 2)
 
 
 @dataclass(frozen=True)
@@ -218,9 +218,10 @@ def divided(used: Sequence[PartitionSummary], n_blocks: int) -> Division:
     return Division(shares.tolist(), np.arange(shares.sum()))
 
 
-def _every_nth(partition: Partition, *, n: int) -> RankingData:
-    """Every n-th user, with rows of its own; the share is the number of the first user."""
-    return partition.data.every_nth(n, partition.share).with_own_rows()
+def _one_of(partition: Partition, *, n: int) -> RankingData:
+    """One of n users, with rows of its own."""
+    some: RankingData = partition.data.one_of(n).with_own_rows()
+    return some
 
 
 def _stacked(parts: Sequence[RankingData]) -> RankingData:

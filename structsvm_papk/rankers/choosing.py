@@ -3,7 +3,8 @@
 A candidate is a setting, and the training lists in its columns. Each is fitted to a gap of 1% on
 the lists (or the rows of one list) that a fold leaves in, warm from the candidate before, and
 scored on those that the fold leaves out: lists by NDCG, of all their rows and not of the first k,
-which says more of few lists; one list by average precision. The largest mean wins.
+which says more of few lists; one list by average precision. The largest mean wins, lists weighted
+as in training.
 """
 
 from __future__ import annotations
@@ -17,16 +18,13 @@ from typing import Any
 import numpy as np
 
 from structsvm_papk._types import Array
+from structsvm_papk.data.column_scale import ScaleRule
+from structsvm_papk.data.content import Digests, digests_of, digests_of_lists
 from structsvm_papk.data.curves import PIECES, Knots
+from structsvm_papk.data.features import as_dense
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
-from structsvm_papk.rankers.folds import (
-    Fold,
-    digests_of_rows,
-    folds_by_content,
-    folds_of_lists,
-    values_of,
-)
+from structsvm_papk.rankers.folds import Fold, folds_of_lists, folds_of_rows, values_of
 from structsvm_papk.rankers.settings import (
     STIFFNESS,
     SURROGATE_OF_LISTS,
@@ -42,12 +40,13 @@ from structsvm_papk.solvers.solver import SolverResult, Status
 TOL = 1e-2  # of the fits on folds
 _FEWEST_LISTS = 5  # with a positive and a negative
 _FOLDS = 5
-_MOST_VALUES_OF_LISTS = 2_000_000  # of more every n-th list is looked at
+_MOST_VALUES_OF_LISTS = 2_000_000  # of more some of the lists are looked at
 # of one list
 MULTIPLES = 10.0 ** np.arange(3.0, -3.5, -1.0)  # alphas, times the mean variance of the columns
 _MAX_ITER = 250
 _MOST_VALUES = 5_000_000  # with more alpha hardly matters, and the fits take a while
 _BLOCKS = 32  # with more columns than half of them the usual number takes up to twice the time
+_STEPS = 2.0**20  # of a unit of the penalty
 _FEWEST = 5  # positives or negatives, one for each fold
 _FIRST = 2  # folds that try everything,
 _ENOUGH = 10  # the others so many of what is best there
@@ -185,22 +184,31 @@ class Choice:
     candidates : sequence of Candidate
     values : list of list of ndarray
         For each candidate and each fold that tried it, the score of every list.
+    weights : list of ndarray
+        What each list of a finished fold counts, as in the risk.
     ended_by : str
         Why not all folds were tried: 'time_limit', 'Ctrl-C', or empty.
     """
 
     candidates: Sequence[Candidate]
     values: list[list[Array]] = field(init=False)
+    weights: list[Array] = field(default_factory=list)
     ended_by: str = ""
 
     def __post_init__(self) -> None:
         self.values = [[] for _ in self.candidates]
 
     def mean(self, i: int) -> float:
-        """The mean score of a candidate; 0 where it is known of no list."""
-        known = np.concatenate(self.values[i])
-        known = known[~np.isnan(known)]
-        return float(known.mean()) if known.size else 0.0
+        """The mean score of a candidate, lists by their weights; 0 where it is known of no list.
+
+        Sums that differ by their rounding only are the same.
+        """
+        values = np.concatenate(self.values[i])
+        weights = np.concatenate(self.weights[: len(self.values[i])])
+        known = ~np.isnan(values)
+        if not known.any():
+            return 0.0
+        return round(float(np.average(values[known], weights=weights[known])), 12)
 
     @property
     def best(self) -> Candidate | None:
@@ -262,18 +270,20 @@ def choose(
 
     lists = columns.given
     if lists.n_users > 1:
-        folds = _folds_of_some(lists)
-        if not folds:  # before columns are cut into pieces that nobody would ask for
+        some = _some_lists(lists)
+        if some.sum() < _FEWEST_LISTS:  # before columns are cut into pieces that nobody asked for
             return None
+        columns, digests = _as_folds_see(columns, some)
+        folds = folds_of_lists(_FOLDS, columns.given, digests)
         training = Training(k, constrained, n_threads=n_threads)
         candidates = _lines_or_curves(columns, given)
         if candidates[0].lists.n_features == candidates[-1].lists.n_features:
             return None  # binary columns are lines in any case
         score = partial(values_of, "ndcg")
     elif _can_be_cut(lists):
-        columns = _in_order_of_content(columns)
-        folds = folds_by_content(_FOLDS, columns.given)
-        n_blocks = None if lists.is_sparse else _BLOCKS
+        columns, digests = _as_folds_see(columns, np.ones(1, dtype=bool))
+        folds = folds_of_rows(_FOLDS, columns.given, digests)
+        n_blocks = None if columns.filled.is_sparse else _BLOCKS
         training = Training(k, constrained, _MAX_ITER, n_blocks, n_threads)
         candidates = _of_one_list(columns, given, left)
         score = partial(values_of, "ap")
@@ -284,14 +294,16 @@ def choose(
     return best_on_folds(candidates, folds, score, training, deadline)
 
 
-def _folds_of_some(lists: RankingData) -> list[Fold]:
-    """Folds of the lists, or of every n-th where there are many values."""
+def _some_lists(lists: RankingData) -> Array:
+    """Lists with a positive and a negative, a mask; of many values some lists by their content."""
     every = -(-lists.n_entries // _MOST_VALUES_OF_LISTS)
     usable = (lists.n_pos > 0) & (lists.n_neg > 0)
-    usable &= np.arange(lists.n_users) % every == 0
-    if usable.sum() < _FEWEST_LISTS:
-        return []
-    return folds_of_lists(_FOLDS, lists, usable)
+    if every > 1:  # copies of a list stand together in this order, and so each counts as often
+        in_order = np.argsort(digests_of_lists(lists), kind="stable")
+        in_order = in_order[usable[in_order]]
+        usable[:] = False
+        usable[in_order[::every]] = True
+    return usable
 
 
 def _lines_or_curves(columns: Columns, given: Setting) -> list[Candidate]:
@@ -329,16 +341,47 @@ def _of_one_list(columns: Columns, given: Setting, left: Left) -> list[Candidate
     return candidates
 
 
-def _in_order_of_content(columns: Columns) -> Columns:
-    """One list, its rows in an order that does not depend on how they came or are stored.
+def _as_folds_see(columns: Columns, keep: Array) -> tuple[Columns, Digests]:
+    """Some of the lists, in numbers that do not depend on how they came.
 
-    So the same rows give the same fits to the last bit.
+    Fits on folds stop early, and where depends on the last bits. So rows, lists and columns are in
+    an order that follows from their content, and the columns are dense, where there is room for
+    that, and in the units of the penalty.
     """
-    data = columns.given
-    classes = ~data.labels if data.grades is None else -data.gains  # as they have to stand
-    order = np.lexsort((digests_of_rows(data), classes))
-    given, filled = (lists.with_own_rows(order) for lists in (columns.given, columns.filled))
-    return Columns(given, filled, columns.standardize, columns.signs)
+    filled = columns.filled.subset(keep)
+    digests = digests_of(filled)
+    users = np.argsort(digests.lists, kind="stable")
+    positions = filled.positions_of(users, digests.rows)
+    digests = Digests(digests.rows[positions], digests.lists[users], digests.columns)
+    filled = filled.rearranged(users, positions)
+    given = columns.given.subset(keep).rearranged(users, positions)
+
+    n_given = given.n_features
+    order = np.argsort(digests.columns[:n_given], kind="stable")
+    behind = n_given + np.argsort(digests.columns[n_given:], kind="stable")
+    scaled = filled.standardized(columns.standardize)
+    scale = scaled.column_scale
+    standardize = columns.standardize if scaled.scale_rule != ScaleRule.COMMON else False
+    if filled.is_sparse and filled.rows.size * n_given > _MOST_VALUES:
+        X = filled.X[:, order]
+        of_given = X
+    else:
+        X = as_dense(filled.X)
+        of_given = as_dense(given.X)
+        if scale is not None:
+            centre = X.mean(axis=0, dtype=np.float64)
+            X = _rounded((X - centre) / scale)
+            of_given = _rounded((of_given - centre[:n_given]) / scale[:n_given])
+        X = np.ascontiguousarray(X[:, np.append(order, behind)])
+        of_given = np.ascontiguousarray(of_given[:, order])
+    signs = None if columns.signs is None else columns.signs[order]
+    seen = Columns(given.of_matrix(of_given), filled.of_matrix(X), standardize, signs)
+    return seen, digests
+
+
+def _rounded(values: Array) -> Array:
+    """To a millionth of a unit: what differs by its rounding only is the same."""
+    return np.asarray(np.rint(values * _STEPS) / _STEPS)
 
 
 def best_on_folds(
@@ -378,11 +421,17 @@ def best_on_folds(
             if len(values) < len(left):
                 choice.ended_by = "time_limit"
                 break
+            choice.weights.append(_weights(candidates[0].lists.at_positions(fold.test)))
             for i, value in zip(left, values, strict=True):
                 choice.values[i].append(value)
     except KeyboardInterrupt:
         choice.ended_by = "Ctrl-C"
     return choice
+
+
+def _weights(lists: RankingData) -> Array:
+    """What each list counts."""
+    return np.ones(lists.n_users) if lists.user_weight is None else lists.user_weight
 
 
 def _scores_on(

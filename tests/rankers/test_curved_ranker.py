@@ -20,11 +20,12 @@ from helpers.marks import slow
 from helpers.problems import objective
 from helpers.values import values_of
 from structsvm_papk import EmpiricalRisk, PAPKRanker, RankingData
+from structsvm_papk.data.content import digests_of
 from structsvm_papk.data.curves import PIECES
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.rankers import choosing
 from structsvm_papk.rankers.folds import folds_of_lists
-from structsvm_papk.rankers.settings import STIFFNESS
+from structsvm_papk.rankers.settings import STIFFNESS, Setting
 
 N_LISTS, N_ROWS = 40, 15
 GROUPS = np.repeat(np.arange(N_LISTS), N_ROWS)
@@ -117,7 +118,7 @@ def test_what_is_chosen_is_ahead_on_the_folds(shape):
     X, y = rows(shape, seed=2)
     data = RankingData.from_groups(X, y, GROUPS)
     leads = []
-    for fold in folds_of_lists(5, data, np.ones(N_LISTS, dtype=bool)):
+    for fold in folds_of_lists(5, data, digests_of(data)):
         train, test = data.rows[fold.train], data.rows[fold.test]
         values = []
         for curves in (None, PIECES):
@@ -134,6 +135,7 @@ def test_what_is_chosen_is_ahead_on_the_folds(shape):
 def test_the_largest_mean_of_lists_with_a_value_wins_and_the_first_of_equals():
     choice = choosing.Choice(["line", "curve", "other"])
     assert choice.best is None
+    choice.weights = [np.array([1.0, 3.0]), np.array([0.5])]
     line = [np.array([0.5, np.nan]), np.array([0.7])]
     choice.values = [line, [np.array([0.9, np.nan]), np.array([0.4])], line]
     assert choice.best == "curve"
@@ -141,6 +143,49 @@ def test_the_largest_mean_of_lists_with_a_value_wins_and_the_first_of_equals():
     assert choice.best == "line"
     choice.values[0] = line[:1]  # tried on fewer folds
     assert choice.best == "curve"
+    assert choice.mean(1) == pytest.approx((0.5 + 0.5 * 0.7) / 1.5)
+
+
+@pytest.mark.parametrize("seed", [slow(0), 2])
+def test_lists_in_another_order_or_form_give_the_same_choice(seed):
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(40), rng.integers(5, 25, 40))
+    X = rng.normal(size=(groups.size, 3))
+    score = X @ rng.normal(size=3) + 0.3 * X[:, 0] ** 2 + rng.normal(size=groups.size)
+    y = score > np.quantile(score, 0.7)
+    order = rng.permutation(groups.size)
+    forms = [
+        (X, y, groups),
+        (X[order], y[order], groups[order]),
+        (X[:, ::-1], y, 7 * groups % 41),
+        (X * [3.0, 0.1, 1e3] - 5.7, y, groups),
+    ]
+    means = [choice_of(*form) for form in forms]
+    assert means[1:] == means[:1] * 3
+
+
+def choice_of(X, y, groups):
+    """The mean NDCG of lines and of curves."""
+    lists = RankingData.from_groups(X, y, groups)
+    columns = choosing.Columns(lists, lists, "auto")
+    given = Setting.of("avg", "auto", "equal", "auto", "auto", None)
+    choice = choosing.choose(columns, given, choosing.Left(curves=True), 3)
+    return [choice.mean(i) for i in range(2)]
+
+
+def test_weights_of_lists_count_in_the_choice_as_copies_do():
+    """Most lists are straight, but the heavy ones are bent."""
+    straight, bent = rows("straight"), rows("bent", seed=1)
+    n = 10 * (GROUPS[0] == GROUPS).sum()  # rows of ten lists
+    X = np.concatenate([straight[0], bent[0][:n]])
+    y = np.concatenate([straight[1], bent[1][:n]])
+    groups = np.concatenate([GROUPS, GROUPS[:n] + N_LISTS])
+    weights = np.where(groups < N_LISTS, 1.0, 50.0)
+    light, heavy = (
+        PAPKRanker(3).fit(X, y, groups, sample_weight=each) for each in (1.0 + 0 * weights, weights)
+    )
+    assert light.curves_[0].knots.size == 1
+    assert heavy.curves_[0].knots.size > 1
 
 
 # --- what is fitted, and what is said of it -------------------------------------------------------

@@ -8,8 +8,9 @@ from sklearn.metrics import average_precision_score
 from helpers.marks import slow
 from structsvm_papk import PAPKRanker
 from structsvm_papk.data import RankingData
+from structsvm_papk.data.content import digests_of
 from structsvm_papk.files import load_model
-from structsvm_papk.rankers.folds import folds_by_content
+from structsvm_papk.rankers.folds import folds_of_rows
 
 RNG = np.random.default_rng(0)
 N = 240
@@ -26,7 +27,7 @@ def test_what_is_chosen_has_the_best_mean_on_the_folds():
     for surrogate in ("avg", "ts"):
         for alpha in (1.0, 0.1):
             settings[surrogate, alpha] = []
-    for fold in folds_by_content(5, data):
+    for fold in folds_of_rows(5, data, digests_of(data)):
         train, test = data.rows[fold.train], data.rows[fold.test]
         for (surrogate, alpha), values in settings.items():
             own = PAPKRanker(5, surrogate, alpha=alpha, one_list=True, curves=None)
@@ -80,12 +81,30 @@ def test_rows_in_another_order_or_storage_give_the_same_choice(graded, curves, s
         X[:, 1] = np.round(X[:, 1])
         y = np.digitize(score, [0.0, 1.0, 1.5]) if graded else score > 0.7
         order = rng.permutation(len(X))
-        fits = [
-            PAPKRanker(3, one_list=True, curves=curves).fit(*rows)
-            for rows in ((X, y), (np.asfortranarray(X), y), (X[order], y[order]))
-        ]
-        choices = {(fit.alpha_, fit.surrogate_) for fit in fits}
-        assert len(choices) == 1, (seed, choices)
+        forms = {
+            "as it is": (X, y),
+            "by columns": (np.asfortranarray(X), y),
+            "rows": (X[order], y[order]),
+            "columns": (X[:, ::-1], y),
+            "units": (X * [3.0, 0.1, 1e3, 1.0][: X.shape[1]], y),
+            "origin": (X + 5.7, y),
+        }
+        choices = {}
+        for name, rows in forms.items():
+            fit = PAPKRanker(3, one_list=True, curves=curves).fit(*rows)
+            choices[name] = fit.alpha_, fit.surrogate_
+        assert len(set(choices.values())) == 1, (seed, choices)
+
+
+@pytest.mark.parametrize("standardize", [False, slow(True)])
+def test_a_sparse_list_gets_the_strength_of_a_dense_one_by_the_same_rule(standardize):
+    X = np.where(np.abs(SHAPE) < 0.4, 0.0, SHAPE)
+    fits = [
+        PAPKRanker(5, one_list=True, curves=None, standardize=standardize).fit(form, Y)
+        for form in (X, sparse.csr_matrix(X))
+    ]
+    assert fits[0].surrogate_ == fits[1].surrogate_
+    assert fits[0].alpha_ == pytest.approx(fits[1].alpha_, rel=1e-9)
 
 
 def test_what_a_hole_counts_is_that_of_training(tmp_path):

@@ -15,12 +15,13 @@ from structsvm_papk import (
     make_surrogate,
     rankers,
 )
+from structsvm_papk.data.content import digests_of
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import load_model
 from structsvm_papk.files.partitions import open_source
 from structsvm_papk.oracles import StreamedRisk
 from structsvm_papk.rankers import choosing, settings
-from structsvm_papk.rankers.folds import folds_by_content
+from structsvm_papk.rankers.folds import folds_of_rows
 
 Linear = partial(PAPKRanker, curves=None)
 
@@ -130,7 +131,7 @@ def test_the_strength_of_one_list_is_that_of_the_best_folds():
     ranker = Linear(5, **plain).fit(X, y)
     data = RankingData.from_groups(X, y).standardized()
     scores = dict.fromkeys(choosing.MULTIPLES, 0.0)
-    for fold in folds_by_content(5, data):
+    for fold in folds_of_rows(5, data, digests_of(data)):
         train, test = data.rows[fold.train], data.rows[fold.test]
         for alpha in scores:
             fit = Linear(5, alpha=alpha, tol=1e-6, standardize=False, **plain)
@@ -211,7 +212,7 @@ def test_one_list_gets_the_same_strength_in_any_order_and_copies_stand_in_one_fo
     other = Linear(5, one_list=True).fit(X[order], y[order])
     assert (other.alpha_, other.surrogate_) == (first.alpha_, first.surrogate_)
     twice = RankingData.from_groups(np.tile(X, (2, 1)), np.tile(y, 2))
-    for fold in folds_by_content(5, twice):
+    for fold in folds_of_rows(5, twice, digests_of(twice)):
         held_out = set(twice.rows[fold.test].tolist())
         assert held_out == {(row + 60) % 120 for row in held_out}
         assert 18 <= len(held_out) <= 28

@@ -1,0 +1,179 @@
+"""An order of rows, lists and columns that follows from their values alone.
+
+Rows i, columns j and lists u get numbers mod 2^64, two rounds after each other, from c_j = 1 on:
+
+    r_i = mix(gain_i + sum_j code_ij c_j)
+    l_u = mix(weight_u + sum_{i of u} r_i),        r_i = mix(r_i + l_u)
+    c_j = mix(sum_i code_ij r_i)
+
+where code_ij is a mix of how many different values of column j lie below x_ij. So they do not
+depend on where a row, a list or a column stands, on the unit of a column, or on whether zeros are
+stored. What has the same numbers is the same, or plays the same part.
+
+For samples of many lists `digests_of_lists` is enough, one pass over the values as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from structsvm_papk._jit import kernel, read_only
+from structsvm_papk._types import Array
+from structsvm_papk.data.piecewise import PiecewiseColumns
+
+_ROUNDS = 2
+_ODD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio
+
+
+class Digests(NamedTuple):
+    """Numbers that follow from the content, uint64: of list positions, lists and columns."""
+
+    rows: Array
+    lists: Array
+    columns: Array
+
+
+def digests_of(lists: Any) -> Digests:
+    """Those of `RankingData` without missing values."""
+    codes = _Codes(lists.X[lists.rows])
+    user = lists.user_of_position
+    gains = _bits(lists.gains)
+    weights = _codes_of_weights(lists)
+    columns = np.ones(codes.n_columns, dtype=np.uint64)
+    for _ in range(_ROUNDS):
+        rows = _mixed(gains + codes.rows_of(columns))
+        of_lists = weights.copy()
+        np.add.at(of_lists, user, rows)
+        of_lists = _mixed(of_lists)
+        rows = _mixed(rows + of_lists[user])
+        columns = _mixed(codes.columns_of(rows))
+    return Digests(rows, of_lists, columns)
+
+
+class _Codes:
+    """The matrix of code_ij, as ``base_j`` and a sparse matrix of what entries other than 0 add."""
+
+    def __init__(self, X: Any) -> None:
+        entries: Any = sparse.csc_array(X)
+        entries.eliminate_zeros()
+        n_rows, self.n_columns = entries.shape
+        with_zeros = np.diff(entries.indptr) < n_rows
+        below = np.empty(entries.nnz, dtype=np.uint64)
+        below_zero = np.zeros(self.n_columns, dtype=np.uint64)
+        _count_below(entries.data, entries.indptr, with_zeros, below, below_zero)
+        self.base = np.where(with_zeros, _mixed(below_zero + _ONE), np.uint64(0))
+        added = _mixed(below + _ONE) - np.repeat(self.base, np.diff(entries.indptr))
+        parts = added, entries.indices, entries.indptr
+        self.added: Any = sparse.csc_array(parts, shape=(n_rows, self.n_columns))
+
+    def rows_of(self, columns: Array) -> Array:
+        """``sum_j code_ij c_j``."""
+        return self.added @ columns + (self.base * columns).sum()
+
+    def columns_of(self, rows: Array) -> Array:
+        """``sum_i code_ij r_i``."""
+        return self.added.T @ rows + self.base * rows.sum()
+
+
+_ONE = np.uint64(1)
+
+
+@kernel
+def _count_below(values, bounds, with_zeros, below, below_zero):
+    """How many different values of its column lie below each entry, and below a zero."""
+    for f in range(with_zeros.size):
+        column = values[bounds[f] : bounds[f + 1]]
+        different = 0
+        last = np.nan
+        for i in np.argsort(column):
+            x = column[i]
+            if x != last:
+                different += 1
+            if x < 0.0:
+                below_zero[f] = different
+            below[bounds[f] + i] = different - 1 + (with_zeros[f] and x > 0.0)
+            last = x
+
+
+def _codes_of_weights(lists: Any) -> Array:
+    """A number of the weight of each list, whose unit does not count."""
+    if lists.user_weight is None:
+        return np.zeros(lists.n_users, dtype=np.uint64)
+    _, place = np.unique(lists.user_weight, return_inverse=True)
+    return _mixed(place.astype(np.uint64))
+
+
+def _bits(values: Array) -> Array:
+    """The digits of numbers; 0 of 0."""
+    return (values + 0.0).astype(np.float64).view(np.uint64)
+
+
+@kernel
+def _mix(x):
+    """A bijection that keeps 0: high digits onto low ones, times an odd number, three times."""
+    for _ in range(3):
+        x = (x ^ (x >> np.uint64(32))) * _ODD
+    return x ^ (x >> np.uint64(32))
+
+
+@kernel
+def _mix_all(values):
+    for i in range(values.size):
+        values[i] = _mix(values[i])
+
+
+def _mixed(values: Array) -> Array:
+    mixed = values.copy()
+    _mix_all(mixed)
+    return mixed
+
+
+# --- of the values as they are ------------------------------------------------------------------
+
+
+def digests_of_lists(lists: Any) -> Array:
+    """A number of each list, uint64, of the values and gains of its rows, in any order."""
+    X: Any = lists.X.X if isinstance(lists.X, PiecewiseColumns) else lists.X
+    digests = np.zeros(lists.n_users, dtype=np.uint64)
+    gains = _bits(lists.gains)
+    if sparse.issparse(X):
+        _csr_digests(X.data, X.indices, X.indptr, lists.rows, lists.indptr, gains, digests)
+    else:
+        _row_digests(read_only(X), lists.rows, lists.indptr, gains, digests)
+    return digests
+
+
+@kernel
+def _entry(x, f, one):
+    """What an entry adds to its row: nothing, if it is 0."""
+    one[0] = x
+    if one[0] == 0.0:
+        return np.uint64(0)
+    return _mix(one.view(np.uint64)[0]) * _mix(np.uint64(2 * f + 1))
+
+
+@kernel
+def _row_digests(X, rows, indptr, gains, digests):
+    one = np.empty(1)
+    for u in range(digests.size):
+        for p in range(indptr[u], indptr[u + 1]):
+            digest = gains[p]
+            for f in range(X.shape[1]):
+                digest += _entry(X[rows[p], f], f, one)
+            digests[u] += _mix(digest)
+        digests[u] = _mix(digests[u])
+
+
+@kernel
+def _csr_digests(data, indices, bounds, rows, indptr, gains, digests):
+    one = np.empty(1)
+    for u in range(digests.size):
+        for p in range(indptr[u], indptr[u + 1]):
+            digest = gains[p]
+            for e in range(bounds[rows[p]], bounds[rows[p] + 1]):
+                digest += _entry(data[e], indices[e], one)
+            digests[u] += _mix(digest)
+        digests[u] = _mix(digests[u])

@@ -1,0 +1,104 @@
+"""The order of the content: what permutes, rescales or stores the same lists otherwise."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from structsvm_papk.data import RankingData
+from structsvm_papk.data.content import digests_of, digests_of_lists
+
+RNG = np.random.default_rng(0)
+N_LISTS = 30
+X = np.round(RNG.normal(size=(300, 5)), 2)
+X[RNG.random(X.shape) < 0.4] = 0.0
+Y = RNG.random(300) < 0.3
+GROUPS = np.repeat(np.arange(N_LISTS), 10)
+SHUFFLED = RNG.permutation(300)
+STORED = sparse.csr_matrix((X.ravel(), np.tile(range(5), 300), np.arange(301) * 5))
+
+FORMS = {
+    "rows": (X[SHUFFLED], Y[SHUFFLED], GROUPS[SHUFFLED]),
+    "lists": (X, Y, (7 * GROUPS) % N_LISTS),
+    "columns": (X[:, ::-1], Y, GROUPS),
+    "units": (X * [3, 0.1, 1, 7, 1e9] + [0, 0, 2.5, -3, 0], Y, GROUPS),
+    "storage": (sparse.csr_matrix(X), Y, GROUPS),
+    "stored zeros": (STORED, Y, GROUPS),
+    "single precision": (X.astype(np.float32), Y, GROUPS),
+}  # fmt: skip
+
+
+def data_of(form, **options):
+    return RankingData.from_groups(*form, **options)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_digests_do_not_depend_on_the_form(form):
+    first = digests_of(data_of((X, Y, GROUPS)))
+    other = digests_of(data_of(FORMS[form]))
+    for one, two in zip(first, other, strict=True):
+        np.testing.assert_array_equal(np.sort(one), np.sort(two))
+    assert len(set(first.lists)) == N_LISTS
+    assert len(set(first.columns)) == 5
+    assert len(set(first.rows)) >= 295
+
+
+@pytest.mark.parametrize("change", ["value", "label", "list", "weight"])
+def test_digests_depend_on_the_content(change):
+    values, labels, groups = X.copy(), Y.copy(), GROUPS.copy()
+    weights = np.ones(N_LISTS)
+    if change == "value":
+        values[3, 2] = 11.0
+    elif change == "label":
+        labels[3] = not labels[3]
+    elif change == "list":
+        groups[[3, 13]] = groups[[13, 3]]
+    else:
+        weights[4] = 2.0
+    lists = [
+        data_of((X, Y, GROUPS), user_weight=np.ones(N_LISTS)),
+        data_of((values, labels, groups), user_weight=weights),
+    ]
+    one, two = map(digests_of, lists)
+    assert set(one.lists) != set(two.lists)
+    one, two = map(digests_of_lists, lists)
+    assert (set(one) != set(two)) == (change != "weight")
+
+
+@pytest.mark.parametrize("form", ["rows", "lists", "storage", "stored zeros", "single precision"])
+def test_digests_of_many_lists(form):
+    values = X.astype(np.float32).astype(float)
+    first = digests_of_lists(data_of((values, Y, GROUPS)))
+    rows, labels, groups = FORMS[form]
+    other = digests_of_lists(data_of((rows.astype(np.float32), labels, groups)))
+    np.testing.assert_array_equal(np.sort(first), np.sort(other))
+    assert len(set(first)) == N_LISTS
+
+
+def test_some_lists_are_chosen_by_content():
+    data = data_of((X, Y, GROUPS))
+    some = data.some_of(4)
+    assert 3 <= some.n_users <= 13
+    assert set(data_of(FORMS["lists"]).some_of(4).users) == set((7 * some.users) % N_LISTS)
+    first = data.subset(np.arange(N_LISTS) < 12)
+    assert set(first.one_of(4).users) == set(some.users[some.users < 12])
+    assert data.some_of(10**6).n_users > 0
+
+
+def test_lists_are_rearranged_with_their_rows_by_keys():
+    grades = RNG.integers(0, 3, 300)
+    data = data_of((X, grades, GROUPS), label_gain="linear")
+    users = np.array([7, 3, 20])
+    keys = RNG.integers(0, 2**63, 300).astype(np.uint64)
+    positions = data.positions_of(users, keys)
+    some = data.rearranged(users, positions)
+    assert some.users.tolist() == [7, 3, 20]
+    for i, user in enumerate(users):
+        own = slice(some.indptr[i], some.indptr[i + 1])
+        rows = np.flatnonzero(user == GROUPS)
+        assert sorted(map(tuple, some.X[own])) == sorted(map(tuple, X[rows]))
+        assert (np.diff(some.grades[own]) <= 0).all()
+        for grade in range(3):
+            of_grade = keys[positions[own]][some.grades[own] == grade]
+            assert (np.diff(of_grade.astype(float)) > 0).all()
+    np.testing.assert_array_equal(some.X, X[data.rows[positions]])
+    np.testing.assert_array_equal(some.n_pos, data.n_pos[users])
