@@ -12,12 +12,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from structsvm_papk._jit import kernel
 from structsvm_papk._sorting import increasing_order, top_k
 from structsvm_papk._types import Array
-from structsvm_papk.data.features import as_dense
 from structsvm_papk.errors import InputError, check_number, check_type
 from structsvm_papk.solvers.solver import SolverResult
 from structsvm_papk.surrogates import Surrogate
@@ -126,7 +124,7 @@ def stability(risk: Any, result: SolverResult) -> StabilityBound:
         or a result that is not of this risk.
     """
     _check(risk, result)
-    scale = risk.column_scale
+    scale = risk.units.scale
     if scale is None:
         scale = np.ones(risk.n_features)
     task = partial(_geometry, surrogate=risk.surrogate, w=result.w, scale=scale)
@@ -138,7 +136,7 @@ def stability(risk: Any, result: SolverResult) -> StabilityBound:
     lists = scores, radii, np.concatenate([[0], np.cumsum(sizes)]), n_pos
     k = risk.surrogate.k
     values = _worst_risks(*lists, distances, k)
-    fixed = ["the columns' scale"] * (risk.column_scale is not None)
+    fixed = ["the columns' scale"] * (risk.units.scale is not None)
     fixed += ["alpha times the sum of the users' weights"] * bool(np.ptp(weight))
     return StabilityBound(
         k, result.alpha, n_pos.size, float(_worst_risks(*lists, np.zeros(n_pos.size), k).mean()),
@@ -194,16 +192,11 @@ def _geometry(partition: Any, *, surrogate: Surrogate, w: Array, scale: Array) -
 
 def _dense_lists(data: Any) -> Iterator[tuple[Array, ...]]:
     """Some users' rows at a time, as floats; their columns; where each user starts; n_pos."""
-    several = 1 if sparse.issparse(data.X) else max(_ROWS * data.n_users // data.rows.size, 1)
+    several = 1 if data.is_sparse else max(_ROWS * data.n_users // data.rows.size, 1)
     for first in range(0, data.n_users, several):
         starts = data.indptr[first : first + several + 1]
-        X = data.X[data.rows[starts[0] : starts[-1]]]
-        columns = np.arange(data.n_features)
-        if sparse.issparse(X):
-            columns = np.unique(X.indices)
-            X = X[:, columns].toarray()
-        rows = np.array(as_dense(X), dtype=float, order="C")
-        yield rows, columns, starts - starts[0], data.n_pos[first : first + several]
+        weights, rows = data.columns.written_out(data.rows[starts[0] : starts[-1]])
+        yield rows, weights, starts - starts[0], data.n_pos[first : first + several]
 
 
 @kernel

@@ -22,13 +22,14 @@ from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.outputs import check_outputs, save_plot
 from structsvm_papk.cli._shared.reading import Reading, say_columns
 from structsvm_papk.cli._shared.scores import scores_of
-from structsvm_papk.data.column_scale import ScaleRule
+from structsvm_papk.data.columns.units import ScaleRule
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError, check_number
 from structsvm_papk.files.model import Model, load_model
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.propositions.optimising import list_risks
-from structsvm_papk.rankers.settings import STIFFNESS
+from structsvm_papk.rankers.in_columns import InColumns, TrainingColumns
+from structsvm_papk.rankers.settings import Setting
 from structsvm_papk.solvers.solver import SolverResult, Status
 from structsvm_papk.surrogates import make_surrogate
 from structsvm_papk.surrogates.losses import SURROGATES
@@ -222,10 +223,10 @@ def new_users(
     )
     table = reading.table(data, model)
     say_columns(table)
-    lists = _as_in_training(reading.lists(table), model)
+    columns = _as_in_training(reading.lists(table), model)
     surrogate = make_surrogate(model.surrogate, model.k, model.depth)
-    risk = EmpiricalRisk(surrogate, lists, policy)
-    answer = bounds.stability(risk, _result_of(model, risk.column_scale))
+    risk = EmpiricalRisk(surrogate, columns.lists, policy)
+    answer = bounds.stability(risk, _result_of(model, columns))
     users = risk.data
     of_the_class = bounds.uniform(
         n_pos=int(users.n_pos.sum()),
@@ -311,22 +312,28 @@ def _model_of_the_package(file: Path) -> Model:
     return model
 
 
-def _as_in_training(lists: RankingData, model: Model) -> RankingData:
-    """Lists in the units, and with the weights of users, of the problem that the model solves."""
-    lists = model.in_columns(lists.weighted(model.user_weight))
+def _as_in_training(lists: RankingData, model: Model) -> InColumns:
+    """Lists in the columns, and with the weights of users, of the problem that the model solves."""
+    standardize: bool | str = "auto"
     if model.scale_rule is None:
-        return lists.stiffened(STIFFNESS)
-    scale = lists.variation().scale(ScaleRule(model.scale_rule))
-    return lists.scaled_by(scale).stiffened(STIFFNESS)
+        standardize = False
+    elif model.scale_rule == ScaleRule.EACH:
+        standardize = True
+    setting = Setting(
+        model.surrogate, model.depth, model.user_weight, model.alpha, standardize,
+        model.curves, model.stiffness,
+    )  # fmt: skip
+    weighted = lists.weighted(model.user_weight)
+    columns = TrainingColumns(weighted, model.missing, standardize, positive=model.positive)
+    return columns.of(setting)
 
 
-def _result_of(model: Model, scale: Any) -> SolverResult:
+def _result_of(model: Model, columns: InColumns) -> SolverResult:
     """The fit as its solver returned it, for the columns that it saw."""
     certificate = model.certificate
     bound = certificate["lower_bound"]
-    w = model.list_weights()
     return SolverResult(
-        w=w if scale is None else w * scale,
+        w=columns.weights(model.function),
         objective=certificate["objective"],
         lower_bound=-np.inf if bound is None else bound,
         status=Status(certificate["status"]),

@@ -10,15 +10,14 @@ from structsvm_papk import diagnosis
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.options import PROBLEM
 from structsvm_papk.cli._shared.reading import Problem, Reading, say_columns
-from structsvm_papk.data.missing import filled_lists
 from structsvm_papk.diagnosis.convex_test import Verdict
 from structsvm_papk.diagnosis.critical_depth import CriticalDepth
 from structsvm_papk.diagnosis.zero_test import SURROGATES, Diagnosis
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles import EmpiricalRisk
 from structsvm_papk.oracles.list_risk import refuse_deeper_than_all
-from structsvm_papk.rankers.choosing import Columns
-from structsvm_papk.rankers.settings import DEPTH, as_depth
+from structsvm_papk.rankers.in_columns import TrainingColumns
+from structsvm_papk.rankers.settings import DEPTH, Setting, as_depth
 
 _WORDS = {
     Verdict.DEGENERATE: "optimal",
@@ -86,7 +85,8 @@ def diagnose(
     lists = reading.lists(table)
     for shown in k:
         refuse_deeper_than_all(problem.surrogate(names[0], shown), lists.most_negatives)
-    lists = Columns(lists, filled_lists(lists, missing), "auto").of(pieces)
+    setting = Setting(names[0], problem.depth, "equal", "auto", pieces=pieces)
+    lists = TrainingColumns(lists, missing, "auto").of(setting).lists
     with console.bar("diagnosing", total=2 * len(k) * len(names)) as update:
         answers = []
         depths = []

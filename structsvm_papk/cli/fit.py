@@ -17,7 +17,7 @@ from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.options import OUTPUT, PROBLEM, SOLVER
 from structsvm_papk.cli._shared.outputs import check_outputs, save_plot
 from structsvm_papk.cli._shared.reading import Problem, Reading, say_columns
-from structsvm_papk.data.curves import MOST_PIECES, Curve, check_curves
+from structsvm_papk.data.columns.knots import MOST_PIECES, check_curves
 from structsvm_papk.data.roles import listed
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files.checkpoint import Checkpoint
@@ -184,7 +184,7 @@ def fit(
         )
         save_model(model_file, model)
         names = _names(model)
-        named = [replace(curve, name=names[f]) for f, curve in enumerate(ranker.curves_)]
+        named = [_named(term, names) for term in ranker.terms_]
         save_plot(plot, lambda: curves_figure(named, loaded.matrix))
         say_columns(loaded.table)
         console.note(str(ranker.exclusions_))
@@ -198,8 +198,7 @@ def fit(
             console.note(remark)
     elif result.status is not Status.DEGENERATE:  # of that a warning has said what to do
         console.warn(result.message)
-    pieces = None if model.knots is None else int(model.knots.n_pieces.max())
-    problem = Problem(depth=as_depth(depth, missing), pieces=pieces)
+    problem = Problem(depth=as_depth(depth, missing), pieces=model.curves)
     content = {
         "solver": model.solver,
         "surrogate": model.surrogate,
@@ -268,7 +267,7 @@ def _show(
     model: Model,
     result: SolverResult,
     gain: float,
-    curves: Sequence[Curve],
+    terms: Sequence[Term],
     scale: Array | None,
 ) -> None:
     """What was solved, how far, and what the columns that move scores most add."""
@@ -288,42 +287,44 @@ def _show(
         box=None,
         padding=(0, 1, 0, 0),
     )
-    if not model.coef.any():
+    if model.function.is_zero:
         return
-    if model.knots is None:
-        _print_weights(model, scale)
+    slopes = model.function.slopes
+    if slopes is not None:
+        _print_weights(model, slopes, scale)
     else:
-        _print_curves(curves)
+        _print_terms(terms)
 
 
-def _print_curves(curves: Sequence[Curve]) -> None:
-    """The curves that move scores most, by the deviation of what they add within lists."""
-    largest = sorted(curves, key=lambda curve: -curve.deviation)[:_MOST_COLUMNS]
+def _named(term: Term, names: Sequence[str]) -> Term:
+    """A term with the names of its columns in the file."""
+    if len(term.columns) == 1:
+        return replace(term, name=names[term.columns[0]])  # type: ignore[type-var]
+    return replace(term, names=tuple(names[j] for j in term.columns))  # type: ignore[type-var]
+
+
+def _print_terms(terms: Sequence[Term]) -> None:
+    """The terms that move scores most, by the deviation of what they add within lists."""
+    largest = sorted(terms, key=lambda term: -term.deviation)[:_MOST_COLUMNS]
     rows = []
-    for curve in largest:
+    for term in largest:
         ends = ["-", "-"]  # of a straight line the file does not say where it ends
-        steps = np.array([curve.slope])
-        if curve.knots.size > 1:
-            ends = [f"{curve.values.min():.4g}", f"{curve.values.max():.4g}"]
-            steps = np.diff(curve.values)
-        course = "both"
-        if not (steps < 0.0).any():
-            course = "rises" if steps.any() else "-"
-        elif not (steps > 0.0).any():
-            course = "falls"
-        rows.append([escape(curve.name), f"{curve.deviation:.4g}", *ends, course])
+        if term.heights.size:
+            ends = [f"{term.heights.min():.4g}", f"{term.heights.max():.4g}"]
+        rows.append([escape(term.name), f"{term.deviation:.4g}", *ends, term.course])
     columns = ["column", ">spread of the score", ">lowest", ">highest", "as it grows"]
-    _print_largest(columns, rows, len(curves), "columns")
+    _print_largest(columns, rows, len(terms), "columns")
 
 
-def _print_weights(model: Model, scale: Array | None) -> None:
+def _print_weights(model: Model, slopes: Array, scale: Array | None) -> None:
     """The weights that move scores most, each by one deviation of its column where it has one."""
-    effect = model.coef if scale is None else model.coef * scale
-    numbers = {">weight": model.coef}
+    effect = slopes if scale is None else slopes * scale
+    numbers = {">weight": slopes}
     if scale is not None:
         numbers[">per deviation"] = effect
-    if model.missing_coef is not None and model.missing_coef.any():
-        numbers[">where it is missing"] = model.missing_coef
+    gaps = np.nan_to_num(model.function.gaps)
+    if gaps.any():
+        numbers[">where it is missing"] = gaps
     largest = np.argsort(-np.abs(effect), kind="stable")[:_MOST_COLUMNS]
     names = _names(model)
     rows = [

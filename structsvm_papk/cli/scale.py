@@ -12,7 +12,7 @@ import typer
 
 from structsvm_papk.cli._shared import console
 from structsvm_papk.cli._shared.reading import Reading
-from structsvm_papk.data.curves import check_curves
+from structsvm_papk.data.columns.knots import check_curves
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.files.partitions import (
@@ -25,7 +25,7 @@ from structsvm_papk.files.partitions import (
 from structsvm_papk.oracles.dask_risk import DaskRisk, connect
 from structsvm_papk.oracles.streamed import StreamedRisk
 from structsvm_papk.rankers import PAPKRanker
-from structsvm_papk.rankers.solver_race import mean_pap_at_k, train_gain
+from structsvm_papk.rankers.solver_race import train_gain
 
 _SCALE = "Data larger than memory"
 _PATIENCE = 60  # seconds
@@ -56,9 +56,8 @@ class Loaded:
     def gain(self, ranker: PAPKRanker) -> float:
         """Mean pAp@k of a trained ranker on them."""
         if not isinstance(self.lists, RankingData):
-            return train_gain(self.lists, ranker.list_weights())
-        lists = ranker.to_model().in_columns(self.lists)
-        return mean_pap_at_k(ranker.list_weights(), lists, ranker.n_shown)
+            return train_gain(self.lists, ranker.result_.w)
+        return ranker.gain_on(self.lists)
 
 
 def _size_in_bytes(text: str) -> int:

@@ -20,12 +20,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from structsvm_papk._jit import kernel, read_only
+from structsvm_papk._jit import kernel
 from structsvm_papk._types import Array
-from structsvm_papk.data.piecewise import PiecewiseColumns
+from structsvm_papk.data.columns.base import mix
 
 _ROUNDS = 2
-_ODD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio
 
 
 class Digests(NamedTuple):
@@ -37,7 +36,7 @@ class Digests(NamedTuple):
 
 
 def digests_of(lists: Any) -> Digests:
-    """Those of `RankingData` without missing values."""
+    """Those of `RankingData`, where all missing values are one."""
     codes = _Codes(lists.X[lists.rows])
     user = lists.user_of_position
     gains = _bits(lists.gains)
@@ -87,14 +86,14 @@ def _count_below(values, bounds, with_zeros, below, below_zero):
     for f in range(with_zeros.size):
         column = values[bounds[f] : bounds[f + 1]]
         different = 0
-        last = np.nan
+        last = -np.inf
         for i in np.argsort(column):
             x = column[i]
-            if x != last:
+            if x != last and not (np.isnan(x) and np.isnan(last)):  # missing ones are one value
                 different += 1
             if x < 0.0:
                 below_zero[f] = different
-            below[bounds[f] + i] = different - 1 + (with_zeros[f] and x > 0.0)
+            below[bounds[f] + i] = different - 1 + (with_zeros[f] and not x < 0.0)
             last = x
 
 
@@ -112,17 +111,9 @@ def _bits(values: Array) -> Array:
 
 
 @kernel
-def _mix(x):
-    """A bijection that keeps 0: high digits onto low ones, times an odd number, three times."""
-    for _ in range(3):
-        x = (x ^ (x >> np.uint64(32))) * _ODD
-    return x ^ (x >> np.uint64(32))
-
-
-@kernel
 def _mix_all(values):
     for i in range(values.size):
-        values[i] = _mix(values[i])
+        values[i] = mix(values[i])
 
 
 def _mixed(values: Array) -> Array:
@@ -136,44 +127,6 @@ def _mixed(values: Array) -> Array:
 
 def digests_of_lists(lists: Any) -> Array:
     """A number of each list, uint64, of the values and gains of its rows, in any order."""
-    X: Any = lists.X.X if isinstance(lists.X, PiecewiseColumns) else lists.X
     digests = np.zeros(lists.n_users, dtype=np.uint64)
-    gains = _bits(lists.gains)
-    if sparse.issparse(X):
-        _csr_digests(X.data, X.indices, X.indptr, lists.rows, lists.indptr, gains, digests)
-    else:
-        _row_digests(read_only(X), lists.rows, lists.indptr, gains, digests)
+    lists.columns.digest(lists.rows, lists.indptr, _bits(lists.gains), digests)
     return digests
-
-
-@kernel
-def _entry(x, f, one):
-    """What an entry adds to its row: nothing, if it is 0."""
-    one[0] = x
-    if one[0] == 0.0:
-        return np.uint64(0)
-    return _mix(one.view(np.uint64)[0]) * _mix(np.uint64(2 * f + 1))
-
-
-@kernel
-def _row_digests(X, rows, indptr, gains, digests):
-    one = np.empty(1)
-    for u in range(digests.size):
-        for p in range(indptr[u], indptr[u + 1]):
-            digest = gains[p]
-            for f in range(X.shape[1]):
-                digest += _entry(X[rows[p], f], f, one)
-            digests[u] += _mix(digest)
-        digests[u] = _mix(digests[u])
-
-
-@kernel
-def _csr_digests(data, indices, bounds, rows, indptr, gains, digests):
-    one = np.empty(1)
-    for u in range(digests.size):
-        for p in range(indptr[u], indptr[u + 1]):
-            digest = gains[p]
-            for e in range(bounds[rows[p]], bounds[rows[p] + 1]):
-                digest += _entry(data[e], indices[e], one)
-            digests[u] += _mix(digest)
-        digests[u] = _mix(digests[u])

@@ -4,13 +4,10 @@ import hashlib
 from typing import Any
 
 import numpy as np
-from scipy import sparse
-
-from structsvm_papk.data.piecewise import PiecewiseColumns
 
 
 def fingerprint_of(*parts: Any, chunk_bytes: int = 1 << 24) -> str:
-    """SHA-256 over texts, whole numbers, arrays and CSR matrices, as 64 hexadecimal digits.
+    """SHA-256 over texts, whole numbers, and arrays, as 64 hexadecimal digits.
 
     Arrays count with dtype, shape and every value; whether they lie in rows or in columns makes no
     difference. They are read in pieces of `chunk_bytes`: nothing of their size is copied.
@@ -22,15 +19,7 @@ def fingerprint_of(*parts: Any, chunk_bytes: int = 1 << 24) -> str:
 
 
 def _add(digest, part, chunk_bytes):
-    if isinstance(part, PiecewiseColumns):  # knots and values say which cell a value is in
-        digest.update(b"pieces;")
-        for array in (part.knots.positions, part.knots.starts, part.X):
-            _add(digest, array, chunk_bytes)
-    elif sparse.issparse(part):
-        digest.update(f"csr {part.shape};".encode())
-        for array in (part.indptr, part.indices, part.data):
-            _add(digest, array, chunk_bytes)
-    elif isinstance(part, np.ndarray):
+    if isinstance(part, np.ndarray):
         digest.update(f"array {part.dtype.str} {part.shape};".encode())
         rows_at_once = max(1, chunk_bytes * len(part) // max(part.nbytes, 1))
         for first in range(0, len(part), rows_at_once):

@@ -16,8 +16,7 @@ from scipy import sparse
 from scipy.optimize import nnls
 
 from structsvm_papk._types import Array
-from structsvm_papk.data.column_scale import scale_of
-from structsvm_papk.data.features import as_dense
+from structsvm_papk.data.columns.units import scale_of
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.oracles.list_risk import ListRisk, runs_of_users
 from structsvm_papk.solvers.cut_model import default_blocks
@@ -124,7 +123,7 @@ def rounding_of(risk: ListRisk) -> Array:
     """Bound of the rounding error of each entry of a slope: sums of multiples of rows of X."""
     data = risk.data
     heaviest = (data.n_pos / np.minimum(data.n_pos, risk.surrogate.k)).max()
-    return _SUM_ROUNDING * 2 * heaviest * np.abs(data.divided(data.spread().largest))
+    return _SUM_ROUNDING * 2 * heaviest * np.abs(data.units.of_columns(data.spread().largest))
 
 
 class Coordinates:
@@ -136,7 +135,7 @@ class Coordinates:
 
     def __init__(self, data: RankingData) -> None:
         rows = _sample(data)
-        scale = scale_of(np.abs(data.divided(data.deviation())))
+        scale = scale_of(data.units.deviation(data.deviation()))
         self.scale = scale
         self.T = sparse.diags_array(1.0 / scale)
         self._turns = False  # whether there are directions beside the features
@@ -176,8 +175,8 @@ def _sample(data: RankingData) -> Array:
         every_row = 1
     parts = []
     for u in range(0, data.n_users, every_user):
-        rows = data.X[data.rows[data.indptr[u] : data.indptr[u + 1] : every_row]]
-        divided = data.divided(as_dense(rows).astype(np.float64))
+        rows = data.columns.take(data.rows[data.indptr[u] : data.indptr[u + 1] : every_row])
+        divided = data.units.of_columns(rows.toarray())
         parts.append(divided - divided.mean(axis=0))
     return np.vstack(parts)
 

@@ -1,31 +1,27 @@
-"""Model files: one array and a JSON description in the safetensors layout, see `tensors`.
+"""Model files: arrays and a JSON description in the safetensors layout, see `tensors`.
 
-For programs that know nothing of this package a model is written as ONNX, and as plain JSON.
+For programs that know nothing of this package a model is written as ONNX (`onnx`), and as plain
+JSON (`weights_of`).
 """
 
 from __future__ import annotations
 
-import json
 import math
-from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from structsvm_papk._types import PathLike
 from structsvm_papk._version import __version__
-from structsvm_papk.data.column_scale import ScaleRule
-from structsvm_papk.data.curves import Knots
-from structsvm_papk.data.features import check_matrix, reported_scores
+from structsvm_papk.data.columns.additive import AdditiveFunction, FilledRows
+from structsvm_papk.data.columns.checks import LOWEST, MISSING, check_matrix
+from structsvm_papk.data.columns.tables import as_frame, in_numbers
+from structsvm_papk.data.columns.terms import Curve, Cut, Levels, Pair, Term
+from structsvm_papk.data.columns.units import ScaleRule
 from structsvm_papk.data.grades import check_label_gain
-from structsvm_papk.data.missing import (
-    Completed,
-    LowestInTraining,
-    completed_rows,
-    filled_lists,
-)
-from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.data.missing import filled_rows
 from structsvm_papk.data.roles import listed
 from structsvm_papk.data.top import ids_of, top_rows
 from structsvm_papk.errors import (
@@ -44,8 +40,7 @@ from structsvm_papk.files.tensors import TensorFile
 if TYPE_CHECKING:
     import pandas as pd
 
-_FILE = TensorFile("model", version=6)
-_DTYPES = ("float64", "float32")
+_FILE = TensorFile("model", version=7)
 _CERTIFICATE = ("objective", "lower_bound", "gap", "status", "converged", "n_iter")
 _TYPES = {
     **dict.fromkeys(("surrogate", "solver", "user_weight", "package_version", "status"), str),
@@ -57,13 +52,14 @@ _NUMBERS: dict[str, dict[str, Any]] = {
     "depth": {"above": 0, "optional": True}, "relevance_threshold": {"optional": True},
     "first_index": {"least": 0, "below": 2**63, "optional": True},
     "objective": {}, "lower_bound": {"optional": True}, "gap": {"optional": True},
-    "n_iter": {"least": 0},
+    "n_iter": {"least": 0}, "stiffness": {"above": 0},
+    "curves": {"least": 1, "optional": True},
 }  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Model:
-    """A trained ranker: a row scores ``x . coef``, or the sum of a curve for each column.
+    """A trained ranker: a row scores the sum of its terms.
 
     There is no intercept: ranking ignores it.
 
@@ -74,9 +70,8 @@ class Model:
 
     Attributes
     ----------
-    coef : ndarray of float64, shape (n_features,)
-        With `knots` the weights of the straight part of each column and, behind them, of the
-        pieces, see `data.curves`.
+    function : AdditiveFunction
+        Its `terms`, see `data.columns.terms`.
     k : int
         Number of recommended items that it was trained for.
     surrogate, solver : str
@@ -108,17 +103,18 @@ class Model:
         The version that wrote the file.
     positive : bool
         Whether the certificate is of the problem with weights >= 0.
-    missing_coef : ndarray of float64, shape (n_features,), or None
-        What a hole (NaN) in each column adds to a score, beside `coef` times the lowest of its
-        column in its list; None: X has no holes.
-    one_list : LowestInTraining or None
-        With holes, of a model of one list: the lowest values of its columns in training, which fill
-        the holes of further rows, each by itself.
-    knots : Knots or None
-        Where the curves of the columns may change their slope; None: the columns are lines.
+    missing : {None, 'separate', 'lowest'}
+        What missing values count, as of `PAPKRanker`.
+    fill : ndarray of shape (n_features,), or None
+        With ``missing='lowest'``, of a model of one list: the lowest values of its columns in
+        training, which fill further rows, each by itself.
+    curves : int or None
+        Pieces of a curve that were asked for; None: columns of numbers are lines.
+    stiffness : float
+        How many times stronger the penalty is on pieces, and on cells of pairs.
     """
 
-    coef: np.ndarray
+    function: AdditiveFunction
     k: int
     surrogate: str
     alpha: float
@@ -133,16 +129,15 @@ class Model:
     scale_rule: str | None = None
     package_version: str = ""
     positive: bool = False
-    missing_coef: np.ndarray | None = None
-    one_list: LowestInTraining | None = None
-    knots: Knots | None = None
+    missing: str | None = None
+    fill: np.ndarray | None = None
+    curves: int | None = None
+    stiffness: float = 1.0
 
     @property
     def n_features(self) -> int:
         """Number of columns."""
-        if self.knots is None:
-            return self.coef.size
-        return self.knots.n_columns
+        return self.function.n_columns
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -155,30 +150,9 @@ class Model:
         return self.scale_rule is not None
 
     @property
-    def missing(self) -> str | None:
-        """What holes count: 'lowest', or None where X has none."""
-        return None if self.missing_coef is None else "lowest"
-
-    @property
     def needs_lists(self) -> bool:
         """Whether the score of a row depends on the others of its list."""
-        return self.one_list is None and self.missing is not None
-
-    def in_columns(self, lists: RankingData) -> RankingData:
-        """Lists with the columns that `list_weights` are of."""
-        every_column = np.arange(self.n_features)
-        filled = filled_lists(lists, self.missing, every_column, self.one_list)
-        if self.knots is None:
-            return filled
-        return filled.with_curves(self.knots.with_lines(filled.n_features - self.n_features))
-
-    def list_weights(self) -> np.ndarray:
-        """Weights of `in_columns`: of the columns, of "is there" for each, and of pieces."""
-        if self.missing_coef is None:
-            return self.coef
-        n_features = self.n_features
-        parts = self.coef[:n_features], -self.missing_coef, self.coef[n_features:]
-        return np.concatenate(parts)
+        return self.fill is None and self.missing == LOWEST
 
     def predict(self, X: Any, groups: ArrayLike | None = None) -> np.ndarray:
         """Scores, shape (n_rows,); larger ranks higher.
@@ -188,8 +162,7 @@ class Model:
         X : array-like, data frame (pandas, polars) or CSR of shape (n_rows, n_features)
             Of a frame the model takes its features by name, if it names them.
         groups : array-like of shape (n_rows,) or 'one_list', optional
-            User of each row, for a model with `missing_coef` that is not of one list; of a user
-            all rows have to be there.
+            User of each row, for a model that `needs_lists`; of a user all rows have to be there.
 
         Warns
         -----
@@ -201,20 +174,17 @@ class Model:
         InputError
             A feature is missing, or not a finite number; another number of columns; no groups.
         """
-        if not self.list_weights().any():
+        if self.function.is_zero:
             warn(
                 f"every score is 0: all weights of this model are, as w = 0 is the optimum of "
                 f"{self.surrogate} at depth {self.depth or self.k} on its training data",
                 DegenerateOptimumWarning,
             )
-        completed = self._completed(X, groups)
-        weights = completed.weights(self.coef, self.missing_coef)
-        return reported_scores(completed.columns(self.knots), weights)
+        return self.function.scores(self._filled(X, groups))
 
     def contributions(self, X: Any, groups: ArrayLike | None = None) -> np.ndarray:
-        """What each column adds to each score, as `PAPKRanker.contributions`."""
-        completed = self._completed(X, groups)
-        return completed.contributions(self.knots, self.coef, self.missing_coef)
+        """What each term adds to each score, as `PAPKRanker.contributions`."""
+        return self.function.contributions(self._filled(X, groups))
 
     def top(self, X: Any, groups: ArrayLike | None = None, n: int | None = None) -> pd.DataFrame:
         """The best items of each user, as a frame with columns user, item, score and rank.
@@ -246,12 +216,16 @@ class Model:
         scores = self.predict(X, "one_list" if users is None else users)
         return top_rows(scores, users, items, n)
 
-    def _completed(self, X: Any, groups: ArrayLike | None) -> Completed:
-        """The columns of the model, checked, without holes."""
-        return completed_rows(self._features(X), groups, self.missing, self.one_list)
+    def _filled(self, X: Any, groups: ArrayLike | None) -> FilledRows:
+        """The columns of the model, checked; missing values are filled or known to terms."""
+        X = self._features(X)
+        if self.missing != LOWEST:
+            self.function.refuse_new_gaps(X, self.feature_names)
+        return filled_rows(X, groups, self.missing, self.fill, self.function.levels)
 
     def _features(self, X: Any) -> Any:
         """The columns of the model, checked."""
+        X = as_frame(X)
         columns = getattr(X, "columns", None)
         if columns is not None and self.feature_names is not None:
             for name in self.feature_names:
@@ -261,6 +235,9 @@ class Model:
                         f"({listed(self.feature_names)})"
                     )
             X = X[list(self.feature_names)]
+        levels = self.function.levels
+        if levels and np.ndim(X) == 2 and X.shape[1] == self.n_features:
+            X = in_numbers(X, levels)
         X = check_matrix(X, self.feature_names, self.missing)
         if X.shape[1] != self.n_features:
             raise InputError(f"X has {X.shape[1]} columns, the model {self.n_features} features")
@@ -285,19 +262,118 @@ def _finite_or_none(value):
 
 def save_model(path: PathLike, model: Model) -> None:
     """Write a `Model`; an existing file is replaced in one step or kept."""
-    entries = asdict(model) | {"package_version": model.package_version or __version__}
-    del entries["one_list"], entries["knots"]
-    arrays = {"coef": entries.pop("coef")}
-    if model.knots is not None:
-        arrays["knots"] = model.knots.positions
-        arrays["knot_starts"] = model.knots.starts
-    missing_coef = entries.pop("missing_coef")
-    if missing_coef is not None:
-        arrays["missing_coef"] = missing_coef
-    if model.one_list is not None:
-        arrays["lowest"] = model.one_list.lowest
+    entries = {field.name: getattr(model, field.name) for field in fields(Model)}
+    entries["package_version"] = model.package_version or __version__
+    function = entries.pop("function")
+    arrays = _arrays_of(function)
+    entries["n_features"] = function.n_columns
+    entries["other_terms"] = [_entry_of(term) for term in function.terms if not _is_curve(term)]
+    fill = entries.pop("fill")
+    if fill is not None:
+        arrays["fill"] = fill
     entries |= {"k": int(model.k), "alpha": float(model.alpha)}
     write_atomically(path, _FILE.encoded(entries, arrays))
+
+
+def _is_curve(term: Term) -> bool:
+    return isinstance(term, Curve)
+
+
+def _arrays_of(function: AdditiveFunction) -> dict[str, np.ndarray]:
+    """The terms of columns of numbers, one behind the other."""
+    curves = function.curves
+    nothing = [np.zeros(0)]
+    sizes = [curve.knots.size for curve in curves]
+    return {
+        "columns": np.array([curve.column for curve in curves], dtype=np.int64),
+        "knots": np.concatenate([curve.knots for curve in curves] or nothing),
+        "values": np.concatenate([curve.values for curve in curves] or nothing),
+        "knot_starts": np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+        "slopes": np.array([curve.slope for curve in curves], dtype=float),
+        "deviations": np.array([curve.deviation for curve in curves], dtype=float),
+        "has_gap": np.array([curve.gap is not None for curve in curves], dtype=np.int64),
+        "gaps": np.array([curve.gap or 0.0 for curve in curves], dtype=float),
+    }
+
+
+def _curves_of(arrays: dict[str, np.ndarray], names: tuple[str, ...]) -> dict[int, Term]:
+    """The terms of columns of numbers, by column, of the arrays of a file."""
+    columns = arrays.pop("columns")
+    starts = arrays.pop("knot_starts")
+    knots = arrays.pop("knots").astype(float)
+    values = arrays.pop("values").astype(float)
+    slopes, deviations, has_gap, gaps = (
+        arrays.pop(name) for name in ("slopes", "deviations", "has_gap", "gaps")
+    )
+    n = columns.size
+    same = all(array.shape == (n,) for array in (columns, slopes, deviations, has_gap, gaps))
+    whole = all(array.dtype.kind == "i" for array in (columns, starts, has_gap))
+    if not (same and whole and starts.shape == (n + 1,) and knots.shape == values.shape):
+        raise ValueError("a slope, a deviation and a gap for every curve")
+    if starts[0] != 0 or starts[-1] != knots.size or (np.diff(starts) < 1).any():
+        raise ValueError("knot_starts must say which knots every curve has, one or more")
+    if n and (columns.min() < 0 or columns.max() >= len(names)):
+        raise ValueError("a curve is of no column")
+    terms: dict[int, Term] = {}
+    for i, j in enumerate(columns.tolist()):
+        own = slice(starts[i], starts[i + 1])
+        if (np.diff(knots[own]) <= 0.0).any():
+            raise ValueError("the knots of a column must increase")
+        gap = float(gaps[i]) if has_gap[i] else None
+        terms[j] = Curve(
+            names[j], j, knots[own], values[own], float(slopes[i]), float(deviations[i]), gap
+        )
+    return terms
+
+
+def _entry_of(term: Any) -> dict[str, Any]:
+    """A term that is no curve, as JSON says it."""
+    if isinstance(term, Levels):
+        return {
+            "kind": "levels", "columns": [term.column], "levels": list(term.levels),
+            "weights": term.weights.tolist(), "gap": term.gap, "deviation": term.deviation,
+        }  # fmt: skip
+    return {
+        "kind": "pair", "columns": list(term.columns), "weights": term.weights.tolist(),
+        "cuts": [_entry_of_cut(cut) for cut in term.cuts], "deviation": term.deviation,
+    }  # fmt: skip
+
+
+def _entry_of_cut(cut: Cut) -> dict[str, Any]:
+    edges = None if cut.edges is None else cut.edges.tolist()
+    return {"edges": edges, "n_cells": cut.n_cells, "names": list(cut.names)}
+
+
+def _term_of(entry: dict[str, Any], names: tuple[str, ...]) -> Term:
+    """A term that is no curve, of its entry in a file."""
+    columns = tuple(int(j) for j in entry["columns"])
+    weights = np.array(entry["weights"], dtype=float)
+    deviation = float(entry["deviation"])
+    if not np.isfinite(weights).all() or not 0 <= min(columns) <= max(columns) < len(names):
+        raise ValueError("a term must have finite weights, and columns that there are")
+    if entry["kind"] == "levels":
+        levels = tuple(entry["levels"])
+        gap = entry["gap"]
+        if weights.shape != (len(levels),):
+            raise ValueError("a weight for every level")
+        check_number("gap", gap, optional=True)
+        return Levels(names[columns[0]], columns[0], levels, weights, deviation, gap)
+    first, second = (_cut_of(cut) for cut in entry["cuts"])
+    if weights.shape != (first.n_cells + 1, second.n_cells + 1):
+        raise ValueError("a weight for every cell")
+    pair = columns[0], columns[1]
+    return Pair((names[pair[0]], names[pair[1]]), pair, (first, second), weights, deviation)
+
+
+def _cut_of(entry: dict[str, Any]) -> Cut:
+    edges = entry["edges"]
+    n_cells = int(entry["n_cells"])
+    if edges is None:
+        return Cut(None, n_cells, tuple(entry["names"]))
+    edges = np.array(edges, dtype=float)
+    if n_cells != edges.size + 1 or not np.isfinite(edges).all():
+        raise ValueError("a cell behind every edge")
+    return Cut(edges, n_cells)
 
 
 def load_model(path: PathLike) -> Model:
@@ -312,57 +388,29 @@ def load_model(path: PathLike) -> Model:
     for values in arrays.values():
         if not np.isfinite(values).all():
             raise _FILE.damaged(path, "a coefficient is not finite")
-    coef = arrays.pop("coef", None)
-    if coef is None or coef.ndim != 1 or not coef.size:
-        raise _FILE.damaged(path, "it does not hold one vector of coefficients")
-    missing_coef = arrays.pop("missing_coef", None)
     try:
-        knots = _knots(arrays, coef.size)
-        n_features = coef.size if knots is None else knots.n_columns
-        if missing_coef is not None and missing_coef.shape != (n_features,):
-            raise ValueError("missing_coef must be a number for every column")
-        return Model(
-            coef=coef.astype(float),
-            missing_coef=missing_coef,
-            one_list=_one_list(arrays, n_features),
-            knots=knots,
-            **_checked(description, n_features),
-        )
-    except (KeyError, TypeError, ValueError) as error:
+        n_features = whole_number("n_features", description["n_features"])
+        entries = _checked(description, n_features)
+        names = entries["feature_names"] or tuple(f"x{j}" for j in range(n_features))
+        terms = _curves_of(arrays, names)
+        others = [_term_of(entry, names) for entry in description["other_terms"]]
+        terms |= {term.columns[0]: term for term in others if len(term.columns) == 1}
+        if sorted(terms) != list(range(n_features)):
+            raise ValueError("a term for every column")
+        in_order = [terms[j] for j in range(n_features)]
+        pairs = [term for term in others if len(term.columns) == 2]
+        fill = arrays.pop("fill", None)
+        if arrays or (fill is not None and fill.shape != (n_features,)):
+            raise ValueError("fill must be a value for every column, and nothing else beside it")
+        function = AdditiveFunction((*in_order, *pairs), n_features)
+        return Model(function=function, fill=fill, **entries)
+    except (KeyError, IndexError, TypeError, ValueError) as error:
         raise _FILE.damaged(path, f"bad or missing entry ({error})") from None
-
-
-def _knots(arrays: dict[str, np.ndarray], n_weights: int) -> Knots | None:
-    """The knots of curves, of the arrays of a file."""
-    positions = arrays.pop("knots", None)
-    starts = arrays.pop("knot_starts", None)
-    if positions is None or starts is None:
-        if positions is not None or starts is not None:
-            raise ValueError("knots and knot_starts must both be there, or neither")
-        return None
-    whole = starts.ndim == 1 and starts.size > 1 and starts.dtype.kind == "i"
-    if positions.shape != (n_weights,) or not whole or starts[0] != 0 or starts[-1] != n_weights:
-        raise ValueError("knots must be one or more for every column, and coef one for each knot")
-    knots = Knots(positions.astype(float), starts.astype(np.int64))
-    if (np.diff(starts) < 1).any() or (knots.widths <= 0.0).any():
-        raise ValueError("the knots of a column must increase")
-    return knots
-
-
-def _one_list(arrays: dict[str, np.ndarray], n_features: int) -> LowestInTraining | None:
-    """The lowest values of one list in training, of the arrays of a file beside weights."""
-    if not arrays:
-        return None
-    lowest = arrays.pop("lowest")
-    if arrays or lowest.shape != (n_features,):
-        raise ValueError("lowest must be a value for every column, and nothing else beside it")
-    return LowestInTraining(lowest)
 
 
 def _checked(description, n_features):
     """The fields of a `Model` that a file has, each of a type and in a range."""
-    arrays = ("coef", "missing_coef", "one_list", "knots")
-    names = [field.name for field in fields(Model) if field.name not in arrays]
+    names = [field.name for field in fields(Model) if field.name not in ("function", "fill")]
     entries = {name: description[name] for name in names}
     entries["certificate"] = {name: description["certificate"][name] for name in _CERTIFICATE}
     values = entries | entries["certificate"]
@@ -379,43 +427,41 @@ def _checked(description, n_features):
     rule = values["scale_rule"]
     if rule is not None:
         entries["scale_rule"] = ScaleRule(rule).value
+    if values["missing"] is not None:
+        check_choice("missing", values["missing"], MISSING)
     if values["label_gain"] is not None:
         entries["label_gain"] = check_label_gain(values["label_gain"])
     return entries
 
 
-# --- other formats ------------------------------------------------------------------------------
+_FORMULA = (
+    "A score is the sum of weights[column] * x, or of the terms. A curve is linear between its "
+    "values at the knots, and goes on beyond them with its slope (0: flat). A missing value adds "
+    "gap instead; with missing = lowest, gap on top of what the lowest value of the list adds. A "
+    "value that is none of the levels adds 0. A pair adds weights[i][j]: of numbers the cell is how "
+    "many edges are at or below x, of levels the place of the level; the last is that of a missing "
+    "value."
+)
 
-# of 2021: read by everything since
-_OPSET = 13
-_IR = 8
+# --- other formats ------------------------------------------------------------------------------
 
 
 def weights_of(model: Model) -> dict[str, Any]:
     """A model as names and numbers that JSON can say; features without names are x0, x1, ..
 
-    Of lines `weights` has one for each column. Of curves `curves` has for each column `knots`, the
-    `values` of its function there, which is linear between them, and its `slope` beyond them.
-    Of a model of one list with holes `lowest` has what a hole counts.
+    Where all terms are lines and nothing was missing, `weights` has one for each column. Else
+    `terms` has what `Term.description` says of each. Of a model of one list with ``missing =
+    "lowest"``, `lowest` has what stands in for a missing value.
     """
     names = model.names
-    entries: dict[str, Any] = {}
-    if model.knots is None:
-        entries["weights"] = dict(zip(names, model.coef.tolist(), strict=True))
+    function = model.function
+    entries: dict[str, Any] = {"formula": _FORMULA}
+    if function.lines is not None and np.isnan(function.gaps).all():
+        entries["weights"] = dict(zip(names, function.lines.tolist(), strict=True))
     else:
-        curves = model.knots.curves(model.coef, names, np.zeros(model.n_features))
-        entries["curves"] = {
-            curve.name: {
-                "knots": curve.knots.tolist(),
-                "values": curve.values.tolist(),
-                "slope": curve.slope,
-            }
-            for curve in curves
-        }
-    if model.missing_coef is not None:
-        entries["missing_weights"] = dict(zip(names, model.missing_coef.tolist(), strict=True))
-    if model.one_list is not None:
-        entries["lowest"] = dict(zip(names, model.one_list.lowest.tolist(), strict=True))
+        entries["terms"] = [term.description() for term in function.terms]
+    if model.fill is not None:
+        entries["lowest"] = dict(zip(names, model.fill.tolist(), strict=True))
     entries |= {
         "k": int(model.k),
         "surrogate": model.surrogate,
@@ -432,147 +478,3 @@ def weights_of(model: Model) -> dict[str, Any]:
         "certificate": model.certificate,
     }
     return entries
-
-
-def write_onnx(path: PathLike, model: Model, dtype: str = "float64") -> None:
-    """Write a graph: input ``X`` (rows, features), output ``scores`` (rows,).
-
-    Plain models are one product. With `missing` the score of a row depends on the others of its
-    list: X holds the rows of *one list*, and holes are NaN; its first dimension is called
-    `rows_of_one_list`. Models of one list score each row by itself. The metadata ``structsvm_papk``
-    holds what `weights_of` gives, without the weights, and the names of the features in their
-    order.
-
-    Raises
-    ------
-    InputError
-        onnx is missing; weights outside the range of `dtype`.
-    """
-    try:
-        from onnx import TensorProto, helper, numpy_helper
-    except ImportError:
-        raise InputError("to_onnx needs onnx: pip install 'structsvm-papk[onnx]'") from None
-    check_choice("dtype", dtype, _DTYPES)
-    element_type = TensorProto.DOUBLE if dtype == "float64" else TensorProto.FLOAT
-    metadata = weights_of(model)
-    for long in ("weights", "curves"):
-        metadata.pop(long, None)
-    metadata["feature_names"] = list(model.names)
-    graph = _Graph(dtype)
-    columns = "X"
-    if model.missing is not None:
-        columns = graph.without_holes(columns, model.one_list)
-    terms = graph.lines(columns, model)
-    if model.knots is not None and model.knots.widths.size:
-        terms.append(graph.pieces(columns, model))
-    if model.missing_coef is not None:
-        is_hole = graph.add("IsNaN", "X")
-        holes = graph.add("Cast", is_hole, to=element_type)
-        missing_coef = graph.constant(_as_type(model, model.missing_coef, dtype))
-        terms.append(graph.add("MatMul", holes, missing_coef))
-    graph.add("Sum", *terms, output="scores")
-    rows = "rows"
-    if model.needs_lists:
-        rows = "rows_of_one_list"
-    nodes = [
-        helper.make_node(node.operator, node.inputs, [node.output], **node.attributes)
-        for node in graph.nodes
-    ]
-    onnx_model = helper.make_model(
-        helper.make_graph(
-            nodes=nodes,
-            name="structsvm_papk",
-            inputs=[helper.make_tensor_value_info("X", element_type, [rows, model.n_features])],
-            outputs=[helper.make_tensor_value_info("scores", element_type, [rows])],
-            initializer=[
-                numpy_helper.from_array(value, name) for name, value in graph.constants.items()
-            ],
-        ),
-        opset_imports=[helper.make_opsetid("", _OPSET)],
-        ir_version=_IR,
-        producer_name="structsvm-papk",
-    )
-    helper.set_model_props(onnx_model, {"structsvm_papk": json.dumps(metadata)})
-    write_atomically(path, onnx_model.SerializeToString())
-
-
-class _Node(NamedTuple):
-    """A node of an ONNX graph: an operator, and the names of what it reads and what it gives."""
-
-    operator: str
-    inputs: list[str]
-    output: str
-    attributes: dict[str, Any]
-
-
-class _Graph:
-    """The nodes of an ONNX graph as they are added, and its constants, of one type."""
-
-    def __init__(self, dtype: str) -> None:
-        self.dtype = dtype
-        self.nodes: list[_Node] = []
-        self.constants: dict[str, np.ndarray] = {}
-
-    def add(self, operator: str, *inputs: str, output: str = "", **attributes: Any) -> str:
-        """Add a node; return the name of its output."""
-        output = output or f"{operator}_{len(self.nodes)}"
-        self.nodes.append(_Node(operator, list(inputs), output, attributes))
-        return output
-
-    def constant(self, value: Any) -> str:
-        """Add a constant; return its name."""
-        name = f"constant_{len(self.constants)}"
-        self.constants[name] = np.asarray(value, self.dtype)
-        return name
-
-    def lines(self, X: str, model: Model) -> list[str]:
-        """The straight parts, as terms of the score."""
-        coef = self.constant(_as_type(model, model.coef[: model.n_features], self.dtype))
-        if model.knots is not None:
-            X = self.add("Sub", X, self.constant(model.knots.first))
-        return [self.add("MatMul", X, coef)]
-
-    def pieces(self, X: str, model: Model) -> str:
-        """``sum_b w_b clip((x - t_b) / (t_{b+1} - t_b), 0, 1)``, over the pieces of all columns."""
-        knots = model.knots
-        assert knots is not None
-        positions = knots.positions.astype(self.dtype)
-        left = positions[knots.left]
-        widths = positions[knots.left + 1] - left
-        if (widths <= 0.0).any():
-            name = model.names[knots.column_of_piece[np.argmin(widths)]]
-            raise InputError(
-                f"two knots of column {name!r} are the same in {self.dtype}: use dtype='float64'"
-            )
-        column = self.add("Constant", value_ints=knots.column_of_piece.tolist())
-        gathered = self.add("Gather", X, column, axis=1)
-        distance = self.add("Sub", gathered, self.constant(left))
-        share = self.add("Div", distance, self.constant(widths))
-        clipped = self.add("Clip", share, self.constant(0.0), self.constant(1.0))
-        return self.add("MatMul", clipped, self.constant(model.coef[model.n_features :]))
-
-    def without_holes(self, X: str, one_list: LowestInTraining | None) -> str:
-        """The lowest of each column, of one list in training, in place of NaN; 0 without any."""
-        is_hole = self.add("IsNaN", X)
-        if one_list is not None:
-            return self.add("Where", is_hole, self.constant(one_list.lowest), X)
-        or_infinity = self.add("Where", is_hole, self.constant(np.inf), X)
-        lowest = self.add("ReduceMin", or_infinity, axes=[0], keepdims=1)
-        all_holes = self.add("IsInf", lowest)
-        instead = self.add("Where", all_holes, self.constant(0.0), lowest)
-        return self.add("Where", is_hole, instead, X)
-
-
-def _as_type(model, weights, dtype):
-    """Weights in another precision, in which all of them have to be the same numbers."""
-    with np.errstate(over="ignore", under="ignore"):
-        rounded = weights.astype(dtype)
-        bad = ~(np.abs(rounded - weights) <= 1e-6 * np.abs(weights))
-    if bad.any():
-        j = int(np.argmax(bad))
-        raise InputError(
-            f"the weight of feature {model.names[j]!r} is "
-            f"{weights[j]:g}, outside the range of {dtype}: use dtype='float64', or scale the "
-            "feature"
-        )
-    return rounded

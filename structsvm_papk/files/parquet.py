@@ -12,7 +12,7 @@ import numpy as np
 
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data import validation
-from structsvm_papk.data.features import what_to_do
+from structsvm_papk.data.columns.checks import what_to_do
 from structsvm_papk.data.roles import Kind
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.text import how_to_leave_out, texts_of

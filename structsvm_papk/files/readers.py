@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from structsvm_papk._types import PathLike
-from structsvm_papk.data.features import check_missing
+from structsvm_papk.data.columns.checks import check_missing
 from structsvm_papk.data.roles import listed
 from structsvm_papk.errors import InputError, as_names, as_path, check_choice, check_type
 from structsvm_papk.files import tables

@@ -17,7 +17,7 @@ from scipy import sparse
 
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data import validation
-from structsvm_papk.data.features import ROUNDED, first_non_finite, first_rounded, what_to_do
+from structsvm_papk.data.columns.checks import ROUNDED, first_non_finite, first_rounded, what_to_do
 from structsvm_papk.data.grades import are_grades
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.roles import Kind, column_of, is_named_as_id, label_column, listed

@@ -31,7 +31,6 @@ import numpy as np
 from structsvm_papk._jit import kernel
 from structsvm_papk._sorting import increasing_order, sort
 from structsvm_papk._types import Array, Callback
-from structsvm_papk.data.features import as_dense
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.solvers.oracle import EPS
@@ -96,9 +95,9 @@ class Boxes:
         self.surrogate = risk.surrogate
         self._refuse_large()
         data = self.data
-        X = np.array(as_dense(data.X[data.rows]), dtype=np.float64, order="C")
+        X = np.ascontiguousarray(data.columns.take(data.rows).toarray())
         mean = np.add.reduceat(X, data.indptr[:-1]) / data.sizes[:, None]
-        X = data.divided(X - np.repeat(mean, data.sizes, axis=0))
+        X = data.units.of_columns(X - np.repeat(mean, data.sizes, axis=0))
         self._largest = np.abs(X).max(axis=0)
         self._users = Users(
             X=X,

@@ -14,7 +14,8 @@ import numpy as np
 from scipy import sparse
 
 from structsvm_papk.data import validation as _validation
-from structsvm_papk.data.features import refuse_non_finite, stacked
+from structsvm_papk.data.columns.base import joined
+from structsvm_papk.data.columns.checks import columns_of, refuse_non_finite
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.dask_risk import connect
@@ -236,5 +237,9 @@ def join_users(how, gone, rows, *arrivals):
         rows = take_users(rows, gone, others=True)
     if arrivals:
         X, y, groups = zip(rows, *arrivals, strict=True)
-        rows = _BlockRows(stacked(X), np.concatenate(y), _validation.joined(*groups))
+        rows = _BlockRows(
+            joined([columns_of(part) for part in X]).X,
+            np.concatenate(y),
+            _validation.joined(*groups),
+        )
     return _UsersPartition(rows, *how)

@@ -16,13 +16,11 @@ from importlib import import_module
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from scipy import sparse
-
 from structsvm_papk._types import Callback
 from structsvm_papk._version import __version__
-from structsvm_papk.data.curves import Knots, check_curves, knots_of
+from structsvm_papk.data.columns.knots import Knots, check_curves, knots_of
+from structsvm_papk.data.columns.value_counts import MOST_BINS, ValueCounts, joined_counts
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.data.value_counts import MOST_BINS, ValueCounts, joined_counts
 from structsvm_papk.errors import InputError, OracleFailure, as_names, check_type
 from structsvm_papk.oracles.list_risk import DEFAULTS, Partition, Thresholds, users_needed
 from structsvm_papk.oracles.partitioned import PartitionedRisk
@@ -175,11 +173,7 @@ class _Held:
         """Bytes of the arrays: Dask decides by them what may be moved."""
         if self.data is None:
             return 1000
-        X = self.data.X
-        arrays: tuple[Any, ...] = (X,)
-        if sparse.issparse(X):
-            arrays = X.data, X.indices, X.indptr
-        return sum(array.nbytes for array in (*arrays, self.data.rows, self.data.indptr))
+        return self.data.columns.nbytes + self.data.rows.nbytes + self.data.indptr.nbytes
 
     def run(self, task, share):
         """The task's result."""

@@ -16,7 +16,6 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from structsvm_papk._types import Array
-from structsvm_papk.data import features
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import check_choice, check_type, whole_number
 from structsvm_papk.oracles.boxes import Boxes
@@ -164,17 +163,17 @@ class EmpiricalRisk(DualListRisk, BoxedOracle, FiniteSumOracle):
     def term(self, i: int, w: Array) -> tuple[float, Array]:
         """The loss of one user and a subgradient, without a look at the others."""
         data = self.data
-        X, rows = self.list_rows()
+        columns, rows = self.list_rows()
         rows = rows[data.indptr[i] : data.indptr[i + 1]]
         bounds = np.array([0, rows.size])
         scores = np.empty(rows.size)
-        features.scores(X, rows, data.divided(w), 0, rows.size, scores)
+        columns.scores(rows, self.units.of_columns(w), 0, rows.size, scores)
         n_pos = data.n_pos[i : i + 1]
         values, coef = self.surrogate.value_and_subgradient(scores, bounds, n_pos)
         slope = np.zeros((1, data.n_features))
-        features.add_weighted_rows(X, rows, coef, bounds, slope)
+        columns.add_weighted_rows(rows, coef, bounds, slope)
         self.rows_scored += rows.size
-        return float(values[0]), data.divided(slope)[0]
+        return float(values[0]), self.units.of_columns(slope)[0]
 
     def with_blocks(self, n_blocks: int) -> BlockOracle:
         """The same risk with `n_blocks` cuts an evaluation.

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from structsvm_papk._types import Array, Callback
-from structsvm_papk.data import features
-from structsvm_papk.data.features import ListRows, rounding_bound
+from structsvm_papk.data.columns.base import ListRows
 from structsvm_papk.data.fingerprint import fingerprint_of
-from structsvm_papk.data.ranking_data import RankingData, check_policy, checked_weights
+from structsvm_papk.data.lists import check_policy
+from structsvm_papk.data.ranking_data import RankingData, checked_weights
 from structsvm_papk.errors import InputError, check_type
 from structsvm_papk.solvers.oracle import (
     EPS,
@@ -155,7 +155,7 @@ class ListRisk(LineOracle):
         self.data = data
         self.n_features = data.n_features
         self.n_users = data.n_users
-        self.column_scale = data.column_scale
+        self.units = data.units
         self.n_threads = n_threads
         self.n_entries = data.n_entries
         self.sample = sample
@@ -267,13 +267,13 @@ class ListRisk(LineOracle):
 
     def _scores_of_rows(self, w: Array) -> Array:
         """``X @ w`` of the rows that are multiplied, in their order."""
-        X, rows = self._multiplied
-        w = self.data.divided(checked_weights(w, self.n_features))
+        columns, rows = self._multiplied
+        w = self.units.of_columns(checked_weights(w, self.n_features))
         out = np.empty(rows.size)
         self.rows_scored += out.size
 
         def part(lo, hi):
-            features.scores(X, rows, w, lo, hi, out)
+            columns.scores(rows, w, lo, hi, out)
 
         self.map_ranges(part, self.edges)
         return out
@@ -281,7 +281,8 @@ class ListRisk(LineOracle):
     def column_text(self, f: int) -> str:
         """A column with its mean and spread, for messages."""
         data = self.data
-        return features.column_text(data.X, data.rows, f, data.spread(), data.feature_names)
+        within = data.spread().within[f]
+        return data.columns.text_of(f, data.rows, within, data.feature_names)
 
     def list_rows(self) -> ListRows:
         """The rows that are multiplied, see `RankingData.list_rows`."""
@@ -357,8 +358,8 @@ class ListRisk(LineOracle):
         data = self.data
         shifted = self.surrogate.shift_invariant and data.spread().has_offsets
         l1_bound = self.mean_over_users(self.surrogate.l1_bound(data.n_pos))
-        bound = rounding_bound(data.spread(), shifted, l1_bound, longest_sum)
-        return bound.scaled(data.column_scale)
+        bound = data.spread().rounding(shifted, l1_bound, longest_sum)
+        return bound.scaled(self.units.scale)
 
     def _longest_sum(self):
         """The most rows that are added up one after the other in a slope."""
@@ -383,16 +384,17 @@ class ListRisk(LineOracle):
     def _pulled(self, coef: Array) -> Array:
         """``X_u' coef_u`` of each block, over the sum of the weights."""
         data = self.data
-        X, rows = self._multiplied
+        columns, rows = self._multiplied
         edges = self.edges
         sums = np.zeros((edges.size - 1, data.n_features))
 
         def part(lo, hi):
             bounds = edges[lo : hi + 1]
-            features.add_weighted_rows(X, rows, coef, bounds, sums[lo:hi])
+            columns.add_weighted_rows(rows, coef, bounds, sums[lo:hi])
 
         self.map_ranges(part, np.arange(edges.size))
-        return data.divided(np.add.reduceat(sums, self._block_starts, axis=0)) / self._total
+        blocks = np.add.reduceat(sums, self._block_starts, axis=0)
+        return self.units.of_columns(blocks) / self._total
 
     def _weigh(self, values):
         """Values of the users times the users' weights."""

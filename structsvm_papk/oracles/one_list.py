@@ -7,7 +7,6 @@ from functools import cached_property
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.data import features
 from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.solvers.oracle import BlockOracle, Cuts, Rounding, error_of_sum
 from structsvm_papk.surrogates._kernels import tangent_intercepts
@@ -107,7 +106,7 @@ class OneListCuts(BlockOracle):
 
     def _slopes_of(self, terms: TermBlocks) -> Array:
         """The blocks' subgradients in the features."""
-        X, rows = self._risk.list_rows()
-        slopes = features.combined_rows(X, rows[terms.partners], terms.partner_slopes)
-        features.add_weighted_rows(X, rows, terms.slopes, self._bounds, slopes)
-        return self._risk.data.divided(slopes)
+        columns, rows = self._risk.list_rows()
+        slopes = columns.combined_rows(rows[terms.partners], terms.partner_slopes)
+        columns.add_weighted_rows(rows, terms.slopes, self._bounds, slopes)
+        return self._risk.units.of_columns(slopes)

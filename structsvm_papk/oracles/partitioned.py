@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from structsvm_papk._types import Array, Callback
-from structsvm_papk.data.column_scale import ScaleRule, Variation, check_standardize
-from structsvm_papk.data.curves import Knots, stiffened_scale
-from structsvm_papk.data.features import rounding_bound
+from structsvm_papk.data.columns.base import Variation
+from structsvm_papk.data.columns.knots import Knots
+from structsvm_papk.data.columns.units import InUnits, Units
 from structsvm_papk.data.fingerprint import fingerprint_of
 from structsvm_papk.data.grades import remark_of_grades
 from structsvm_papk.data.ranking_data import checked_weights
@@ -48,7 +48,7 @@ class PartitionedCuts(BlockOracle):
     ----------
     surrogate : Surrogate
     partitions : Partitions
-    column_scale : ndarray of shape (n_features,), optional
+    units : Units, optional
         What the columns are divided by; by default they are taken as they are.
     n_blocks : int
         About how many cuts an evaluation gives.
@@ -61,13 +61,13 @@ class PartitionedCuts(BlockOracle):
         self,
         surrogate: Surrogate,
         partitions: Partitions,
-        column_scale: Array | None = None,
+        units: Units | None = None,
         n_blocks: int = 1,
         frozen: Array | None = None,
     ) -> None:
         self.surrogate = surrogate
         self.partitions = partitions
-        self.column_scale = column_scale
+        self.units = units or Units()
         self.frozen = frozen
         self.convex = surrogate.convex or frozen is not None
         self.n_features = partitions.n_features
@@ -92,7 +92,7 @@ class PartitionedCuts(BlockOracle):
 
     def fingerprint(self) -> str:
         """SHA-256 of surrogate, k, data and what is frozen. Blocks do not count."""
-        scale = () if self.column_scale is None else (self.column_scale,)
+        scale = () if self.units.scale is None else (self.units.scale,)
         data = [each.fingerprint for each in self.partitions.used]
         risk = fingerprint_of(*self.surrogate.settings(), *data, *scale)
         if self.frozen is None:
@@ -133,11 +133,9 @@ class PartitionedCuts(BlockOracle):
             lipschitz_factor = max(lipschitz_factor, cuts.lipschitz_factor)
         # what adding up the partitions may lose comes on top
         errors += len(self.partitions.used) * EPS * (np.abs(values) + np.abs(intercepts))
-        if self.column_scale is not None:
-            slopes /= self.column_scale
         return Cuts(
             value=float(values.sum()),
-            slopes=slopes,
+            slopes=self.units.of_columns(slopes),
             intercepts=intercepts,
             point=w,
             errors=errors,
@@ -166,18 +164,17 @@ class PartitionedCuts(BlockOracle):
             chain = min(each.n_rows, 2 * CHUNK_ROWS) + each.n_rows // CHUNK_ROWS + len(used)
             chain += each.lists_a_row - 1
             shifted = self.surrogate.shift_invariant and each.spread.has_offsets
-            bound = rounding_bound(each.spread, shifted, l1_bound, chain)
+            bound = each.spread.rounding(shifted, l1_bound, chain)
             scores += bound.scores
             slopes += bound.slopes
-        return Rounding(scores, slopes).scaled(self.column_scale)
+        return Rounding(scores, slopes).scaled(self.units.scale)
 
     def in_own_units(self, w: Array) -> Array:
         """Checked weights in the units of X."""
-        w = checked_weights(w, self.n_features)
-        return w if self.column_scale is None else w / self.column_scale
+        return self.units.of_columns(checked_weights(w, self.n_features))
 
 
-class PartitionedRisk(PartitionedCuts, MajorisedOracle):
+class PartitionedRisk(PartitionedCuts, MajorisedOracle, InUnits):
     """An oracle like `EmpiricalRisk`, over partitions that someone else holds, see `Partitions`.
 
     `exclusions` numbers the users through the partitions.
@@ -187,12 +184,10 @@ class PartitionedRisk(PartitionedCuts, MajorisedOracle):
         self,
         surrogate: Surrogate,
         partitions: Partitions,
-        column_scale: Array | None = None,
+        units: Units | None = None,
         n_blocks: int = 1,
-        scale_rule: ScaleRule | None = None,
     ) -> None:
-        super().__init__(surrogate, partitions, column_scale, n_blocks)
-        self.scale_rule = scale_rule  # by which `column_scale` was chosen
+        super().__init__(surrogate, partitions, units, n_blocks)
         self.exclusions = partitions.exclusions
         self.n_users = partitions.exclusions.n_used  # in the mean
         self.most_negatives = partitions.most_negatives
@@ -205,7 +200,7 @@ class PartitionedRisk(PartitionedCuts, MajorisedOracle):
             return None
         return EmpiricalRisk(
             self.surrogate,
-            lists.scaled_by(self.column_scale),
+            lists.in_units(self.units),
             n_threads=self.partitions.n_threads,
             thresholds=self.partitions.thresholds,
         )
@@ -240,7 +235,7 @@ class PartitionedRisk(PartitionedCuts, MajorisedOracle):
         return np.unique(np.concatenate([each.grades for each in self.partitions.summaries]))
 
     @property
-    def is_sparse(self) -> bool:
+    def is_sparse(self) -> bool:  # type: ignore[override]
         """Whether a partition's matrix is sparse."""
         return any(each.variation.is_sparse for each in self.partitions.summaries)
 
@@ -256,38 +251,26 @@ class PartitionedRisk(PartitionedCuts, MajorisedOracle):
         """Positives of the users that are used."""
         return sum(each.total_positives for each in self.partitions.used)
 
-    def deviation(self) -> Array:
-        """The deviation of each column within users, known since the data were first read."""
-        return self.variation().deviation
-
     def variation(self) -> Variation:
         """How the columns vary over all partitions, known since the data were first read."""
         return Variation.pooled([each.variation for each in self.partitions.summaries])
 
-    def standardized(self, how: bool | str = "auto") -> PartitionedRisk:
-        """The same risk in units of the columns' deviations, see `RankingData.standardized`."""
-        check_standardize(how)
-        if not how:
-            return self
-        variation = self.variation()
-        rule = variation.rule(how)
-        scale = variation.scale(rule)
-        return PartitionedRisk(self.surrogate, self.partitions, scale, self.n_blocks, rule)
+    def stiffness(self, stiffness: float) -> Array:
+        """How many times stronger the penalty is on each weight, see `Columns.stiffness`."""
+        if self.knots is None:
+            return np.ones(self.n_features)
+        return self.knots.stiffness(stiffness)
 
-    def stiffened(self, stiffness: float) -> PartitionedRisk:
-        """The same risk, see `RankingData.stiffened`."""
-        if self.knots is None or stiffness == 1.0:
-            return self
-        scale = stiffened_scale(self.knots, self.column_scale, stiffness)
-        return PartitionedRisk(
-            self.surrogate, self.partitions, scale, self.n_blocks, self.scale_rule
-        )
+    def in_units(self, units: Units) -> PartitionedRisk:
+        """The same risk in other units than now."""
+        return PartitionedRisk(self.surrogate, self.partitions, units, self.n_blocks)
 
-    def deviations_of_curves(self, w: Array, knots: Knots) -> Array:
-        """Pooled deviation within users of what each column adds to the scores."""
-        task = partial(_curve_deviations, w=w, knots=knots)
+    def term_deviations(self, w: Array) -> Array:
+        """Deviation within lists of what each column adds to the scores, for weights of X."""
+        if self.knots is None:
+            return np.asarray(np.abs(w) * self.deviation())
         n_rows = np.array([each.n_rows for each in self.partitions.used])
-        squares = np.square(list(self.on_each_partition(task)))
+        squares = np.square(list(self.on_each_partition(partial(_term_deviations, w=w))))
         return np.asarray(np.sqrt(n_rows @ squares / n_rows.sum()))
 
     def majorant(self, w: Array) -> PartitionedMajorant:
@@ -303,7 +286,7 @@ class PartitionedRisk(PartitionedCuts, MajorisedOracle):
         held = self.partitions
         enough = held.thresholds.start_step(held.n_rows, self.n_features)
         in_room = int(np.ceil(held.n_rows / held.most_start_rows))
-        lists = held.some_of(max(enough, in_room)).scaled_by(self.column_scale)
+        lists = held.some_of(max(enough, in_room)).in_units(self.units)
         return warm_starts(self.surrogate, lists, alpha, names)
 
     def gain(self, w: Array) -> float:
@@ -320,7 +303,7 @@ class PartitionedMajorant(PartitionedCuts, Majorant):
         surrogate = risk.surrogate
         no_rows = np.empty(0, dtype=np.int64)
         surrogate.majorant(np.empty(0), np.zeros(1, dtype=np.int64), no_rows)  # or refuse
-        super().__init__(surrogate, risk.partitions, risk.column_scale, risk.n_blocks, frozen)
+        super().__init__(surrogate, risk.partitions, risk.units, risk.n_blocks, frozen)
         n_pos = np.concatenate([each.n_pos for each in risk.partitions.used])
         self.exact = surrogate.is_convex_on(n_pos)
 
@@ -356,9 +339,9 @@ def _oracle(
     return ListRisk(majorant, data, bounds, n_threads)
 
 
-def _curve_deviations(partition: Partition, *, w: Array, knots: Knots) -> Array:
+def _term_deviations(partition: Partition, *, w: Array) -> Array:
     """How much each column moves the scores of one partition within users."""
-    deviations: Array = partition.data.deviations_of_curves(w, knots)
+    deviations: Array = partition.data.term_deviations(w)
     return deviations
 
 

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from structsvm_papk._types import Array, Callback
-from structsvm_papk.data.column_scale import Variation
-from structsvm_papk.data.curves import Knots
-from structsvm_papk.data.features import stacked
+from structsvm_papk.data.columns.base import Variation, joined
+from structsvm_papk.data.columns.knots import Knots
 from structsvm_papk.data.fingerprint import fingerprint_of
-from structsvm_papk.data.ranking_data import Exclusions, RankingData, refusal
+from structsvm_papk.data.lists import Exclusions, refusal
+from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.list_risk import (
     DEFAULTS,
@@ -228,7 +228,7 @@ def _stacked(parts: Sequence[RankingData]) -> RankingData:
     """The lists of all partitions together; users are numbered."""
     sizes = np.concatenate([part.sizes for part in parts])
     return RankingData.from_parts(
-        X=stacked([part.X for part in parts]),
+        columns=joined([part.columns for part in parts]),
         rows=np.arange(sizes.sum()),
         indptr=np.concatenate([[0], np.cumsum(sizes)]),
         n_pos=np.concatenate([part.n_pos for part in parts]),

@@ -18,16 +18,18 @@ from numpy.typing import ArrayLike
 
 from structsvm_papk._jit import kernel
 from structsvm_papk._types import PathLike
-from structsvm_papk.data.curves import check_curves, knots_of
-from structsvm_papk.data.features import refuse_non_finite
-from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.data.validation import checked_weight
-from structsvm_papk.data.value_counts import (
+from structsvm_papk.data.columns.checks import refuse_non_finite
+from structsvm_papk.data.columns.dense import DenseColumns
+from structsvm_papk.data.columns.knots import check_curves, knots_of
+from structsvm_papk.data.columns.units import Units
+from structsvm_papk.data.columns.value_counts import (
     MOST_BINS,
     ValueCounts,
     counts_of_columns,
     joined_counts,
 )
+from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.data.validation import checked_weight
 from structsvm_papk.errors import InputError, OracleFailure, check_number, check_type, whole_number
 from structsvm_papk.files.partitions import cut_users, scan_users
 from structsvm_papk.files.sources import Source
@@ -181,7 +183,7 @@ class _StreamedPartitions(Partitions):
 
     def share_in_memory(self):
         """Share of the rows on file that stay in memory."""
-        return sum(len(data.X) for data in self.kept.values()) / self._n_rows_on_file
+        return sum(data.columns.n_rows for data in self.kept.values()) / self._n_rows_on_file
 
     def sample_lists(self, surrogate):
         """The lists of few of the users, where the budget has room for them."""
@@ -301,7 +303,7 @@ class _StreamedPartitions(Partitions):
         """The i-th partition with users; two of them may be in use at a time."""
         self._file.check()
         if i in self.kept:
-            return self.kept[i].scaled_by(None)  # a view: what is computed for it does not stay
+            return self.kept[i].in_units(Units())  # a view: what is computed for it does not stay
         data = self._in_columns(self._read(self._users[i], self._buffers[i % 2]))
         data._spread = self._spreads[i]
         return data
@@ -331,7 +333,7 @@ class _StreamedPartitions(Partitions):
         if lists.label_gain is not None:
             grades = lists.labels[rows + np.repeat(first_rows, sizes)]
         return RankingData.from_parts(
-            X=X,
+            columns=DenseColumns(X),
             rows=rows,
             indptr=indptr,
             n_pos=self._positives_of(users),

@@ -17,10 +17,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from structsvm_papk._types import Array
-from structsvm_papk.data.features import as_dense
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles import _dual_kernels as kernels
 from structsvm_papk.oracles.list_risk import ListRisk
@@ -92,7 +90,7 @@ class UserBlocks(DualBlocks):
         self._gains = np.zeros(n)
         self.primal = kernels.Primal(
             w=np.zeros(data.n_features),
-            metric=None if data.column_scale is None else data.column_scale**-2,
+            metric=None if data.units.scale is None else data.units.scale**-2,
             work=np.zeros(data.n_features),
         )
 
@@ -153,11 +151,11 @@ class UserBlocks(DualBlocks):
         weights = duals.coef * np.repeat(self.share, risk.data.sizes)
         kernels.column_sizes(self.matrix, self.lists.rows, weights, sizes, counts)
         terms = counts + risk.edges.size + duals.roundings
-        return error_of_sum(terms, np.abs(risk.data.divided(sizes)))
+        return error_of_sum(terms, np.abs(risk.units.of_columns(sizes)))
 
     def _move_to(self, w):
         """Let w be the point; kernels have it in the units of X."""
-        self.primal.w[:] = self.risk.data.divided(w)
+        self.primal.w[:] = self.risk.units.of_columns(w)
 
     def _pulled(self, coef):
         """``sum_u v_u X_u' c_u``."""
@@ -338,10 +336,11 @@ def matrix_of(risk: ListRisk) -> tuple[kernels.Matrix, Array]:
     For dense data that are not stored row after row this is a copy, and columns as pieces are
     written out.
     """
-    X, rows = risk.list_rows()
-    if sparse.issparse(X):
+    columns, rows = risk.list_rows()
+    if columns.is_sparse:
+        X: Any = columns.X
         return kernels.Matrix(X.data, X.indices, X.indptr), rows
-    dense = np.ascontiguousarray(as_dense(X))
+    dense = np.ascontiguousarray(columns.toarray())
     return kernels.Matrix(dense.ravel(), columns=None, starts=None), rows
 
 
@@ -351,7 +350,7 @@ def score_error(risk: ListRisk, w: Array, allowed: float) -> float:
     if error <= allowed:
         return error
     matrix, rows = matrix_of(risk)
-    largest = kernels.score_sizes(matrix, rows, risk.data.indptr, risk.data.divided(w))
+    largest = kernels.score_sizes(matrix, rows, risk.data.indptr, risk.units.of_columns(w))
     steep = risk.surrogate.l1_bound(risk.data.n_pos)
     n_terms = risk.data.spread().row_terms
     return float(error_of_sum(n_terms, risk.mean_over_users(steep * largest)))

@@ -15,8 +15,8 @@ import numpy as np
 from scipy import sparse
 
 from structsvm_papk._types import Array
-from structsvm_papk.data.curves import Curve
-from structsvm_papk.data.features import check_matrix
+from structsvm_papk.data.columns.checks import check_matrix
+from structsvm_papk.data.columns.terms import Curve
 from structsvm_papk.errors import InputError, as_names, check_number
 from structsvm_papk.plots.figures import literal
 from structsvm_papk.plots.panel import DATA, SMALL_SIZE, Panel, Scale, widths

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.data.curves import Curve
+from structsvm_papk.data.columns.terms import Curve
 from structsvm_papk.plots.figures import COLORS
 
 DATA = "#7d8794"  # the colour of rows and of knots

@@ -14,16 +14,20 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from structsvm_papk import metrics
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data import validation
-from structsvm_papk.data.column_scale import ScaleRule
-from structsvm_papk.data.curves import Curve, Knots
-from structsvm_papk.data.features import check_missing, finite_matrix, readable, reported_scores
+from structsvm_papk.data.columns.additive import AdditiveFunction, FilledRows
+from structsvm_papk.data.columns.checks import LOWEST, check_missing, finite_matrix, readable
+from structsvm_papk.data.columns.tables import as_frame, in_numbers, levels_of
+from structsvm_papk.data.columns.terms import Curve, Term
+from structsvm_papk.data.columns.units import ScaleRule
 from structsvm_papk.data.grades import are_grades, check_label_gain, gains_of
-from structsvm_papk.data.missing import Completed, LowestInTraining, completed_rows
-from structsvm_papk.data.ranking_data import Exclusions, RankingData
+from structsvm_papk.data.lists import Exclusions
+from structsvm_papk.data.missing import filled_rows, scores_of_lists
+from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.roles import remark_of_ids
 from structsvm_papk.data.validation import ONE_LIST, refuse_weights, required_groups
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError, warn
-from structsvm_papk.files.model import Model, certificate_of, save_model, weights_of, write_onnx
+from structsvm_papk.files.model import Model, certificate_of, save_model, weights_of
+from structsvm_papk.files.onnx import write_onnx
 from structsvm_papk.metrics.by_grade import evaluate_by_grade
 from structsvm_papk.rankers.settings import AUTO_DEPTH, Setting, solver_name
 from structsvm_papk.solvers.solver import SolverResult, Status
@@ -167,10 +171,10 @@ class AdditiveRanker(BaseEstimator):
     positive: bool
     monotonic_cst: Any
     missing: str | None
-    curves_: list[Curve]
+    categorical_features: Any
+    function_: AdditiveFunction
     alpha_: float
     surrogate_: str
-    missing_coef_: Array | None
     scale_: Array | None
     exclusions_: Exclusions
     n_iter_: int
@@ -179,11 +183,8 @@ class AdditiveRanker(BaseEstimator):
     label_gain_: Any
     _setting: Setting
     _scale_rule: ScaleRule | None  # by which `scale_` was chosen
-    _with_holes: Array
+    _fill: Array | None  # with missing="lowest": what fills further rows of one list
     _weights_given: bool
-    _one_list: LowestInTraining | None
-    _weights: Array  # of the columns, or of their straight parts and pieces
-    _knots: Knots | None  # of curves, with those of columns that say "is there" behind them
 
     @property
     def n_shown(self) -> int:
@@ -192,14 +193,17 @@ class AdditiveRanker(BaseEstimator):
 
     def _lists_of(self, X: Any, y: Any, groups: Any, sample_weight: ArrayLike | None) -> Any:
         """Checked rows of users as lists, in memory."""
-        matrix, y = validated(self, X, y, missing=self.missing)
+        warn_of_ids(X)
+        X = as_frame(X)
+        levels = levels_of(X, self.categorical_features)
+        matrix, y = validated(self, in_numbers(X, levels), y, missing=self.missing)
         y = _checked_labels(y, len(y))
         self._take_classes(y)
         names = getattr(self, "feature_names_in_", None)
         data = RankingData.from_matrix(
             matrix, self._known_labels(y), groups, feature_names=names, label_gain=self.label_gain_
         )
-        warn_of_ids(X)
+        data.levels = levels
         if sample_weight is not None:
             data = data.weighted(weights_of_users(data, sample_weight))
         return data
@@ -212,7 +216,7 @@ class AdditiveRanker(BaseEstimator):
         InputError
             As for `fit`.
         """
-        self.n_features_in_ = lists.n_features
+        self.n_features_in_ = lists.n_columns
         self.classes_ = np.array([False, True]) if lists.grades is None else np.unique(lists.grades)
         self.label_gain_ = lists.label_gain
         if lists.feature_names is not None:
@@ -227,15 +231,10 @@ class AdditiveRanker(BaseEstimator):
     def _take(
         self, result: SolverResult, exclusions: Exclusions, remarks: tuple[str, ...] = ()
     ) -> None:
-        """Take over a result: weights in the units of X."""
+        """Take over a result, whose function is known."""
         notes = (*result.notes, *remarks)
-        weights = result.w
-        if self.scale_ is not None:
-            weights = weights / self.scale_
-            self.scale_ = np.abs(self.scale_[: self.n_features_in_])
-            if self._scale_rule is not None:
-                notes = (*notes, REMARKS[self._scale_rule])
-        self._take_weights(weights + 0.0)  # never -0
+        if self._scale_rule is not None:
+            notes = (*notes, REMARKS[self._scale_rule])
         self.result_ = replace(result, notes=notes, problem=None)  # which would hold the data
         self.n_iter_ = result.n_iter
         self.exclusions_ = exclusions
@@ -244,7 +243,7 @@ class AdditiveRanker(BaseEstimator):
         """Warn of weights that are zero, and of a gap that is left; `given`: lists, or a risk."""
         result = self.result_
         if not result.w.any() and not given.deviation().any():
-            warn(_nothing_varies([curve.name for curve in self.curves_]))
+            warn(_nothing_varies([term.name for term in self.terms_]))
         elif result.status == Status.DEGENERATE or (result.converged and not result.w.any()):
             surrogate = self._setting.make(self.n_shown)
             monotonic = self.monotonic_cst is not None
@@ -252,70 +251,67 @@ class AdditiveRanker(BaseEstimator):
         elif not (result.converged or result.status in (Status.FINISHED, Status.INCONSISTENT)):
             warn(result.message, ConvergenceWarning)
 
-    def list_weights(self) -> Array:
-        """Weights of the lists that `Model.in_columns` gives."""
-        return self.to_model().list_weights()
+    @property
+    def terms_(self) -> list[Term]:
+        """What each column, and each pair of columns, adds to a score."""
+        check_is_fitted(self)
+        return list(self.function_.terms)
 
-    def _take_weights(self, weights: Array) -> None:
-        """Weights of the columns, of "is there" for columns with missing values, of pieces."""
-        n_features = self.n_features_in_
-        n_columns = n_features + self._with_holes.size
-        self.missing_coef_ = None
-        if self.missing is not None:
-            self.missing_coef_ = np.zeros(n_features)
-            self.missing_coef_[self._with_holes] = 0.0 - weights[n_features:n_columns]
-        self._weights = np.concatenate([weights[:n_features], weights[n_columns:]])
-        if self._knots is not None:
-            self._knots = self._knots.first_columns(n_features)
+    @property
+    def curves_(self) -> list[Curve]:
+        """Those of `terms_` that are of columns of numbers."""
+        if not hasattr(self, "function_"):
+            raise AttributeError("curves_ is there after fit")
+        return self.function_.curves
 
-    def _take_curves(self, deviations: Array) -> None:
-        """The functions of the columns, with how much each moves scores within lists."""
-        names = getattr(self, "feature_names_in_", None)
-        if names is None:
-            names = range(self.n_features_in_)
-        knots = self._knots
-        if knots is None:
-            knots = Knots.of([np.zeros(1)] * self.n_features_in_)
-        self.curves_ = knots.curves(self._weights, list(map(str, names)), deviations)
+    @property
+    def missing_coef_(self) -> Array | None:
+        """What a missing value of each column adds, see `missing`; 0 where training had none."""
+        check_is_fitted(self)
+        return None if self.missing is None else np.nan_to_num(self.function_.gaps)
 
     @property
     def coef_(self) -> Array:
         """Weights of the columns, shape (n_features,), where these are lines."""
-        if not hasattr(self, "curves_"):
+        if not hasattr(self, "function_"):
             raise AttributeError("coef_ is there after fit")
-        if self._knots is not None:
+        if self.function_.slopes is None:
             raise AttributeError(
-                "coef_: the columns of this ranker are curves, which no single weight describes: "
-                "see curves_ and contributions(X), or fit with curves=None"
+                "coef_: the columns of this ranker are curves or levels, which no single weight "
+                "describes: see terms_ and contributions(X), or fit with curves=None"
             )
-        return self._weights
+        return self.function_.slopes
 
     def decision_function(self, X: Any, groups: ArrayLike | None = None) -> Array:
         """Scores, shape (n_rows,): the sum of `contributions`; larger ranks higher.
 
         Rows with the same values have the same score to the last bit, wherever they stand, and in
-        whatever storage. Curves go straight on beyond the values of training.
+        whatever storage. Beyond the values of training a curve is flat, and a line goes on. A level
+        that training did not have adds 0.
 
-        With `missing` holes are filled inside the list of each user that `groups` names, of whom
-        all rows have to be there; without this setting, and after a fit of one list, `groups` is
-        not needed: then what a hole counts is that of training.
+        With ``missing="lowest"`` missing values are filled inside the list of each user that
+        `groups` names, of whom all rows have to be there; else, and after a fit of one list,
+        `groups` is not needed.
 
         Warns
         -----
         DegenerateOptimumWarning
             The weights are zero, and so are all scores.
+
+        Raises
+        ------
+        InputError
+            A missing value of a column of numbers that had none in training; text where training
+            had numbers, or the other way round.
         """
-        completed = self._completed(X, groups)
-        columns = completed.columns(self._knots)
-        weights = completed.weights(self._weights, self.missing_coef_)
-        return reported_scores(columns, weights, n_threads=self.n_threads)
+        return self.function_.scores(self._filled(X, groups), n_threads=self.n_threads)
 
     def contributions(self, X: Any, groups: ArrayLike | None = None) -> Array:
-        """What each column adds to the score of each row, shape (n_rows, n_features).
+        """What each term adds to the score of each row, shape (n_rows, n_terms).
 
-        The sum over the columns is the score, up to rounding. Only differences between rows of a
-        list count: they say why one stands above the other. What a column adds is 0 at its first
-        knot, not in the middle as in `CurvesDisplay`.
+        Its sum, ``((c_1 + c_2) + c_3) + ..``, is the score to the last bit. Only differences
+        between rows of a list count: they say why one stands above the other. What a curve adds is
+        0 at its first knot, not in the middle as in `TermsDisplay`.
 
         Parameters
         ----------
@@ -327,22 +323,24 @@ class AdditiveRanker(BaseEstimator):
         InputError
             As for `decision_function`.
         """
-        completed = self._completed(X, groups)
-        return completed.contributions(self._knots, self._weights, self.missing_coef_)
-
-    def _completed(self, X: Any, groups: ArrayLike | None) -> Completed:
-        """Checked rows, without missing values, of a fitted ranker."""
         check_is_fitted(self)
-        if not self._weights.any():
+        return self.function_.contributions(self._filled(X, groups))
+
+    def _filled(self, X: Any, groups: ArrayLike | None) -> FilledRows:
+        """Checked rows of a fitted ranker, whose missing values are filled or known to terms."""
+        check_is_fitted(self)
+        if self.function_.is_zero:
             warn(
                 "the weights of this model are zero: all scores are 0 and rank nothing",
                 DegenerateOptimumWarning,
             )
-        missing = None if self.missing_coef_ is None else "lowest"
-        X = validated(self, X, missing=missing, reset=False)
+        levels = self.function_.levels
+        X = validated(self, in_numbers(as_frame(X), levels), missing=self.missing, reset=False)
         if groups is None and self.one_list:
             groups = ONE_LIST
-        return completed_rows(X, groups, missing, self._one_list)
+        if self.missing != LOWEST:
+            self.function_.refuse_new_gaps(X, getattr(self, "feature_names_in_", None))
+        return filled_rows(X, groups, self.missing, self._fill, levels)
 
     def predict(self, X: Any, groups: ArrayLike | None = None) -> Array:
         """The same as `decision_function`."""
@@ -368,6 +366,12 @@ class AdditiveRanker(BaseEstimator):
             raise InputError(f"no user has a positive and k={k} negatives")
         return value
 
+    def gain_on(self, lists: RankingData) -> float:
+        """The mean pAp@k gain on lists that are laid out already, ties counting as errors."""
+        check_is_fitted(self)
+        scores = scores_of_lists(self.function_, lists, self.missing, self._fill)
+        return evaluate_by_grade(f"pap@{self.n_shown}", scores, lists).mean(f"pap@{self.n_shown}")
+
     def _mean(self, metric: str, X: Any, y: Any, groups: Any) -> float:
         """The mean of a metric over users; NaN where it is defined for none."""
         scores = self.decision_function(X, ONE_LIST if groups is None else groups)
@@ -389,8 +393,7 @@ class AdditiveRanker(BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         surrogate = self._setting.make(self.n_shown)
         return Model(
-            coef=self._weights,
-            knots=self._knots,
+            function=self.function_,
             k=surrogate.k,
             surrogate=surrogate.label,
             alpha=self.result_.alpha,
@@ -400,8 +403,10 @@ class AdditiveRanker(BaseEstimator):
             depth=surrogate.depth,
             user_weight="given" if self._weights_given else self._setting.user_weight,
             scale_rule=None if self._scale_rule is None else str(self._scale_rule),
-            missing_coef=self.missing_coef_,
-            one_list=self._one_list,
+            missing=self.missing,
+            fill=self._fill,
+            curves=self._setting.pieces,
+            stiffness=self._setting.stiffness,
             certificate=certificate_of(self.result_),
             feature_names=None if names is None else tuple(map(str, names)),
             relevance_threshold=self.relevance_threshold,
@@ -477,7 +482,7 @@ class AdditiveRanker(BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
-        tags.input_tags.sparse = self.missing is None
+        tags.input_tags.sparse = self.missing != LOWEST
         tags.input_tags.allow_nan = self.missing is not None
         # no classifier, but y takes two values
         tags.classifier_tags = ClassifierTags(multi_class=False)

@@ -18,14 +18,16 @@ from typing import Any
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.data.column_scale import ScaleRule
+from structsvm_papk.data.columns.checks import columns_of
+from structsvm_papk.data.columns.knots import PIECES
+from structsvm_papk.data.columns.units import ScaleRule
 from structsvm_papk.data.content import Digests, digests_of, digests_of_lists
-from structsvm_papk.data.curves import PIECES, Knots
-from structsvm_papk.data.features import as_dense
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.rankers.folds import Fold, folds_of_lists, folds_of_rows, values_of
+from structsvm_papk.rankers.in_columns import InColumns, TrainingColumns
 from structsvm_papk.rankers.settings import (
+    STIFF,
     STIFFNESS,
     SURROGATE_OF_LISTS,
     SURROGATES_OF_ONE_LIST,
@@ -66,79 +68,24 @@ class Left:
         return self.curves or self.surrogate or self.alpha
 
 
-class Columns:
-    """The columns of some lists, as lines or as curves, in the units of the penalty.
-
-    Parameters
-    ----------
-    given : RankingData
-        As they came: knots lie between values that are there.
-    filled : RankingData
-        The same lists without missing values, and behind their columns further ones.
-    standardize : bool or 'auto'
-    signs : ndarray of shape (n_columns,), optional
-        1 and -1 for columns that have to rise and to fall, 0 for others.
-    """
-
-    def __init__(
-        self,
-        given: RankingData,
-        filled: RankingData,
-        standardize: bool | str,
-        signs: Array | None = None,
-    ) -> None:
-        self.given = given
-        self.filled = filled
-        self.standardize = standardize
-        self.signs = signs
-        self._made: dict[int | None, RankingData] = {}
-
-    def of(self, pieces: int | None) -> RankingData:
-        """The lists with lines, or with curves of so many pieces; columns that fall are turned."""
-        if pieces not in self._made:
-            lists = self.filled
-            if pieces is not None:
-                lists = lists.with_curves(self._knots(pieces))
-            lists = lists.standardized(self.standardize).stiffened(STIFFNESS)
-            falls = self._sign_of_weights(lists) < 0
-            if falls.any():
-                lists = lists.turned(falls)
-            self._made[pieces] = lists
-        return self._made[pieces]
-
-    def constrained(self, lists: RankingData) -> Any:
-        """Which weights of `of` have to be 0 or above: a setting `positive` of solvers."""
-        if self.signs is None:
-            return False
-        return self._sign_of_weights(lists) != 0
-
-    def _knots(self, pieces: int) -> Knots:
-        knots = self.given.knots_at_quantiles(pieces)
-        return knots.with_lines(self.filled.n_features - self.given.n_features)
-
-    def _sign_of_weights(self, lists: RankingData) -> Array:
-        """The sign of each weight, 0 where it is free."""
-        if self.signs is None:
-            return np.zeros(lists.n_features)
-        signs = np.pad(self.signs, (0, self.filled.n_features - self.signs.size))
-        if lists.knots is None:
-            return signs
-        return np.concatenate([signs, signs[lists.knots.column_of_piece]])
-
-
 @dataclass(frozen=True)
 class Candidate:
-    """A setting, and the lists that train in its columns."""
+    """A setting, and the lists in its columns."""
 
     setting: Setting
-    lists: RankingData
+    columns: InColumns
+
+    @property
+    def lists(self) -> RankingData:
+        """The lists that train."""
+        return self.columns.lists
 
     def __str__(self) -> str:
         """What folds decide: of lists no more than whether columns are curves."""
         pieces = self.setting.pieces
         columns = "lines"
         if pieces is not None:
-            columns = f"curves of {pieces} pieces"
+            columns = f"curves of {pieces} pieces, stiffness {self.setting.stiffness:g}"
         if self.lists.n_users > 1:
             return columns
         return f"{self.setting.name}, alpha {self.setting.known_alpha:.4g}, {columns}"
@@ -149,7 +96,6 @@ class Training:
     """How candidates are fitted on folds, by what all of them share."""
 
     k: int
-    positive: Callable[[RankingData], Any]  # which weights have to be 0 or above
     max_iter: int | None = None
     n_blocks: int | None = None
     n_threads: int = 1
@@ -162,12 +108,17 @@ class Training:
         return EmpiricalRisk(surrogate, lists, "cap", n_threads=self.n_threads)
 
     def solve(
-        self, risk: EmpiricalRisk, alpha: float, time_limit: float | None, **start: Any
+        self,
+        risk: EmpiricalRisk,
+        alpha: float,
+        constrained: Any,
+        time_limit: float | None,
+        **start: Any,
     ) -> SolverResult:
-        """The solution with a penalty."""
+        """The solution with a penalty, and with some weights 0 or above."""
         solver = make_solver(
             "auto", risk.surrogate, alpha, tol=TOL, max_iter=self.max_iter,
-            n_blocks=self.n_blocks, positive=self.positive(risk.data), time_limit=time_limit,
+            n_blocks=self.n_blocks, positive=constrained, time_limit=time_limit,
         )  # fmt: skip
         result: SolverResult = solver.suited_to(risk).solve(risk, **start)
         if result.status is Status.INTERRUPTED:
@@ -234,12 +185,11 @@ class Choice:
 
 
 def choose(
-    columns: Columns,
+    columns: TrainingColumns,
     given: Setting,
     left: Left,
     k: int,
     *,
-    positive: bool = False,
     n_threads: int = 1,
     deadline: float | None = None,
 ) -> Choice | None:
@@ -247,13 +197,11 @@ def choose(
 
     Parameters
     ----------
-    columns : Columns
+    columns : TrainingColumns
     given : Setting
         With what is not left to the folds.
     left : Left
     k : int
-    positive : bool
-        Whether all weights have to be 0 or above.
     n_threads : int
     deadline : float, optional
         By `time.perf_counter`, until when to try.
@@ -264,10 +212,6 @@ def choose(
         None where there are too few lists, or rows of one list, or too many, and where all columns
         are binary.
     """
-
-    def constrained(lists: RankingData) -> Any:
-        return positive or columns.constrained(lists)
-
     lists = columns.given
     if lists.n_users > 1:
         some = _some_lists(lists)
@@ -275,7 +219,7 @@ def choose(
             return None
         columns, digests = _as_folds_see(columns, some)
         folds = folds_of_lists(_FOLDS, columns.given, digests)
-        training = Training(k, constrained, n_threads=n_threads)
+        training = Training(k, n_threads=n_threads)
         candidates = _lines_or_curves(columns, given)
         if candidates[0].lists.n_features == candidates[-1].lists.n_features:
             return None  # binary columns are lines in any case
@@ -283,8 +227,8 @@ def choose(
     elif _can_be_cut(lists):
         columns, digests = _as_folds_see(columns, np.ones(1, dtype=bool))
         folds = folds_of_rows(_FOLDS, columns.given, digests)
-        n_blocks = None if columns.filled.is_sparse else _BLOCKS
-        training = Training(k, constrained, _MAX_ITER, n_blocks, n_threads)
+        n_blocks = None if columns.given.is_sparse else _BLOCKS
+        training = Training(k, _MAX_ITER, n_blocks, n_threads)
         candidates = _of_one_list(columns, given, left)
         score = partial(values_of, "ap")
     else:
@@ -306,9 +250,14 @@ def _some_lists(lists: RankingData) -> Array:
     return usable
 
 
-def _lines_or_curves(columns: Columns, given: Setting) -> list[Candidate]:
-    settings = [replace(given, pieces=None), replace(given, pieces=PIECES)]
-    return [Candidate(setting, columns.of(setting.pieces)) for setting in settings]
+def _lines_or_curves(columns: TrainingColumns, given: Setting) -> list[Candidate]:
+    """Lines, stiff curves, and curves that are less stiff: neighbours are close to each other."""
+    settings = [
+        replace(given, pieces=None),
+        replace(given, pieces=PIECES, stiffness=STIFF),
+        replace(given, pieces=PIECES, stiffness=STIFFNESS),
+    ]
+    return [Candidate(setting, columns.of(setting)) for setting in settings]
 
 
 def _can_be_cut(lists: RankingData) -> bool:
@@ -318,7 +267,7 @@ def _can_be_cut(lists: RankingData) -> bool:
     return lists.n_entries <= _MOST_VALUES
 
 
-def _of_one_list(columns: Columns, given: Setting, left: Left) -> list[Candidate]:
+def _of_one_list(columns: TrainingColumns, given: Setting, left: Left) -> list[Candidate]:
     """Surrogates with lines, the first of them with curves, each at a path of alphas.
 
     Of other surrogates than the first the smallest alpha is not tried: its fits take as long as all
@@ -328,55 +277,50 @@ def _of_one_list(columns: Columns, given: Setting, left: Left) -> list[Candidate
     if left.surrogate:
         tried = [replace(given, surrogate=name) for name in SURROGATES_OF_ONE_LIST]
     if left.curves:
-        tried.append(replace(tried[0], pieces=PIECES))
+        tried.append(replace(tried[0], pieces=PIECES, stiffness=STIFF))
     candidates = []
     for setting in tried:
-        lists = columns.of(setting.pieces)
+        in_columns = columns.of(setting)
+        lists = in_columns.lists
         alphas = [setting.alpha]
         if left.alpha:
             unit = Evidence.of(lists, lists).mean_variance
             multiples = MULTIPLES if setting.surrogate == tried[0].surrogate else MULTIPLES[:-1]
             alphas = [float(alpha) for alpha in unit * multiples]
-        candidates += [Candidate(replace(setting, alpha=alpha), lists) for alpha in alphas]
+        candidates += [Candidate(replace(setting, alpha=alpha), in_columns) for alpha in alphas]
     return candidates
 
 
-def _as_folds_see(columns: Columns, keep: Array) -> tuple[Columns, Digests]:
+def _as_folds_see(columns: TrainingColumns, keep: Array) -> tuple[TrainingColumns, Digests]:
     """Some of the lists, in numbers that do not depend on how they came.
 
     Fits on folds stop early, and where depends on the last bits. So rows, lists and columns are in
     an order that follows from their content, and the columns are dense, where there is room for
     that, and in the units of the penalty.
     """
-    filled = columns.filled.subset(keep)
-    digests = digests_of(filled)
+    given = columns.given.subset(keep)
+    digests = digests_of(given)
     users = np.argsort(digests.lists, kind="stable")
-    positions = filled.positions_of(users, digests.rows)
+    positions = given.positions_of(users, digests.rows)
     digests = Digests(digests.rows[positions], digests.lists[users], digests.columns)
-    filled = filled.rearranged(users, positions)
-    given = columns.given.subset(keep).rearranged(users, positions)
-
-    n_given = given.n_features
-    order = np.argsort(digests.columns[:n_given], kind="stable")
-    behind = n_given + np.argsort(digests.columns[n_given:], kind="stable")
-    scaled = filled.standardized(columns.standardize)
-    scale = scaled.column_scale
-    standardize = columns.standardize if scaled.scale_rule != ScaleRule.COMMON else False
-    if filled.is_sparse and filled.rows.size * n_given > _MOST_VALUES:
-        X = filled.X[:, order]
-        of_given = X
-    else:
-        X = as_dense(filled.X)
-        of_given = as_dense(given.X)
-        if scale is not None:
-            centre = X.mean(axis=0, dtype=np.float64)
-            X = _rounded((X - centre) / scale)
-            of_given = _rounded((of_given - centre[:n_given]) / scale[:n_given])
-        X = np.ascontiguousarray(X[:, np.append(order, behind)])
-        of_given = np.ascontiguousarray(of_given[:, order])
+    given = given.rearranged(users, positions)
+    units = columns.like(given).lines_in_units.lists.units
+    order = np.argsort(digests.columns, kind="stable")
+    seen = given.X[:, order]
+    if not given.is_sparse or given.rows.size * given.n_columns <= _MOST_VALUES:
+        seen = given.columns.toarray()
+        numbers = columns.plan.numbers
+        if units.scale is not None:
+            centre = np.nanmean(seen[:, numbers], axis=0)
+            scale = units.scale[: numbers.size]
+            seen[:, numbers] = _rounded((seen[:, numbers] - centre) / scale)
+        seen = np.ascontiguousarray(seen[:, order])
+    lists = given.with_columns(columns_of(seen))
+    place = {j: i for i, j in enumerate(order.tolist())}
+    lists.levels = {place[j]: levels for j, levels in given.levels.items()}
     signs = None if columns.signs is None else columns.signs[order]
-    seen = Columns(given.of_matrix(of_given), filled.of_matrix(X), standardize, signs)
-    return seen, digests
+    standardize = columns.standardize if units.rule != ScaleRule.COMMON else False
+    return TrainingColumns(lists, columns.missing, standardize, signs, columns.positive), digests
 
 
 def _rounded(values: Array) -> Array:
@@ -453,14 +397,16 @@ def _scores_on(
         else:
             risk = training.risk(setting, candidate.lists.at_positions(fold.train))
             if before is not None:
-                start = {"w_init": _translated(before[2].w, before[1].data, risk.data)}
+                function = before[0].columns.function(before[2].w)
+                start = {"w_init": candidate.columns.weights(function)}
         alpha: Any = setting.alpha
         if is_auto(alpha):
             alpha = automatic_alpha(Evidence.of(candidate.lists, risk.of_users))
         seconds = None if deadline is None else deadline - time.perf_counter()
         if seconds is not None and seconds <= 0.0:
             return values
-        result = training.solve(risk, alpha, seconds, **start)
+        constrained = candidate.columns.constrained
+        result = training.solve(risk, alpha, constrained, seconds, **start)
         if result.status is Status.TIME_LIMIT:
             return values
         before = candidate, risk, result
@@ -472,14 +418,4 @@ def _scores_on(
 def _minimise_alike(one: Candidate, other: Candidate) -> bool:
     """Whether the risks of two candidates are the same: they differ in alpha only."""
     same = one.setting.surrogate == other.setting.surrogate
-    return one.lists is other.lists and same and one.setting.depth == other.setting.depth
-
-
-def _translated(w: Array, before: RankingData, now: RankingData) -> Array:
-    """Weights in other columns; a line is a curve whose pieces have the weight 0."""
-    start = np.zeros(now.n_features)
-    n_same = now.n_columns
-    if w.size == now.n_features:
-        n_same = now.n_features
-    start[:n_same] = before.divided(w)[:n_same]
-    return start if now.column_scale is None else start * now.column_scale
+    return one.columns is other.columns and same and one.setting.depth == other.setting.depth

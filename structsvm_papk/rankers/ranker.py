@@ -15,19 +15,23 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from structsvm_papk._types import Array, Callback
-from structsvm_papk.data.column_scale import check_standardize
-from structsvm_papk.data.curves import check_curves
-from structsvm_papk.data.features import check_missing
-from structsvm_papk.data.missing import LowestInTraining, filled_lists
+from structsvm_papk.data.columns.checks import LOWEST, SEPARATE, check_missing
+from structsvm_papk.data.columns.knots import check_curves
+from structsvm_papk.data.columns.plan import Plan
+from structsvm_papk.data.columns.tables import FROM_DTYPE
+from structsvm_papk.data.columns.units import check_standardize
+from structsvm_papk.data.lists import Exclusions
 from structsvm_papk.data.monotonic import signs_of_columns
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError, check_number, check_type, warn
 from structsvm_papk.files.checkpoint import as_checkpoint
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.oracles.list_risk import refuse_deeper_than_all
+from structsvm_papk.oracles.partitioned import PartitionedRisk
 from structsvm_papk.rankers import given_solver
 from structsvm_papk.rankers.additive import AdditiveRanker, take_columns, warn_of_ids
-from structsvm_papk.rankers.choosing import Columns, Left, choose
+from structsvm_papk.rankers.choosing import Left, choose
+from structsvm_papk.rankers.in_columns import InColumns, TrainingColumns
 from structsvm_papk.rankers.log import Log
 from structsvm_papk.rankers.settings import (
     ALPHA,
@@ -48,9 +52,6 @@ from structsvm_papk.solvers.solver import SolverResult, check_signs
 from structsvm_papk.surrogates import Surrogate
 
 _LEAST_SECONDS = 1e-3  # that a solver is given, whatever the choice by folds has taken
-
-
-_LINES = "Curves are not tried beside missing values; curves=16 (--curves 16) fits them."
 
 
 class _Chosen(NamedTuple):
@@ -247,7 +248,8 @@ class PAPKRanker(AdditiveRanker):
     verbose: int = 0
     standardize: bool | str = "auto"
     positive: bool = False
-    missing: str | None = None
+    missing: str | None = SEPARATE
+    categorical_features: Any = FROM_DTYPE
     curves: int | str | None = AUTO
     monotonic_cst: Any = None
 
@@ -261,7 +263,7 @@ class PAPKRanker(AdditiveRanker):
         label_gain=None)``: users with fewer than k negatives are left out, and grades refused.
         `settings` are further parameters, such as `solver`.
         """
-        binary: dict[str, Any] = {"label_gain": None}
+        binary: dict[str, Any] = {"label_gain": None, "missing": None}
         as_they_are = {"policy": "exclude", "standardize": False, "curves": None}
         settings = binary | as_they_are | settings
         return cls(k, surrogate, None, alpha=alpha, **settings)
@@ -323,30 +325,22 @@ class PAPKRanker(AdditiveRanker):
             lists = lists.weighted(self.user_weight)
         elif self.user_weight != "equal":
             raise InputError("give sample_weight or user_weight='positives', not both")
-        columns = self._columns_of(lists)
+        signs = self._signs(lists.n_columns, lists.levels)
+        columns = TrainingColumns(lists, self.missing, self.standardize, signs, self.positive)
+        self._fill = columns.fill if self.missing == LOWEST else None
         chosen = self._choose(columns)
         setting = chosen.setting
-        in_columns = columns.of(setting.pieces)
+        in_columns = columns.of(setting)
         surrogate = setting.make(self.n_shown)
         refuse_deeper_than_all(surrogate, lists.most_negatives)
-        risk = EmpiricalRisk(surrogate, in_columns, self.policy, n_threads=self.n_threads)
+        risk = EmpiricalRisk(surrogate, in_columns.lists, self.policy, n_threads=self.n_threads)
         if is_auto(setting.alpha):
-            alpha = automatic_alpha(Evidence.of(in_columns, risk.of_users))
+            alpha = automatic_alpha(Evidence.of(in_columns.lists, risk.of_users))
             setting = replace(setting, alpha=alpha)
-        self._constrained = self.positive or columns.constrained(in_columns)
-        return self._minimise(risk, chosen._replace(setting=setting), in_columns)
+        chosen = chosen._replace(setting=setting)
+        return self._minimise(risk, chosen, in_columns, risk.exclusions)
 
-    def _columns_of(self, lists: RankingData) -> Columns:
-        """The columns of lists, with what stands in for missing values."""
-        self._with_holes = np.flatnonzero(lists.with_holes)
-        self._one_list = None
-        filled = lists
-        if self.missing is not None:
-            self._one_list = LowestInTraining.of(lists, self.missing)
-            filled = filled_lists(lists, self.missing, one_list=self._one_list)
-        return Columns(lists, filled, self.standardize, self._signs(lists.n_features))
-
-    def _signs(self, n_features: int) -> Array | None:
+    def _signs(self, n_features: int, levels: Any = ()) -> Array | None:
         """The sign of each column in `monotonic_cst`; None without any."""
         if self.monotonic_cst is None:
             return None
@@ -354,22 +348,27 @@ class PAPKRanker(AdditiveRanker):
         signs = signs_of_columns(self.monotonic_cst, n_features, names)
         if signs is not None and self.positive:
             raise InputError("give monotonic_cst or positive=True, which is 1 for every column")
+        for j in levels if signs is not None else ():
+            if signs[j] != 0:
+                raise InputError(
+                    f"monotonic_cst of column {j} (counted from 0) is {signs[j]:g}, but the column "
+                    "holds text or categories, which do not rise or fall"
+                )
         return signs
 
-    def _choose(self, columns: Columns) -> _Chosen:
+    def _choose(self, columns: TrainingColumns) -> _Chosen:
         """What is minimised: as it was given, but for what folds decide."""
         given = self._given_setting()
         given.make(self.n_shown)  # refuses what is no surrogate
         lists = columns.given
         one_list = lists.n_users == 1
         left = Left(
-            curves=is_auto(self.curves) and not lists.is_sparse and self.missing is None,
+            curves=is_auto(self.curves) and not lists.is_sparse,
             surrogate=one_list and is_auto(self.surrogate),
             alpha=one_list and is_auto(given.alpha),
         )
-        notes = () if not is_auto(self.curves) or self.missing is None else (_LINES,)
         if not left.anything:
-            return _Chosen(given, notes)
+            return _Chosen(given)
         deadline = None
         begun = time.perf_counter()
         if self.time_limit is not None:
@@ -379,16 +378,15 @@ class PAPKRanker(AdditiveRanker):
             given,
             left,
             self.n_shown,
-            positive=self.positive,
             n_threads=self.n_threads,
             deadline=deadline,
         )
         if choice is None:
-            return _Chosen(given, notes)
+            return _Chosen(given)
         setting = given if choice.best is None else choice.best.setting
         if choice.ended_by:
             warn(choice.summary, ConvergenceWarning)
-        return _Chosen(setting, (choice.summary, *notes), time.perf_counter() - begun)
+        return _Chosen(setting, (choice.summary,), time.perf_counter() - begun)
 
     @property
     def n_shown(self) -> int:
@@ -464,87 +462,71 @@ class PAPKRanker(AdditiveRanker):
             del lists  # the blocks as they were read leave the workers
             return self._minimise_parts(risk)
 
-    def _minimise_parts(self, risk: Any) -> Self:
+    def _minimise_parts(self, risk: PartitionedRisk) -> Self:
         """Train on a risk in partitions, in the columns of the settings."""
         self._weights_given = False
-        self._with_holes = np.zeros(0, dtype=int)
-        self._one_list = None
+        self._fill = None
         setting = self._given_setting()
         if self.monotonic_cst is not None:
             raise InputError("monotonic_cst needs the lists in memory; give a sample of the users")
-        if risk.column_scale is None:
+        if risk.units.scale is None:
             risk = risk.standardized(self.standardize).stiffened(STIFFNESS)
         if is_auto(setting.alpha):
             setting = replace(setting, alpha=automatic_alpha(Evidence.of(risk, risk)))
-        self._constrained = self.positive
-        return self._minimise(risk, _Chosen(setting))
+        names = getattr(self, "feature_names_in_", None)
+        if names is None:
+            names = range(risk.n_columns)
+        plan = Plan(
+            names=tuple(map(str, names)),
+            with_gaps=np.zeros(risk.n_columns, dtype=bool),
+            knots=risk.knots,
+        )
+        in_columns = InColumns(plan, risk, self.positive)
+        return self._minimise(risk, _Chosen(setting), in_columns, risk.exclusions)
 
     def _refuse_missing(self, where: str) -> None:
-        """Refuse holes where no pass over the data says which columns have any."""
-        if self.missing is not None:
+        """Refuse what needs the lists in memory."""
+        if self.missing == LOWEST:
             raise InputError(
                 f"missing={self.missing!r} needs the lists in memory, not {where}: which columns "
                 "have holes must be known before the first pass; give a sample of the users"
             )
 
-    def _minimise(self, risk: Any, chosen: _Chosen, lists: RankingData | None = None) -> Self:
-        """Solve, with `warm_start` from the last result, and take over the result.
-
-        `lists` are all that were given, where they are in memory; a risk in partitions knows of
-        all of its own. The risk has a column for each column of X, and behind them one for each of
-        those with holes.
-        """
+    def _minimise(
+        self,
+        risk: EmpiricalRisk | PartitionedRisk,
+        chosen: _Chosen,
+        columns: InColumns,
+        exclusions: Exclusions,
+    ) -> Self:
+        """Solve, with `warm_start` from the last function, and take over the result."""
         check_type("warm_start", self.warm_start, bool | np.bool_, "True or False")
-        given = risk if lists is None else lists
         setting = chosen.setting
         self._setting = setting
         self.alpha_ = setting.known_alpha
         self.surrogate_ = setting.name
-        self._knots = given.knots
-        self.scale_ = given.column_scale
-        self._scale_rule = given.scale_rule
+        units = columns.lists.units
+        self.scale_ = None if units.scale is None else np.abs(units.scale[: self.n_features_in_])
+        self._scale_rule = units.rule
+        self._constrained = columns.constrained
         solver = self._make_solver(risk.surrogate, self.alpha_, chosen.seconds)
         if isinstance(self.solver, str) and self.solver == "auto":
             solver = solver.suited_to(risk)
-        start = self._last_weights(given) if self.warm_start else None
+        start = None
+        if self.warm_start and hasattr(self, "function_"):
+            start = columns.weights(self.function_)
         checkpoint = None if self.checkpoint is None else as_checkpoint(self.checkpoint)
         log = Log(self.verbose)
-        for remark in given.remarks:
+        remarks = columns.lists.remarks
+        for remark in remarks:
             log.say(remark)
         watch = log.watching(self.callback)
         result: SolverResult = solver.solve(risk, start, watch, checkpoint=checkpoint)
         log.say(f"{result.n_iter} iterations, {result.seconds:.1f} s: {result.message}")
-        self._take(result, risk.exclusions, chosen.notes + given.remarks)
-        self._take_curves(self._deviations(given))
-        self._warn_of_result(given)
+        self.function_ = columns.function(result.w, with_deviations=True)
+        self._take(result, exclusions, chosen.notes + remarks)
+        self._warn_of_result(columns.lists)
         return self
-
-    def _deviations(self, given: Any) -> Array:
-        """How much each column moves scores within lists: the deviation of what it adds."""
-        n_features = self.n_features_in_
-        if self._knots is None:
-            return np.asarray(np.abs(self._weights) * given.deviation()[:n_features])
-        return np.asarray(given.deviations_of_curves(self._weights, self._knots))
-
-    def _last_weights(self, given: Any) -> Array | None:
-        """The functions of the last fit, as weights of these columns; None before the first."""
-        if not hasattr(self, "curves_"):
-            return None
-        last = self.curves_
-        n_holes = self._with_holes.size
-        n_columns = given.n_columns
-        if len(last) != n_columns - n_holes:
-            raise InputError(
-                f"warm_start: the last fit had {len(last)} features, X has {n_columns - n_holes}"
-            )
-        beside = np.zeros(n_holes)
-        if n_holes and self.missing_coef_ is not None:
-            beside = -self.missing_coef_[self._with_holes]
-        start = np.concatenate([[curve.slope for curve in last], beside])
-        if given.knots is not None:
-            values = [curve(given.knots.column(j)) for j, curve in enumerate(last)]
-            start = given.knots.weights(np.concatenate([*values, np.zeros(n_holes)]), start)
-        return start if given.column_scale is None else start * given.column_scale
 
     def _given_setting(self) -> Setting:
         """The setting as it was given; alpha may be that of a solver object, or still 'auto'."""

@@ -29,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from structsvm_papk._types import Array
+from structsvm_papk.data.columns.checks import LOWEST
 from structsvm_papk.errors import InputError, check_choice, check_number, whole_number
 from structsvm_papk.rankers import given_solver
 from structsvm_papk.solvers.averaged_subgradient import AveragedSubgradient
@@ -43,7 +44,7 @@ from structsvm_papk.surrogates.losses import SURROGATES
 
 AUTO = "auto"
 AUTO_DEPTH = 0.9  # share of the negatives that depth='auto' counts
-# The same where `missing` is set: the last negatives are those that hardly any source returned,
+# The same with missing="lowest": the last negatives are those that hardly any source returned,
 # and what puts these still further down is no help at the top (docs/howto/missing.md).
 AUTO_DEPTH_OF_HOLES = 0.5
 # What a fit without further settings takes, in Python and on the command line: docs/howto/tune.md.
@@ -55,7 +56,8 @@ SURROGATE_OF_LISTS = "avg"
 SURROGATES_OF_ONE_LIST = ("avg", "ts")
 
 # How many times stronger the penalty is on the pieces of a curve than on its straight part
-STIFFNESS = 3.0  # benchmarks/results/curves.md
+STIFFNESS = 3.0  # benchmarks/results/columns.md
+STIFF = 30.0  # what folds try besides
 
 FACTOR = 12.0
 POWER = 1.5
@@ -138,7 +140,7 @@ def as_depth(depth: int | float | str | None, missing: str | None = None) -> int
                 f"depth={depth!r} must be a whole number of at least k, a share between 0 and 1, "
                 "None for k, or 'auto'"
             )
-        return AUTO_DEPTH if missing is None else AUTO_DEPTH_OF_HOLES
+        return AUTO_DEPTH_OF_HOLES if missing == LOWEST else AUTO_DEPTH
     return depth
 
 
@@ -174,6 +176,7 @@ class Setting:
     alpha: float | str  # 'auto' until the data are known
     standardize: bool | str = "auto"
     pieces: int | None = None  # of a curve; None: the columns are lines
+    stiffness: float = STIFFNESS  # how many times stronger the penalty is on pieces and cells
 
     @classmethod
     def of(cls, surrogate: Any, depth: Any, *others: Any, missing: str | None = None) -> Setting:
@@ -249,9 +252,7 @@ class Evidence:
     @classmethod
     def of(cls, given: Any, trained: Any) -> Evidence:
         """Of what `fit` was given, and of the lists of it that train: lists, or a risk of both."""
-        deviation = given.deviation()
-        if given.column_scale is not None:
-            deviation = deviation / np.abs(given.column_scale)
+        deviation = given.units.deviation(given.deviation())
         n_lists = trained.effective_users
         with np.errstate(over="ignore"):  # of columns that are left out below
             variances = np.square(deviation)

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from structsvm_papk._types import Array, Callback
-from structsvm_papk.data.curves import check_curves
-from structsvm_papk.data.missing import filled_lists
-from structsvm_papk.data.ranking_data import Exclusions, RankingData
+from structsvm_papk.data.columns.checks import LOWEST
+from structsvm_papk.data.columns.knots import check_curves
+from structsvm_papk.data.lists import Exclusions
+from structsvm_papk.data.missing import scores_of_lists
+from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import (
     InputError,
     OracleFailure,
@@ -23,7 +25,8 @@ from structsvm_papk.errors import (
 from structsvm_papk.files.model import certificate_of
 from structsvm_papk.metrics.by_grade import evaluate_by_grade
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
-from structsvm_papk.rankers.choosing import Columns, Left, choose
+from structsvm_papk.rankers.choosing import Left, choose
+from structsvm_papk.rankers.in_columns import InColumns, TrainingColumns
 from structsvm_papk.rankers.settings import (
     ALPHA,
     AUTO,
@@ -106,15 +109,15 @@ class SolverRun:
         }
 
 
-def mean_pap_at_k(w: Array, data: RankingData, k: int) -> float:
-    """Mean pAp@k gain of a linear scorer over the users that have k negatives and a positive."""
-    return evaluate_by_grade(f"pap@{k}", data.scores(w), data).mean(f"pap@{k}")
+def mean_pap_at_k(scores: Array, data: RankingData, k: int) -> float:
+    """Mean pAp@k gain of scores over the users that have k negatives and a positive."""
+    return evaluate_by_grade(f"pap@{k}", scores, data).mean(f"pap@{k}")
 
 
 def train_gain(risk: Any, w: Array) -> float:
     """Mean pAp@k gain on the users of a risk; NaN where its data cannot be reached any more."""
     if not hasattr(risk, "gain"):
-        return mean_pap_at_k(w, risk.of_users, risk.surrogate.k)
+        return mean_pap_at_k(risk.of_users.scores(w), risk.of_users, risk.surrogate.k)
     try:
         return float(risk.gain(w))  # of data in partitions
     except OracleFailure:
@@ -134,6 +137,9 @@ class _Race:
     positive: bool
     qp_solver: str | None
     limits: dict[str, Any]
+    columns: InColumns
+    missing: str | None
+    fill: Array | None
 
     def settings(self, name: str, alpha: float) -> list[dict[str, Any]]:
         """The settings of a solver; several of which the best run counts."""
@@ -181,7 +187,8 @@ class _Race:
         surrogate = risk.surrogate
         gains = {"train": train_gain(risk, best.w)}
         if test is not None:
-            gains["test"] = mean_pap_at_k(risk.data.divided(best.w), test, surrogate.k)
+            scores = scores_of_lists(self.columns.function(best.w), test, self.missing, self.fill)
+            gains["test"] = mean_pap_at_k(scores, test, surrogate.k)
         told = {key: value for key, value in told.items() if value is not None}
         users = risk.exclusions
         return SolverRun(name, surrogate.name, surrogate.k, alpha, best, users, told, gains)
@@ -306,21 +313,20 @@ def compare(
     check_alpha(alpha)
     check_signs(positive)
     units = False if paper else standardize
-    columns = Columns(data, filled_lists(data, missing), units)
-    lists = columns.of(pieces)
-    if test is not None:
-        test = filled_lists(test, missing, np.flatnonzero(data.with_holes))
-        if lists.knots is not None:
-            test = test.with_curves(lists.knots)
+    columns = TrainingColumns(data, missing, units, positive=positive)
+    setting = Setting(losses[0].name, depth, "equal", AUTO, units, pieces)
+    in_columns = columns.of(setting)
+    lists = in_columns.lists
+    fill = columns.fill if missing == LOWEST else None
     policy = "exclude" if paper else "cap"
-    race = _Race(etas, passes, seconds, positive, qp_solver, limits)
+    race = _Race(etas, passes, seconds, positive, qp_solver, limits, in_columns, missing, fill)
     _warm_up(lists, losses, solvers, qp_solver)
     runs: list[SolverRun] = []
     known_alpha = None if is_auto(alpha) else alpha  # 'auto' is that of the first surrogate
     for loss in losses:
         risk = EmpiricalRisk(loss, lists, policy, n_threads=n_threads)
         if known_alpha is None:
-            known_alpha = _automatic_alpha(columns, pieces, risk, positive)
+            known_alpha = _automatic_alpha(columns, pieces, risk)
         of_problem: list[SolverRun] = []
         for name in solvers:
             callback = watch(name, loss.name) if watch else None
@@ -356,20 +362,16 @@ def _remark(
     return ""
 
 
-def _automatic_alpha(
-    columns: Columns, pieces: int | None, risk: EmpiricalRisk, positive: bool
-) -> float:
+def _automatic_alpha(columns: TrainingColumns, pieces: int | None, risk: EmpiricalRisk) -> float:
     """What `PAPKRanker` takes for the surrogate of a risk, of columns with so many pieces."""
+    surrogate = risk.surrogate
+    setting = Setting(surrogate.name, surrogate.depth, "equal", AUTO, columns.standardize, pieces)
     if columns.given.n_users == 1:
-        surrogate = risk.surrogate
-        setting = Setting(
-            surrogate.name, surrogate.depth, "equal", AUTO, columns.standardize, pieces
-        )
         left = Left(curves=False, alpha=True)
-        choice = choose(columns, setting, left, surrogate.k, positive=positive)
+        choice = choose(columns, setting, left, surrogate.k)
         if choice is not None and choice.best is not None:
             return choice.best.setting.known_alpha
-    return automatic_alpha(Evidence.of(columns.of(pieces), risk.of_users))
+    return automatic_alpha(Evidence.of(columns.of(setting).lists, risk.of_users))
 
 
 def _warm_up(

@@ -117,7 +117,7 @@ def test_sparse_files_and_divided_columns_give_the_same(tmp_path):
     assert expected.note == "the columns' scale"
     csr = RankingData.from_groups(sparse.csr_matrix(X), y, groups).standardized(True)
     on_file = StreamedRisk(surrogate, sources.npy_source(tmp_path, X, y, groups), X.nbytes)
-    divided = RankingData.from_groups(X / dense.column_scale, y, groups)
+    divided = RankingData.from_groups(X / dense.units.scale, y, groups)
     for risk in (
         EmpiricalRisk(surrogate, csr),
         on_file.standardized(),

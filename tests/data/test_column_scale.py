@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from structsvm_papk.data.units.scale import ScaleRule, Variation
 
 from helpers.marks import slow
 from structsvm_papk import RankingData
-from structsvm_papk.data.column_scale import ScaleRule, Variation
 
 N_USERS, SIZE = 9, 12
 USERS = np.random.default_rng(5).permutation(np.repeat(np.arange(N_USERS), SIZE))
@@ -69,27 +69,27 @@ def test_two_values_are_found_wherever_the_rows_stand(columns, form, dtype):
     for f, two in enumerate(expected):
         found = (variation.low[f], variation.high[f])
         assert found == two if two is not None else np.isnan(found).all(), f
-    scale = lists(X).standardized().column_scale
+    scale = lists(X).standardized().units.scale
     np.testing.assert_allclose(scale, by_definition(X, USERS, "indicators"), rtol=1e-6)
     np.testing.assert_array_equal(scale[[0, 1, 2, 3, 6]], [0.5, 1.0, 50.0, 2.25, 0.5])
-    assert lists(X).standardized().scale_rule == ScaleRule.INDICATORS
+    assert lists(X).standardized().units.rule == ScaleRule.INDICATORS
     each = lists(X).standardized(True)
-    np.testing.assert_allclose(each.column_scale, by_definition(X, USERS, "each"), rtol=1e-6)
-    assert each.scale_rule == ScaleRule.EACH
+    np.testing.assert_allclose(each.units.scale, by_definition(X, USERS, "each"), rtol=1e-6)
+    assert each.units.rule == ScaleRule.EACH
 
 
 @pytest.mark.parametrize("dtype", [bool, np.int8, np.uint32, np.int64])
 def test_whole_numbers_and_booleans_are_indicators(dtype):
     coins = np.random.default_rng(1).random((USERS.size, 4)) < [0.5, 0.3, 0.1, 0.01]
-    np.testing.assert_array_equal(lists(coins.astype(dtype)).standardized().column_scale, 0.5)
+    np.testing.assert_array_equal(lists(coins.astype(dtype)).standardized().units.scale, 0.5)
 
 
 def test_without_indicators_nothing_is_different(columns):
     X = columns[0][:, 7:]
     auto = lists(X).standardized()
     each = lists(X).standardized(True)
-    assert auto.column_scale.tobytes() == each.column_scale.tobytes()
-    assert auto.scale_rule == each.scale_rule == ScaleRule.EACH
+    assert auto.units.scale.tobytes() == each.units.scale.tobytes()
+    assert auto.units.rule == each.units.rule == ScaleRule.EACH
     assert auto.fingerprint() == each.fingerprint()
 
 
@@ -100,8 +100,8 @@ def test_rows_of_no_list_do_not_count(columns):
     some = lists(X, keep).standardized()
     rows = keep[USERS]
     expected_scale = by_definition(X[rows], USERS[rows], "indicators")
-    np.testing.assert_allclose(some.column_scale, expected_scale, rtol=1e-12)
-    assert some.column_scale[8] == 0.5 and np.isnan(lists(X).variation().low[8])
+    np.testing.assert_allclose(some.units.scale, expected_scale, rtol=1e-12)
+    assert some.units.scale[8] == 0.5 and np.isnan(lists(X).variation().low[8])
     assert expected[8] is None
 
 

@@ -7,9 +7,9 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy import sparse
+from structsvm_papk.data.units.scale import scale_of, within_user_deviation
 
 from structsvm_papk import RankingData
-from structsvm_papk.data.column_scale import scale_of, within_user_deviation
 from structsvm_papk.errors import InputError
 
 pytestmark = pytest.mark.portable

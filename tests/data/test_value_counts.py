@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from structsvm_papk.data.columns.knots import knots_at_quantiles, knots_of
 
-from structsvm_papk.data.curves import knots_at_quantiles, knots_of
-from structsvm_papk.data.value_counts import ValueCounts, counts_of_columns, joined_counts
+from structsvm_papk.data.columns.value_counts import ValueCounts, counts_of_columns, joined_counts
 
 N = 40_000
 

@@ -64,14 +64,14 @@ def written_out(lists):
         grades=lists.grades,
         label_gain=lists.label_gain,
     )
-    return data.scaled_by(lists.column_scale)
+    return data.in_units(Units(lists.units.scale))
 
 
 def divided_out(lists):
     """The same lists with columns that are written out and divided: a plain matrix."""
     data = written_out(lists)
     return RankingData.from_parts(
-        X=data.X / data.column_scale,
+        X=data.X / data.units.scale,
         rows=data.rows,
         indptr=data.indptr,
         n_pos=data.n_pos,

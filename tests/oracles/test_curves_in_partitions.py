@@ -56,7 +56,7 @@ def assert_same_problem(risk, whole):
         np.testing.assert_allclose(risk(w)[1], slope, rtol=0, atol=1e-12)
     divided = risk.standardized("auto").stiffened(STIFFNESS)
     data = curved(risk.knots).standardized("auto").stiffened(STIFFNESS)
-    np.testing.assert_allclose(divided.column_scale, data.column_scale, rtol=1e-9)
+    np.testing.assert_allclose(divided.units.scale, data.units.scale, rtol=1e-9)
     whole = EmpiricalRisk(whole.surrogate, data, "cap")
     results = [CuttingPlane(ALPHA, tol=1e-10).solve(each) for each in (divided, whole)]
     assert all(result.converged for result in results)

@@ -35,7 +35,7 @@ def pair(name, kind="dense"):
     if kind == "partitions":
         held = problems.partitioned(surrogate, lists.usable(3), 4).partitions
         return tuple(PartitionedRisk(surrogate, held, s) for s in (SCALE, SCALE * TURN))
-    return tuple(EmpiricalRisk(surrogate, lists.scaled_by(s), "cap") for s in (SCALE, SCALE * TURN))
+    return tuple(EmpiricalRisk(surrogate, lists.in_units(Units(s)), "cap") for s in (SCALE, SCALE * TURN))
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "partitions"])
@@ -83,7 +83,7 @@ def test_local_and_global_searches_are_mirrored(name):
     data = RankingData(lists.X[lists.rows], lists.labels, lists.indptr)
     results = []
     for scale in (np.array([0.5, 2.0]), np.array([-0.5, 2.0])):
-        risk = EmpiricalRisk(surrogate, data.scaled_by(scale), "cap")
+        risk = EmpiricalRisk(surrogate, data.in_units(Units(scale)), "cap")
         ours = CCCP(0.5).solve(risk)
         best = BranchAndBound(0.5, tol=1e-3).solve(risk)
         assert ours.converged and best.converged

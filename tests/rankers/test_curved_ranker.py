@@ -14,14 +14,15 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, GroupKFold
+from structsvm_papk.data.columns.knots import PIECES
 
 from helpers.interrupts import ctrl_c_after_call
 from helpers.marks import slow
 from helpers.problems import objective
 from helpers.values import values_of
 from structsvm_papk import EmpiricalRisk, PAPKRanker, RankingData
+from structsvm_papk.data.columns.knots import PIECES
 from structsvm_papk.data.content import digests_of
-from structsvm_papk.data.curves import PIECES
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.rankers import choosing
 from structsvm_papk.rankers.folds import folds_of_lists

@@ -91,7 +91,7 @@ def test_objective_weights_and_model_file_are_of_the_problem_that_was_solved(set
     assert "standard deviations" in own.result_.message
     own.save(tmp_path / "m")
     model = load_model(tmp_path / "m")
-    assert model.scale_rule == "each" and own.export_weights()["standardized"]
+    assert model.units.rule == "each" and own.export_weights()["standardized"]
     np.testing.assert_array_equal(model.coef, own.coef_)
 
 
@@ -128,7 +128,7 @@ def test_units_and_offsets_of_columns_change_nothing():
     np.testing.assert_array_equal(ranker.scale_[[1, 2]], 1.0)
     np.testing.assert_allclose(ranker.coef_[[1, 2]], 0.0, atol=1e-9)
     data = RankingData.from_groups(X, y, np.arange(y.size)).standardized()
-    np.testing.assert_array_equal(data.column_scale, 1.0)  # users of one row
+    np.testing.assert_array_equal(data.units.scale, 1.0)  # users of one row
 
 
 def test_a_sparse_matrix_is_divided_by_one_number(tmp_path):
@@ -149,9 +149,9 @@ def test_a_sparse_matrix_is_divided_by_one_number(tmp_path):
     assert "divided by one number" in own.result_.message
     own.save(tmp_path / "m")
     model = load_model(tmp_path / "m")
-    assert model.standardized and model.scale_rule == own.export_weights()["scale_rule"] == "common"
+    assert model.standardized and model.units.rule == own.export_weights()["scale_rule"] == "common"
     dense = Linear(2, alpha=0.1).fit(X, y, groups=users)
-    assert dense.to_model().scale_rule == "each"
+    assert dense.to_model().units.rule == "each"
     np.testing.assert_allclose(dense.scale_[:5], spreads, rtol=1e-12)
     with pytest.raises(InputError, match="standardize must be 'auto', True or False"):
         Linear(2, standardize="yes").fit(X, y, groups=users)
@@ -169,7 +169,7 @@ def test_without_it_the_paper_s_problem_is_solved_to_the_bit():
 def test_boxes_see_the_divided_columns():
     X, y, users = lists(3, 5, 2)
     data = RankingData.from_groups(X, y, users).standardized()
-    by_hand = RankingData.from_groups(X / data.column_scale, y, users)
+    by_hand = RankingData.from_groups(X / data.units.scale, y, users)
     own, other = (
         GlobalRamp(0.1, tol=0.1).solve(EmpiricalRisk(make_surrogate("clipped_ramp", 1), each))
         for each in (data, by_hand)
@@ -194,7 +194,7 @@ def test_files(tmp_path, surrogate, tol):
     value = EmpiricalRisk(make_surrogate(surrogate, 1), data)(on_file.result_.w)[0]
     value += 0.15 * on_file.result_.w @ on_file.result_.w
     assert on_file.result_.objective == pytest.approx(value, rel=1e-9)
-    assert risk.column_scale is None  # the caller's risk stays as it was
+    assert risk.units.scale is None  # the caller's risk stays as it was
 
 
 def test_a_warm_start_is_the_last_weights_whatever_the_scale_was():

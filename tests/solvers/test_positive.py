@@ -150,10 +150,10 @@ def test_columns_turned_by_a_negative_scale_have_the_mirrored_optimum(name):
     data = problems.uneven(n_features=6).standardized()
     signs = np.array([True, True, False, True, False, True])
     turned = np.array([-1.0, 1.0, -1.0, -1.0, 1.0, 1.0])
-    mirrored = data.scaled_by(data.column_scale * turned)
-    by_hand = RankingData(data.X[data.rows] / mirrored.column_scale, data.labels, data.indptr)
+    mirrored = data.scaled_by(data.units.scale * turned)
+    by_hand = RankingData(data.X[data.rows] / mirrored.units.scale, data.labels, data.indptr)
     X = sp.csr_matrix(data.X[data.rows])
-    sparse = RankingData(X, data.labels, data.indptr).scaled_by(mirrored.column_scale)
+    sparse = RankingData(X, data.labels, data.indptr).in_units(Units(mirrored.units.scale))
     surrogate = make_surrogate(name, 3, 0.9)
     solver = CuttingPlane(0.01, tol=1e-8, positive=signs)
     best = optimum(EmpiricalRisk(surrogate, by_hand, "cap"), 0.01, signs)
@@ -199,7 +199,7 @@ def test_every_storage_has_the_same_optimum(name, storage):
         expected = CuttingPlane(0.01, tol=1e-9, positive=True).solve(
             EmpiricalRisk(surrogate, data.standardized(), "cap")
         )
-        X = data.X[data.rows] / data.standardized().column_scale
+        X = data.X[data.rows] / data.standardized().units.scale
         risk = EmpiricalRisk(surrogate, RankingData(X, data.labels, data.indptr), "cap")
     else:
         assert risk.with_blocks(4).n_blocks > 1

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from structsvm_papk.data.curves import MOST_PIECES
+from structsvm_papk.data.columns.knots import MOST_PIECES
 from structsvm_papk.data.grades import check_label_gain
 from structsvm_papk.data.roles import ITEM_COLUMNS, USER_COLUMNS
 from structsvm_papk.rankers.settings import AUTO

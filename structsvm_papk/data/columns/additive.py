@@ -1,0 +1,147 @@
+"""The function that a fit returns: a sum of terms.
+
+A score is ``((t_1 + t_2) + t_3) + ..`` over the terms in their order, every sum rounded. So the
+score of a row is the sum of its contributions to the last bit, and rows with the same values have
+the same score, wherever they stand and however they are stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from structsvm_papk._types import Array
+from structsvm_papk.data.columns.checks import columns_of
+from structsvm_papk.data.columns.terms import Curve, Term
+from structsvm_papk.errors import InputError
+
+_BLOCK_ROWS = 1 << 13  # that are scored at a time: the values of a column stay in the cache
+
+
+class FilledRows(NamedTuple):
+    """A matrix whose missing values were filled, and a mask of where they were."""
+
+    X: Any
+    holes: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class AdditiveFunction:
+    """A sum of terms.
+
+    Attributes
+    ----------
+    terms : tuple of Term
+        Those of one column in the order of the columns, then those of two.
+    n_columns : int
+        Columns of X.
+    """
+
+    terms: tuple[Term, ...]
+    n_columns: int
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether all scores are the same."""
+        return all(term.is_zero for term in self.terms)
+
+    @cached_property
+    def lines(self) -> Array | None:
+        """The slope of each column, where all terms are lines through 0; else None."""
+        slopes = np.zeros(self.n_columns)
+        for term in self.terms:
+            if not isinstance(term, Curve) or not term.is_line or term.knots[0] != 0.0:
+                return None
+            slopes[term.column] = term.slope
+        return slopes
+
+    @cached_property
+    def slopes(self) -> Array | None:
+        """The slope of each column, where all terms are lines; else None."""
+        if not all(isinstance(term, Curve) and term.is_line for term in self.terms):
+            return None
+        return np.array([term.slope for term in self.curves])
+
+    @cached_property
+    def gaps(self) -> Array:
+        """What a missing value of each column of numbers adds; NaN where training had none."""
+        gaps = np.full(self.n_columns, np.nan)
+        for term in self.curves:
+            if term.gap is not None:
+                gaps[term.column] = term.gap
+        return gaps
+
+    @property
+    def curves(self) -> list[Curve]:
+        """The terms of columns of numbers."""
+        return [term for term in self.terms if isinstance(term, Curve)]
+
+    @property
+    def levels(self) -> dict[int, tuple[Any, ...]]:
+        """The levels of each column that has some."""
+        return {term.columns[0]: term.levels for term in self.terms if hasattr(term, "levels")}
+
+    def scores(self, rows: FilledRows, n_threads: int = 1) -> Array:
+        """The score of each row, shape (n_rows,)."""
+        if self.lines is not None and rows.holes is None and np.isnan(self.gaps).all():
+            return columns_of(rows.X).reported_scores(self.lines, n_threads=n_threads)
+        rows = _dense(rows)
+        out = np.zeros(rows.X.shape[0])
+        starts = range(0, out.size, _BLOCK_ROWS)
+
+        def fill(start: int) -> None:
+            block = slice(start, start + _BLOCK_ROWS)
+            for term in self.terms:
+                out[block] += _added(term, rows, block)
+
+        if n_threads == 1 or len(starts) < 2:
+            for start in starts:
+                fill(start)
+        else:
+            with ThreadPoolExecutor(n_threads) as pool:
+                list(pool.map(fill, starts))
+        return out
+
+    def contributions(self, rows: FilledRows) -> Array:
+        """What each term adds to the score of each row, shape (n_rows, n_terms)."""
+        rows = _dense(rows)
+        added = np.empty((rows.X.shape[0], len(self.terms)))
+        for t, term in enumerate(self.terms):
+            added[:, t] = _added(term, rows, slice(None))
+        return added
+
+    def refuse_new_gaps(self, X: Any, names: Sequence[str] | None) -> None:
+        """Refuse a missing value of a column of numbers that had none in training."""
+        if sparse.issparse(X):
+            return
+        without = [term.column for term in self.curves if term.gap is None]
+        missing = np.isnan(X[:, without]) if without else np.zeros((0, 0), dtype=bool)
+        if not missing.any():
+            return
+        row, place = np.argwhere(missing)[0].tolist()
+        column = without[place] if names is None else repr(str(names[without[place]]))
+        raise InputError(
+            f"X has a missing value at row {row}, column {column} (counted from 0), which had none "
+            "in training, so that nobody knows what it counts: fill it, or train with rows in which "
+            "it is missing"
+        )
+
+
+def _dense(rows: FilledRows) -> FilledRows:
+    return rows._replace(X=rows.X.toarray()) if sparse.issparse(rows.X) else rows
+
+
+def _added(term: Term, rows: FilledRows, block: slice) -> Array:
+    """What a term adds to some rows; where values were filled, its `gap` comes on top."""
+    values = [rows.X[block, column].astype(np.float64) for column in term.columns]
+    added = term.of(values)
+    gap = getattr(term, "gap", None)
+    if rows.holes is not None and gap is not None:
+        added = added + rows.holes[block, term.columns[0]] * gap
+    return added

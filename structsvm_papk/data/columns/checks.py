@@ -1,0 +1,266 @@
+"""What a matrix of features may hold: real and finite numbers, dense or CSR.
+
+float32 and float64 stay. Refused with row and column: NaN and infinite values, dates and durations,
+text, and whole numbers that double precision rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, time, timedelta
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from structsvm_papk._types import Array
+from structsvm_papk.data.columns.base import Columns
+from structsvm_papk.data.columns.csr import CSRColumns
+from structsvm_papk.data.columns.dense import DenseColumns
+from structsvm_papk.data.validation import EXACT, as_array, as_numbers, is_number
+from structsvm_papk.data.validation import missing as missing_values
+from structsvm_papk.errors import InputError, check_choice
+
+ROUNDED = (
+    "such whole numbers lose digits in double precision; give them as float64 if that is meant, "
+    "or subtract an offset"
+)
+SEPARATE = "separate"
+LOWEST = "lowest"
+MISSING = (SEPARATE, LOWEST)
+_TIMES = (date, time, timedelta, np.datetime64, np.timedelta64)
+_TEXTS = (str, bytes)
+_BATCH_VALUES = 1 << 22  # values of X that are looked at before the next ones
+
+
+def columns_of(X: Any) -> Columns:
+    """The storage of a matrix that `check_matrix` or `finite_matrix` has returned."""
+    return CSRColumns(X) if sparse.issparse(X) else DenseColumns(X)
+
+
+class NonFinite(NamedTuple):
+    """A feature that is NaN or infinite, and where it stands."""
+
+    row: int
+    column: int
+    value: float
+
+
+def check_matrix(X: Any, names: Sequence[str] | None = None, missing: str | None = None) -> Any:
+    """X as finite float64 or float32, dense or canonical CSR; not copied where it is.
+
+    With `missing` NaN stays, of which None and pandas' NA become one. Messages use the `names` of
+    the columns.
+    """
+    check_missing(missing)
+    X = readable(X)
+    if not sparse.issparse(X):
+        X = as_array(X, "X")
+    if X.dtype.kind == "c":
+        raise InputError("X must be numeric and real, but it holds complex numbers")
+    if X.dtype not in (np.float64, np.float32):
+        try:
+            X = X.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"X must be numeric: {error}") from None
+    if X.ndim != 2:
+        raise InputError(f"X must have two dimensions (rows, features), got shape {X.shape}")
+    if 0 in X.shape:
+        raise InputError(f"X is empty: shape {X.shape}")
+    return finite_matrix(X, names, missing)
+
+
+def readable(X: Any) -> Any:
+    """X where its conversion to floats changes no value, with NaN for what is missing."""
+    refuse_misread(X)
+    return nan_for_missing(X)
+
+
+def finite_matrix(X: Any, names: Sequence[str] | None = None, missing: str | None = None) -> Any:
+    """A matrix of floats whose values are finite, or NaN with `missing`; CSR is made canonical."""
+    if sparse.issparse(X):
+        X = canonical_csr(X)
+    refuse_non_finite(X, names, missing)
+    return X
+
+
+def check_missing(missing: Any) -> None:
+    """Refuse what is neither None nor a way to treat missing values."""
+    if missing is not None:
+        check_choice("missing", missing, MISSING)
+
+
+def nan_for_missing(X: Any) -> Any:
+    """X with NaN for None and pandas' NA, which numbers cannot be made of; else X itself."""
+    if sparse.issparse(X):
+        return X
+    if hasattr(X, "iloc") and hasattr(X, "columns"):
+        columns = [X.iloc[:, c] for c in range(X.shape[1])]
+        if all(map(_is_numeric, columns)) or not any(column.isna().any() for column in columns):
+            return X
+        # by number, as several columns may have one name
+        floats = {c: _as_floats(column) for c, column in enumerate(columns)}
+        frame = type(X)(floats, index=X.index)
+        frame.columns = X.columns
+        return frame
+    if isinstance(X, list | tuple) and _holds_none(X):
+        X = np.array(X, dtype=object)
+    if isinstance(X, np.ndarray) and X.dtype.kind == "O" and missing_values(X).any():
+        return _as_floats(X)
+    return X
+
+
+def _is_numeric(column):
+    """Whether a series has one of numpy's types of numbers, in which NaN is the only hole."""
+    return isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf"
+
+
+def _as_floats(values):
+    values = as_array(values, "X")
+    return as_numbers(values, "X").astype(np.float64, copy=False)
+
+
+def _holds_none(rows):
+    for row in rows:
+        if isinstance(row, list | tuple) and any(value is None for value in row):
+            return True
+    return False
+
+
+def refuse_misread(X: Any) -> None:
+    """Raise where features are times or text, or whole numbers that double precision rounds.
+
+    Conversion to numbers would take them without a word. Frames are looked at column by column, as
+    their own conversion to an array may be such a one.
+    """
+    if sparse.issparse(X):
+        if X.dtype.kind in "iu":
+            X = X.tocoo()
+            _refuse_misread(X.data, lambda e: (X.row[e], X.col[e]))
+    elif hasattr(X, "to_numpy") and hasattr(X, "columns"):
+        for c, name in enumerate(X.columns):
+            column = X.iloc[:, c] if hasattr(X, "iloc") else X[:, c]
+            _refuse_misread(as_array(column, "X"), lambda row, name=name: (row, repr(name)))
+    else:
+        # lists as objects: of mixed types numpy would make text, or floats that are rounded
+        values = np.array(X, dtype=object) if isinstance(X, list) else as_array(X, "X")
+        n_columns = values.shape[-1] if values.ndim > 1 else 1
+        _refuse_misread(values, lambda index: divmod(index, n_columns))
+
+
+def _refuse_misread(values, place):
+    """`place` gives row and column of an index into all values, row by row."""
+    if values.dtype.kind in "bf" and values.dtype.itemsize <= 8:
+        return
+    types: set[Any] = {values.dtype.type}
+    if values.dtype.kind == "O":
+        types = set(map(type, values.flat))
+    misread = tuple(kind for kind in types if issubclass(kind, (*_TIMES, *_TEXTS)))
+    index: int | None = None
+    if misread and values.size:
+        index = next(i for i, value in enumerate(values.flat) if isinstance(value, misread))
+    elif all(map(is_number, types)):
+        index = first_rounded(values)
+    if index is None:
+        return
+    value = values.flat[index]
+    shown = value
+    if isinstance(value, _TEXTS):
+        shown = repr(str(value))
+        reason = "text is no number: encode or drop it"
+    elif isinstance(value, _TIMES):
+        reason = "dates and durations are numbers only in a unit: give days, for example"
+    else:
+        reason = ROUNDED
+    row, column = place(index)
+    raise InputError(f"X holds {shown} at row {row}, column {column} (counted from 0): {reason}")
+
+
+def canonical_csr(X: Any) -> Any:
+    """CSR in which every entry is stored once and those of a row in order; X itself where it is.
+
+    Entries stored several times are added up in float64, and stay float64. Indices that lead out of
+    the arrays are refused: SciPy lets them be, our kernels follow them.
+    """
+    csr = X.tocsr()
+    try:
+        csr.check_format(full_check=True)
+    except ValueError as error:
+        raise InputError(f"X is not a valid CSR matrix: {error}") from None
+    if _with_fresh_flags(csr).has_canonical_format:
+        return csr
+    csr = _with_fresh_flags(csr, copy=True)
+    csr.sort_indices()
+    if not _with_fresh_flags(csr).has_canonical_format:
+        csr = csr.astype(np.float64)
+        csr.sum_duplicates()
+    return csr
+
+
+def _with_fresh_flags(csr, copy=False):
+    """The same matrix, whose flags are not older than its arrays: SciPy keeps what it once saw."""
+    return type(csr)((csr.data, csr.indices, csr.indptr), shape=csr.shape, copy=copy)
+
+
+def refuse_non_finite(
+    X: Any, names: Sequence[str] | None = None, missing: str | None = None
+) -> None:
+    """Raise where a feature is NaN or infinite; with `missing` only where it is infinite."""
+    feature = first_non_finite(X, missing)
+    if feature is None:
+        return
+    column = feature.column if names is None else repr(names[feature.column])
+    advice = what_to_do(feature.value, sparse.issparse(X))
+    shown = "NaN" if np.isnan(feature.value) else feature.value
+    raise InputError(
+        f"X holds {shown} at row {feature.row}, column {column} (counted from 0); {advice}"
+    )
+
+
+def what_to_do(value: float, in_sparse: bool = False) -> str:
+    """What to do with a feature that is NaN or infinite, for messages."""
+    if np.isinf(value) or in_sparse:
+        return "remove or impute missing and infinite values first"
+    return (
+        "remove or impute missing values first; where one means that a source did not return the "
+        'item, train with missing="lowest" (--missing lowest)'
+    )
+
+
+def first_non_finite(X: Any, missing: str | None = None) -> NonFinite | None:
+    """The first feature that is NaN or infinite, with `missing` only infinite; None without one."""
+    if sparse.issparse(X):
+        bad = np.flatnonzero(~np.isfinite(X.data))
+        if not bad.size:
+            return None
+        entry = bad[0]
+        row = np.searchsorted(X.indptr, entry, side="right") - 1
+        return NonFinite(int(row), int(X.indices[entry]), X.data[entry])
+    for start, batch in _batches(X):
+        bad = np.isinf(batch) if missing else ~np.isfinite(batch)
+        if bad.any():
+            row, column = np.argwhere(bad)[0].tolist()
+            return NonFinite(start + row, column, batch[row, column])
+    return None
+
+
+def _batches(X):
+    """First row and rows of a dense matrix, some at a time."""
+    step = max(1, _BATCH_VALUES // X.shape[1])
+    for start in range(0, X.shape[0], step):
+        yield start, X[start : start + step]
+
+
+def first_rounded(values: Array) -> int | None:
+    """Index (row by row) of a whole number that is not equal to its double; None if all are."""
+    if values.dtype.kind not in "iufO" or (values.dtype.kind == "f" and values.dtype.itemsize <= 8):
+        return None
+    try:
+        size = np.abs(values.astype(np.float64)).ravel()
+    except OverflowError:
+        raise InputError("X holds a whole number beyond double precision") from None
+    large = np.flatnonzero((size >= EXACT) & np.isfinite(size))  # every smaller one is exact
+    for index, value in zip(large.tolist(), values.ravel()[large].tolist(), strict=True):
+        if int(value) != int(float(value)):
+            return index
+    return None

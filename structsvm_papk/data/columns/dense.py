@@ -1,0 +1,291 @@
+"""Dense matrices, in C or in Fortran order: a weight for each column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from structsvm_papk._jit import REORDERED_SUMS, is_row_major, kernel, read_only
+from structsvm_papk._types import Array
+from structsvm_papk.data.columns.base import (
+    ROWS_AT_A_TIME,
+    Columns,
+    ColumnValues,
+    ListRows,
+    Spread,
+    Variation,
+    difference,
+    digest_of_entry,
+    mix,
+)
+
+_BATCH_VALUES = 1 << 22  # values that are looked at before the next ones
+
+
+class DenseColumns(Columns):
+    """A dense matrix of float64 or float32, which is not copied."""
+
+    def __init__(self, X: Array) -> None:
+        self.X = X
+        self.n_rows, self.n_weights = X.shape
+        self.dtype = X.dtype
+
+    @property
+    def n_entries(self) -> int:
+        return self.X.size
+
+    @property
+    def nbytes(self) -> int:
+        return self.X.nbytes
+
+    def add_scores(self, rows: Array, w: Array, start: int, stop: int, out: Array) -> None:
+        if is_row_major(self.X):
+            _row_scores(read_only(self.X), rows, w, start, stop, out)
+        else:
+            _column_scores(read_only(self.X.T), rows, w, start, stop, out)
+
+    def add_active_rows(
+        self, rows: Array, coef: Array, active: Array, bounds: Array, out: Array
+    ) -> None:
+        if is_row_major(self.X):
+            _row_add(read_only(self.X), rows, coef, active, bounds, out)
+        else:
+            _column_add(read_only(self.X.T), rows, coef, active, bounds, out)
+
+    def add_in_order(self, rows: Array, w: Array, out: Array) -> None:
+        w = read_only(w)
+        if self.X.flags.c_contiguous:
+            _rows_in_order(read_only(self.X), rows, w, out)
+        elif self.X.flags.f_contiguous:
+            _columns_in_order(read_only(self.X.T), rows, w, out)
+        else:  # a slice with gaps: kernels would be compiled for it anew
+            copied = np.ascontiguousarray(self.X[rows])
+            _rows_in_order(read_only(copied), np.arange(rows.size), w, out)
+
+    def combined_rows(self, rows: Array, coef: Array) -> Array:
+        return np.asarray(coef @ self.X[rows], dtype=np.float64)
+
+    def take(self, rows: Any) -> DenseColumns:
+        return DenseColumns(np.ascontiguousarray(self.X[rows]))
+
+    def join(self, others: Sequence[DenseColumns]) -> DenseColumns:
+        return DenseColumns(np.concatenate([self.X, *(other.X for other in others)]))
+
+    def less_first_rows(self, rows: Array, indptr: Array, spread: Spread) -> ListRows:
+        copied = np.empty((rows.size, self.n_weights))
+        _row_differences(read_only(self.X), rows, indptr, copied)
+        return ListRows(DenseColumns(copied), np.arange(rows.size))
+
+    def toarray(self) -> Array:
+        return self.X.astype(np.float64, copy=False)
+
+    def content(self) -> Iterator[Any]:
+        yield self.X
+
+    def digest(self, rows: Array, indptr: Array, gains: Array, digests: Array) -> None:
+        _row_digests(read_only(self.X), rows, indptr, gains, digests)
+
+    def with_missing(self) -> Array:
+        mask = np.zeros(self.n_columns, dtype=bool)
+        step = max(1, _BATCH_VALUES // self.n_columns)
+        for start in range(0, self.n_rows, step):
+            mask |= np.isnan(self.X[start : start + step]).any(axis=0)
+        return mask
+
+    def spread(self, rows: Array, indptr: Array) -> Spread:
+        largest = np.zeros(self.n_weights)
+        within = np.zeros(self.n_weights)
+        _row_extremes(read_only(self.X), rows, indptr, largest, within)
+        return Spread(
+            largest=largest,
+            within=within,
+            shifted=np.ones(self.n_weights, dtype=bool),
+            row_terms=self.n_weights,
+        )
+
+    def variation(self, rows: Array, indptr: Array, spread: Spread) -> Variation:
+        """The deviations are taken from the user's first row, in units of the largest of them.
+
+        So neither a common offset nor values of 1e-100 or 1e100 cost digits. Offsets between users
+        do not count, as they do not to a ranking.
+        """
+        unit = np.where(spread.within > 0.0, spread.within, 1.0)
+        squares = np.zeros(unit.size)
+        _row_squares(read_only(self.X), rows, indptr, 1.0 / unit, squares)
+        low, high = self._two_values(rows)
+        return Variation(
+            deviation=unit * np.sqrt(squares / max(rows.size, 1)),
+            low=low,
+            high=high,
+            n_rows=rows.size,
+        )
+
+    def _two_values(self, rows: Array) -> tuple[Array, Array]:
+        """The two values of each column, NaN for one with more; ends when all have more.
+
+        On data without indicators that is after the first few rows.
+        """
+        X = self.X
+        low = np.full(X.shape[1], np.nan)
+        high = np.full(X.shape[1], np.nan)
+        if not rows.size:
+            return low, high
+        columns = np.arange(X.shape[1])  # without a third value so far
+        lowest = X[rows[0]]
+        highest = X[rows[0]]
+        for first in range(0, rows.size, ROWS_AT_A_TIME):
+            block = X[rows[first : first + ROWS_AT_A_TIME]]
+            if columns.size < X.shape[1]:
+                block = block[:, columns]
+            seen = np.vstack([lowest, highest, block])
+            lowest = seen.min(axis=0)
+            highest = seen.max(axis=0)
+            two = ((seen == lowest) | (seen == highest)).all(axis=0)
+            columns = columns[two]
+            lowest = lowest[two]
+            highest = highest[two]
+            if not columns.size:
+                break
+        low[columns] = lowest
+        high[columns] = highest
+        return low, high
+
+    def values_of(self, weight: int, rows: Array) -> ColumnValues:
+        return ColumnValues(weight, "", self.X[rows, weight])
+
+
+@kernel
+def _rows_in_order(X, rows, w, out):
+    in_fours = rows.size - rows.size % 4
+    for p in range(0, in_fours, 4):  # four sums at a time: one alone waits for its own additions
+        row_0 = X[rows[p]]
+        row_1 = X[rows[p + 1]]
+        row_2 = X[rows[p + 2]]
+        row_3 = X[rows[p + 3]]
+        total_0 = out[p]
+        total_1 = out[p + 1]
+        total_2 = out[p + 2]
+        total_3 = out[p + 3]
+        for f in range(w.size):
+            total_0 += np.float64(row_0[f]) * w[f]
+            total_1 += np.float64(row_1[f]) * w[f]
+            total_2 += np.float64(row_2[f]) * w[f]
+            total_3 += np.float64(row_3[f]) * w[f]
+        out[p] = total_0
+        out[p + 1] = total_1
+        out[p + 2] = total_2
+        out[p + 3] = total_3
+    for p in range(in_fours, rows.size):
+        row = X[rows[p]]
+        total = out[p]
+        for f in range(w.size):
+            total += np.float64(row[f]) * w[f]
+        out[p] = total
+
+
+@kernel
+def _columns_in_order(columns, rows, w, out):
+    for f in range(w.size):
+        column = columns[f]
+        for p in range(rows.size):
+            out[p] += np.float64(column[rows[p]]) * w[f]
+
+
+@kernel(fastmath=REORDERED_SUMS)
+def _row_scores(X, rows, w, start, stop, out):
+    for p in range(start, stop):
+        row = X[rows[p]]
+        total = 0.0
+        for f in range(w.size):
+            total += row[f] * w[f]
+        out[p] += total
+
+
+@kernel(fastmath=REORDERED_SUMS)
+def _row_add(X, rows, coef, active, bounds, out):
+    for part in range(bounds.size - 1):
+        total = out[part]
+        for p in active[bounds[part] : bounds[part + 1]]:
+            row = X[rows[p]]
+            coef_p = coef[p]
+            for f in range(total.size):
+                total[f] += coef_p * row[f]
+
+
+@kernel(fastmath=REORDERED_SUMS)
+def _column_scores(columns, rows, w, start, stop, out):
+    for f in range(w.size):
+        column = columns[f]
+        for p in range(start, stop):
+            out[p] += w[f] * column[rows[p]]
+
+
+@kernel(fastmath=REORDERED_SUMS)
+def _column_add(columns, rows, coef, active, bounds, out):
+    for part in range(bounds.size - 1):
+        for f in range(columns.shape[0]):
+            column = columns[f]
+            total = 0.0
+            for p in active[bounds[part] : bounds[part + 1]]:
+                total += coef[p] * column[rows[p]]
+            out[part, f] += total
+
+
+@kernel
+def _row_differences(X, rows, bounds, out):
+    for u in range(bounds.size - 1):
+        if bounds[u] == bounds[u + 1]:
+            continue
+        first = X[rows[bounds[u]]]
+        for p in range(bounds[u], bounds[u + 1]):
+            row = X[rows[p]]
+            for f in range(out.shape[1]):
+                out[p, f] = difference(row[f], first[f])
+
+
+@kernel
+def _row_extremes(X, rows, indptr, largest, within):
+    for u in range(indptr.size - 1):
+        if indptr[u] == indptr[u + 1]:
+            continue
+        origin = X[rows[indptr[u]]]
+        for p in range(indptr[u], indptr[u + 1]):
+            row = X[rows[p]]
+            for f in range(largest.size):
+                largest[f] = max(largest[f], abs(np.float64(row[f])))
+                within[f] = max(within[f], abs(difference(row[f], origin[f])))
+
+
+@kernel
+def _row_squares(X, rows, indptr, inverse, squares):
+    mean = np.empty(squares.size)
+    for u in range(indptr.size - 1):
+        first = indptr[u]
+        last = indptr[u + 1]
+        mean[:] = 0.0
+        for p in range(first + 1, last):
+            row = X[rows[p]]
+            origin = X[rows[first]]
+            for f in range(mean.size):
+                mean[f] += difference(row[f], origin[f]) * inverse[f]
+        mean /= max(last - first, 1)
+        for p in range(first, last):
+            row = X[rows[p]]
+            origin = X[rows[first]]
+            for f in range(mean.size):
+                away = difference(row[f], origin[f]) * inverse[f] - mean[f]
+                squares[f] += away * away
+
+
+@kernel
+def _row_digests(X, rows, indptr, gains, digests):
+    one = np.empty(1)
+    for u in range(digests.size):
+        for p in range(indptr[u], indptr[u + 1]):
+            digest = gains[p]
+            for f in range(X.shape[1]):
+                digest += digest_of_entry(X[rows[p], f], f, one)
+            digests[u] += mix(digest)
+        digests[u] = mix(digests[u])

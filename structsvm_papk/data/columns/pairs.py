@@ -1,0 +1,124 @@
+"""Pairs of columns: a weight for each cell of two columns that are cut.
+
+A column of numbers is cut at quartiles, a column of levels has a cell for each. Missing values are
+a cell of their own where training had some. A pair has at most 254 cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from structsvm_papk._types import Array
+from structsvm_papk.data.columns.levels import MOST_LEVELS, LevelColumns
+from structsvm_papk.data.columns.terms import Cut, Pair
+
+if TYPE_CHECKING:
+    from structsvm_papk.data.columns.additive import AdditiveFunction, FilledRows
+
+MOST_CELLS = MOST_LEVELS
+
+
+@dataclass(frozen=True)
+class ColumnCut:
+    """A column and how it is cut."""
+
+    column: int
+    cut: Cut
+    with_gap: bool
+
+    @property
+    def n_cells(self) -> int:
+        """With that of missing values, where training had some."""
+        return self.cut.n_cells + self.with_gap
+
+    def cells(self, rows: FilledRows) -> Array:
+        """The cell of each row; -1 for what training did not have."""
+        values = rows.X[:, self.column].astype(np.float64)
+        if rows.holes is not None:
+            values = np.where(rows.holes[:, self.column], np.nan, values)
+        cells = self.cut.cells(values)
+        return np.where(cells < self.n_cells, cells, -1)
+
+
+@dataclass(frozen=True)
+class ColumnPair:
+    """Two columns, and how they are cut."""
+
+    first: ColumnCut
+    second: ColumnCut
+
+    @property
+    def columns(self) -> tuple[int, int]:
+        """Their numbers."""
+        return self.first.column, self.second.column
+
+    @property
+    def n_cells(self) -> int:
+        """Cells of both."""
+        return self.first.n_cells * self.second.n_cells
+
+    def codes(self, rows: FilledRows) -> Array:
+        """The cell of each row, `n_cells` for none of them."""
+        first = self.first.cells(rows)
+        second = self.second.cells(rows)
+        known = (first >= 0) & (second >= 0)
+        return np.where(known, first * self.second.n_cells + second, self.n_cells)
+
+    def matrix(self, w: Array) -> Array:
+        """The weights as `Pair` has them: with a row and a column of missing values, maybe of 0."""
+        weights = np.zeros((self.first.cut.n_cells + 1, self.second.cut.n_cells + 1))
+        own = w.reshape(self.first.n_cells, self.second.n_cells)
+        weights[: own.shape[0], : own.shape[1]] = own
+        return weights
+
+
+@dataclass(frozen=True, eq=False)
+class PairCuts:
+    """Pairs of columns with a weight for each of their cells."""
+
+    pairs: tuple[ColumnPair, ...]
+
+    @property
+    def n_cells(self) -> Array:
+        """Of each pair."""
+        return np.array([pair.n_cells for pair in self.pairs])
+
+    def columns(self, rows: FilledRows) -> LevelColumns:
+        """The cells of some rows."""
+        codes = np.empty((rows.X.shape[0], len(self.pairs)), dtype=np.uint8)
+        for place, pair in enumerate(self.pairs):
+            codes[:, place] = pair.codes(rows)
+        return LevelColumns(codes, self.n_cells, stiff=np.ones(len(self.pairs), dtype=bool))
+
+    def terms(self, w: Array, names: Sequence[str], deviations: Array) -> list[Pair]:
+        """The terms of the weights of all cells."""
+        ends = np.cumsum(self.n_cells).tolist()
+        terms = []
+        for pair, end, deviation in zip(self.pairs, ends, deviations.tolist(), strict=True):
+            first, second = pair.columns
+            terms.append(
+                Pair(
+                    names=(names[first], names[second]),
+                    columns=pair.columns,
+                    cuts=(pair.first.cut, pair.second.cut),
+                    weights=pair.matrix(w[end - pair.n_cells : end]),
+                    deviation=deviation,
+                )
+            )
+        return terms
+
+    def weights(self, function: AdditiveFunction) -> Array:
+        """The weights of the cells of a function's pairs, 0 for pairs that it does not have."""
+        known = {term.columns: term for term in function.terms if len(term.columns) == 2}
+        parts = []
+        for pair in self.pairs:
+            own = np.zeros((pair.first.n_cells, pair.second.n_cells))
+            old = known.get(pair.columns)
+            if isinstance(old, Pair) and old.weights.shape >= own.shape:
+                own = old.weights[: own.shape[0], : own.shape[1]]
+            parts.append(own.ravel())
+        return np.concatenate(parts)

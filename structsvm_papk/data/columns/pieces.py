@@ -1,0 +1,487 @@
+"""Columns as curves: straight parts and pieces, which are not written out.
+
+`knots` says what the weights of a curve mean. Written out, a curve of sixteen pieces is seventeen
+columns. Here a row has for each column the number of its cell, a byte, beside the value x itself:
+cell 0 is before the first knot, cell i between the knots ``t_{i-1}`` and ``t_i``, the last one
+behind the last knot. In a cell the function is linear,
+
+    f(x) = value + slope (x - origin)
+
+so a score is a look-up for each column. A sum of rows adds to two tables, the number of rows in
+each cell and the sum of ``x - origin`` there; sums from behind make the entries of straight parts
+and pieces of these.
+
+In the kernels u counts users, p list positions, f columns, c cells of all columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from structsvm_papk._jit import REORDERED_SUMS, is_row_major, kernel, read_only
+from structsvm_papk._types import Array
+from structsvm_papk.data.columns.base import (
+    ROWS_AT_A_TIME,
+    Columns,
+    ColumnValues,
+    Spread,
+    Variation,
+)
+from structsvm_papk.data.columns.dense import DenseColumns
+from structsvm_papk.data.columns.knots import Knots
+
+
+class PiecewiseColumns(Columns):
+    """A dense matrix whose columns stand for curves.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_columns)
+        float64 or float32, without NaN; not copied.
+    knots : Knots
+    cells : ndarray of uint8, shape (n_rows, n_columns), optional
+        Where they are known already.
+    """
+
+    def __init__(self, X: Array, knots: Knots, cells: Array | None = None) -> None:
+        self.X = X
+        self._knots = knots
+        self.cells = cells_of(X, knots) if cells is None else cells
+        self.n_rows = X.shape[0]
+        self.n_weights = knots.n_weights
+        self.dtype = X.dtype
+
+    @property
+    def n_entries(self) -> int:
+        return self.X.size
+
+    @property
+    def nbytes(self) -> int:
+        return self.X.nbytes + self.cells.nbytes
+
+    @property
+    def n_columns(self) -> int:
+        return self.knots.n_columns
+
+    @property
+    def knots(self) -> Knots:
+        return self._knots
+
+    @property
+    def _stored(self) -> tuple[Array, Array]:
+        """Values and cells as kernels take them."""
+        return read_only(self.X), read_only(self.cells)
+
+    # --- products -------------------------------------------------------------------------------
+
+    def add_scores(self, rows: Array, w: Array, start: int, stop: int, out: Array) -> None:
+        table = self.knots.table(w)
+        X, cells = self._stored
+        if is_row_major(X):
+            _row_scores(X, cells, rows, self.knots.cell_starts, table, start, stop, out)
+        else:
+            _column_scores(X.T, cells.T, rows, self.knots.cell_starts, table, start, stop, out)
+
+    def add_active_rows(
+        self, rows: Array, coef: Array, active: Array, bounds: Array, out: Array
+    ) -> None:
+        knots = self.knots
+        X, cells = self._stored
+        add = _row_sums
+        if not is_row_major(X):
+            X = X.T
+            cells = cells.T
+            add = _column_sums
+        sums = np.empty((knots.origins.size, 2))
+        rises = np.empty(knots.left.size)
+        lines = np.empty(knots.n_columns)
+        for part in range(bounds.size - 1):
+            sums[:] = 0.0
+            some = active[bounds[part] : bounds[part + 1]]
+            add(X, cells, rows, coef, some, knots.cell_starts, knots.origins, sums)
+            _sum_from_behind(sums, knots.cell_starts, knots.starts, knots.widths, rises, lines)
+            self._add_to_weights(rises, lines, out[part])
+
+    def _add_to_weights(self, rises: Array, lines: Array, out: Array) -> None:
+        """Entries of the weights, of those of the intervals and of lines."""
+        knots = self.knots
+        n_straight = knots.n_straight
+        out[n_straight:] += np.bincount(knots.piece, rises * knots.shares, minlength=knots.n_pieces)
+        out[:n_straight] += lines[knots.column_of_straight]
+        if n_straight:
+            out[:n_straight] += np.bincount(
+                knots.straight_of_interval, rises * knots.straight_rises, minlength=n_straight
+            )
+
+    def add_in_order(self, rows: Array, w: Array, out: Array) -> None:
+        table = self.knots.table(w)
+        X, cells = self._stored
+        if is_row_major(X):
+            _rows_in_order(X, cells, rows, self.knots.cell_starts, table, out)
+        else:
+            _columns_in_order(X.T, cells.T, rows, self.knots.cell_starts, table, out)
+
+    def term_deviations(self, w: Array, rows: Array, indptr: Array, deviation: Array) -> Array:
+        table = self.knots.table(w)
+        squares = np.zeros(self.n_columns)
+        X, cells = self._stored
+        _contribution_squares(X, cells, rows, indptr, self.knots.cell_starts, table, squares)
+        return np.asarray(np.sqrt(squares / max(rows.size, 1)))
+
+    # --- rows -----------------------------------------------------------------------------------
+
+    def take(self, rows: Any) -> PiecewiseColumns:
+        X = np.ascontiguousarray(self.X[rows])
+        return PiecewiseColumns(X, self.knots, np.ascontiguousarray(self.cells[rows]))
+
+    def join(self, others: Sequence[PiecewiseColumns]) -> PiecewiseColumns:
+        X = np.concatenate([self.X, *(other.X for other in others)])
+        cells = np.concatenate([self.cells, *(other.cells for other in others)])
+        return PiecewiseColumns(X, self.knots, cells)
+
+    def toarray(self) -> Array:
+        written = np.empty((self.n_rows, self.n_weights))
+        every_row = np.arange(self.n_rows)
+        for weight in range(self.n_weights):
+            unit = np.zeros(self.n_weights)
+            unit[weight] = 1.0
+            self.scores(every_row, unit, 0, self.n_rows, written[:, weight])
+        return written
+
+    def content(self) -> Iterator[Any]:
+        knots = self.knots
+        yield "curves"  # knots and values say which cell a value is in
+        yield knots.positions
+        yield knots.scores
+        yield knots.starts
+        yield knots.piece
+        yield knots.is_rising
+        yield self.X
+
+    def digest(self, rows: Array, indptr: Array, gains: Array, digests: Array) -> None:
+        DenseColumns(self.X).digest(rows, indptr, gains, digests)
+
+    # --- what the columns are like --------------------------------------------------------------
+
+    def spread(self, rows: Array, indptr: Array) -> Spread:
+        """Lines are measured from their knot; straight parts of curves and pieces lie in a range."""
+        knots = self.knots
+        lowest = np.full(knots.n_columns, np.inf)
+        highest = np.full(knots.n_columns, -np.inf)
+        _row_range(read_only(self.X), rows, lowest, highest)
+        of_line = np.zeros(knots.n_columns)
+        if rows.size:
+            of_line = np.maximum(np.abs(lowest - knots.first), np.abs(highest - knots.first))
+        of_curve = knots.scores[knots.starts[1:] - 1] - knots.scores[knots.starts[:-1]]
+        straight = np.where(knots.is_line, of_line, of_curve)[knots.column_of_straight]
+        largest = np.concatenate([straight, np.ones(knots.n_pieces)])
+        return Spread(
+            largest=largest,
+            within=largest,
+            shifted=np.zeros(knots.n_weights, dtype=bool),
+            row_terms=knots.n_weights,
+            column_terms=int(2 * np.diff(knots.starts).max() + 2),  # sums over the cells
+        )
+
+    def variation(self, rows: Array, indptr: Array, spread: Spread) -> Variation:
+        """Of lines as of dense columns; a piece takes two values where no row is inside it."""
+        knots = self.knots
+        dense = DenseColumns(self.X)
+        lines = dense.variation(rows, indptr, dense.spread(rows, indptr))
+        unit = np.zeros(knots.n_weights)
+        unit[: knots.n_straight] = 1.0
+        of_curves = self.term_deviations(unit, rows, indptr, unit)
+        straight = knots.column_of_straight
+        is_line = knots.is_line
+        nan = np.full(knots.n_columns, np.nan)
+        squares = np.zeros(knots.n_pieces)
+        inside = np.zeros(knots.n_pieces, dtype=bool)
+        X, cells = self._stored
+        _piece_squares(
+            X, cells, rows, indptr, knots.cell_starts, self._in_pieces, self._piece_starts,
+            squares, inside,
+        )  # fmt: skip
+        return Variation(
+            deviation=np.concatenate(
+                [
+                    np.where(is_line, lines.deviation, of_curves)[straight],
+                    np.sqrt(squares / max(rows.size, 1)),
+                ]
+            ),
+            low=np.concatenate(
+                [np.where(is_line, lines.low, nan)[straight], np.where(inside, np.nan, 0.0)]
+            ),
+            high=np.concatenate(
+                [np.where(is_line, lines.high, nan)[straight], np.where(inside, np.nan, 1.0)]
+            ),
+            n_rows=rows.size,
+        )
+
+    @cached_property
+    def _piece_starts(self) -> Array:
+        """The first piece of each column among those of all."""
+        counts = np.bincount(self.knots.column_of_piece, minlength=self.n_columns)
+        return np.concatenate([[0], np.cumsum(counts)])
+
+    @cached_property
+    def _in_pieces(self) -> Array:
+        """For each cell the piece, the piece's value at the cell's origin, its slope, and the origin.
+
+        Cells beyond the knots are in the first piece, with value 0, or the last one, with 1.
+        """
+        knots = self.knots
+        inside = np.zeros((knots.origins.size, 4))
+        last_pieces = self._piece_starts[1:] - 1
+        inside[knots.cell_starts[:-1], 0] = self._piece_starts[:-1]
+        inside[knots.cell_starts[1:] - 1, 0] = last_pieces
+        inside[knots.cell_starts[1:] - 1, 1] = 1.0
+        risen = np.cumsum(knots.shares) - knots.shares
+        new = np.append(True, np.diff(knots.piece) > 0)[: knots.piece.size]
+        first = np.maximum.accumulate(np.where(new, np.arange(new.size), 0))
+        cell = knots.cell_of_interval
+        inside[cell, 0] = knots.piece
+        inside[cell, 1] = risen - risen[first] if risen.size else 0.0
+        inside[cell, 2] = knots.shares / knots.widths
+        inside[:, 3] = knots.origins
+        return inside
+
+    def stiffness(self, stiffness: float) -> Array:
+        return self.knots.stiffness(stiffness)
+
+    def values_of(self, weight: int, rows: Array) -> ColumnValues:
+        knots = self.knots
+        column = int(knots.column_of_weight[weight])
+        which = ""
+        if weight >= knots.n_straight:
+            intervals = np.flatnonzero(knots.piece == weight - knots.n_straight)
+            low = knots.positions[knots.left[intervals[0]]]
+            high = knots.positions[knots.left[intervals[-1]] + 1]
+            which = f" between {low:.6g} and {high:.6g}"
+        return ColumnValues(column, which, self.X[rows, column])
+
+
+def cells_of(X: Array, knots: Knots) -> Array:
+    """The cell of every value, in the order in which X is stored."""
+    cells = np.empty_like(X, dtype=np.uint8)
+    _count_knots(read_only(X), knots.positions, knots.starts, cells)
+    return cells
+
+
+@kernel
+def _count_knots(X, positions, starts, cells):
+    """Count the knots that are not above each value, some rows at a time.
+
+    Every knot is compared with every value, in vector registers: faster than a bisection, whose
+    branches nobody can predict.
+    """
+    values = np.empty(ROWS_AT_A_TIME, dtype=X.dtype)
+    number = np.empty(ROWS_AT_A_TIME, dtype=np.uint8)
+    for first in range(0, X.shape[0], ROWS_AT_A_TIME):
+        n = min(ROWS_AT_A_TIME, X.shape[0] - first)
+        for f in range(X.shape[1]):
+            for i in range(n):
+                values[i] = X[first + i, f]
+            number[:] = 0
+            for knot in positions[starts[f] : starts[f + 1]]:
+                for i in range(ROWS_AT_A_TIME):
+                    number[i] += np.uint8(values[i] >= knot)
+            for i in range(n):
+                cells[first + i, f] = number[i]
+
+
+# not REORDERED_SUMS: in vector registers look-ups take half as long again; and both orders of X
+# give the same bits
+@kernel
+def _row_scores(X, cells, rows, cell_starts, table, start, stop, out):
+    for p in range(start, stop):
+        row = X[rows[p]]
+        cell = cells[rows[p]]
+        total = 0.0
+        for f in range(row.size):
+            c = cell_starts[f] + cell[f]
+            total += table[c, 0] + table[c, 1] * (row[f] - table[c, 2])
+        out[p] += total
+
+
+@kernel
+def _column_scores(columns, cells, rows, cell_starts, table, start, stop, out):
+    total = np.zeros(stop - start)
+    for f in range(columns.shape[0]):
+        column = columns[f]
+        for p in range(start, stop):
+            c = cell_starts[f] + cells[f, rows[p]]
+            total[p - start] += table[c, 0] + table[c, 1] * (column[rows[p]] - table[c, 2])
+    for p in range(start, stop):
+        out[p] += total[p - start]
+
+
+@kernel
+def _linear(table, c, x):
+    """In float64, every step rounded by itself."""
+    return table[c, 0] + table[c, 1] * (np.float64(x) - table[c, 2])
+
+
+@kernel
+def _rows_in_order(X, cells, rows, cell_starts, table, out):
+    for p in range(rows.size):
+        row = X[rows[p]]
+        cell = cells[rows[p]]
+        total = out[p]
+        for f in range(row.size):
+            total += _linear(table, cell_starts[f] + cell[f], row[f])
+        out[p] = total
+
+
+@kernel
+def _columns_in_order(columns, cells, rows, cell_starts, table, out):
+    for f in range(columns.shape[0]):
+        for p in range(rows.size):
+            cell = cell_starts[f] + cells[f, rows[p]]
+            out[p] += _linear(table, cell, columns[f, rows[p]])
+
+
+@kernel(fastmath=REORDERED_SUMS)
+def _row_sums(X, cells, rows, coef, active, cell_starts, origins, sums):
+    """Of each cell, over its rows, the sum of their coefficients and of ``coef (x - origin)``."""
+    for p in active:
+        row = X[rows[p]]
+        cell = cells[rows[p]]
+        coef_p = coef[p]
+        for f in range(row.size):
+            c = cell_starts[f] + cell[f]
+            sums[c, 0] += coef_p
+            sums[c, 1] += coef_p * (row[f] - origins[c])
+
+
+@kernel(fastmath=REORDERED_SUMS)
+def _column_sums(columns, cells, rows, coef, active, cell_starts, origins, sums):
+    for f in range(columns.shape[0]):
+        column = columns[f]
+        for p in active:
+            c = cell_starts[f] + cells[f, rows[p]]
+            sums[c, 0] += coef[p]
+            sums[c, 1] += coef[p] * (column[rows[p]] - origins[c])
+
+
+@kernel
+def _sum_from_behind(sums, cell_starts, starts, widths, rises, lines):
+    """Of each interval, the coefficients of the rows behind it and of its own, by their share.
+
+    Of a line, in `lines`, the sum of ``coef (x - origin)``; 0 for curves.
+    """
+    for f in range(starts.size - 1):
+        first = cell_starts[f]
+        n_intervals = starts[f + 1] - starts[f] - 1
+        lines[f] = 0.0
+        if n_intervals == 0:
+            lines[f] = sums[first, 1] + sums[first + 1, 1]
+        behind = sums[first + n_intervals + 1, 0]
+        for i in range(n_intervals - 1, -1, -1):
+            interval = starts[f] - f + i
+            rises[interval] = behind + sums[first + 1 + i, 1] / widths[interval]
+            behind += sums[first + 1 + i, 0]
+
+
+# --- how the pieces vary --------------------------------------------------------------------------
+
+
+@kernel
+def _contribution_squares(X, cells, rows, indptr, cell_starts, table, squares):
+    n_columns = squares.size
+    first = np.empty(n_columns)
+    total = np.empty(n_columns)
+    square = np.empty(n_columns)
+    for u in range(indptr.size - 1):
+        n = indptr[u + 1] - indptr[u]
+        total[:] = 0.0
+        square[:] = 0.0
+        for p in range(indptr[u], indptr[u + 1]):
+            i = rows[p]
+            for f in range(n_columns):
+                value = _linear(table, cell_starts[f] + cells[i, f], X[i, f])
+                if p == indptr[u]:
+                    first[f] = value
+                total[f] += value - first[f]
+                square[f] += (value - first[f]) * (value - first[f])
+        if n > 0:
+            for f in range(n_columns):
+                squares[f] += max(0.0, square[f] - total[f] * total[f] / n)
+
+
+class _InPiece(NamedTuple):
+    """The piece that a value lies in, and what share of it is below the value."""
+
+    piece: int
+    value: float
+
+
+@kernel
+def _in_piece(in_pieces, c, x):
+    value = in_pieces[c, 1]
+    if in_pieces[c, 2] > 0.0:  # beyond the knots the difference may be infinite
+        value += in_pieces[c, 2] * (np.float64(x) - in_pieces[c, 3])
+    return _InPiece(np.int64(in_pieces[c, 0]), min(value, 1.0))
+
+
+@kernel
+def _piece_squares(X, cells, rows, indptr, cell_starts, in_pieces, piece_starts, squares, inside):
+    """Add the squared distances from the user's mean, in each piece; note pieces with rows inside.
+
+    They are taken from the user's first row on: where all rows are the same they are exactly 0.
+    """
+    n_columns = cell_starts.size - 1
+    number = np.empty(squares.size)
+    away = np.empty(squares.size)
+    square = np.empty(squares.size)
+    reference = np.zeros(squares.size)  # the value of a piece in the user's first row
+    for u in range(indptr.size - 1):
+        n = indptr[u + 1] - indptr[u]
+        if n == 0:
+            continue
+        # 1. where the user's first row is
+        number[:] = 0.0
+        away[:] = 0.0
+        square[:] = 0.0
+        first = rows[indptr[u]]
+        for f in range(n_columns):
+            if piece_starts[f] == piece_starts[f + 1]:
+                continue
+            own = _in_piece(in_pieces, cell_starts[f] + cells[first, f], X[first, f])
+            for b in range(piece_starts[f], piece_starts[f + 1]):
+                reference[b] = 1.0 if b < own.piece else 0.0
+            reference[own.piece] = own.value
+        # 2. how far rows are from it, in the piece they lie in
+        for p in range(indptr[u], indptr[u + 1]):
+            for f in range(n_columns):
+                if piece_starts[f] == piece_starts[f + 1]:
+                    continue
+                own = _in_piece(in_pieces, cell_starts[f] + cells[rows[p], f], X[rows[p], f])
+                share = own.value - reference[own.piece]
+                inside[own.piece] |= 0.0 < own.value < 1.0
+                number[own.piece] += 1.0
+                away[own.piece] += share
+                square[own.piece] += share * share
+        # 3. to these come the rows before the piece, where it is 0, and behind it, where it is 1
+        for f in range(n_columns):
+            before = 0.0
+            for b in range(piece_starts[f], piece_starts[f + 1]):
+                behind = n - before - number[b]
+                there = reference[b]
+                ahead = 1.0 - there
+                total = away[b] + behind * ahead - before * there
+                squared = square[b] + behind * ahead * ahead + before * there * there
+                squares[b] += max(0.0, squared - total * total / n)
+                before += number[b]
+
+
+@kernel
+def _row_range(X, rows, lowest, highest):
+    for i in rows:
+        row = X[i]
+        for f in range(lowest.size):
+            lowest[f] = min(lowest[f], np.float64(row[f]))
+            highest[f] = max(highest[f], np.float64(row[f]))

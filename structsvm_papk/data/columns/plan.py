@@ -1,0 +1,301 @@
+"""Which terms the columns of some lists become, and back: the terms of a solution's weights.
+
+    columns of numbers     a line or a curve each; missing values were filled, see `missing`
+    missing values         a column "is missing" for each column of numbers that has some: 1 or 0
+    columns of levels      a weight for each level, and one more for a missing value
+    pairs of columns       a weight for each cell
+
+They stand beside each other in this order. A missing value that was filled by one number c adds the
+weight of "is missing" and what c adds: both together are the `gap` of the term, and so the penalty
+holds it to the middle of its column, not to 0. With ``missing="lowest"``, where c is another one
+for each list, `gap` is the weight alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from structsvm_papk._types import Array
+from structsvm_papk.data.columns.additive import AdditiveFunction, FilledRows
+from structsvm_papk.data.columns.base import Columns
+from structsvm_papk.data.columns.beside import ColumnsBeside
+from structsvm_papk.data.columns.dense import DenseColumns
+from structsvm_papk.data.columns.knots import Knots
+from structsvm_papk.data.columns.levels import LevelColumns
+from structsvm_papk.data.columns.pairs import PairCuts
+from structsvm_papk.data.columns.pieces import PiecewiseColumns
+from structsvm_papk.data.columns.tables import Levels as LevelsOfColumns
+from structsvm_papk.data.columns.terms import Curve, Levels, Term
+from structsvm_papk.errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Which terms columns become.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of the columns as they were given.
+    levels : mapping of int to tuple
+        The levels of each column that has some.
+    with_gaps : ndarray of bool, shape (n_columns,)
+        Columns with missing values in training.
+    fill : ndarray of shape (n_columns,), or None
+        What stands in for a missing number; None: the lowest of its list.
+    adds_fill : bool
+        Whether a missing value adds what its `fill` adds beside its own weight: ``'lowest'``.
+    knots : Knots or None
+        Of the columns of numbers; None: they are lines.
+    pairs : PairCuts or None
+    """
+
+    names: tuple[str, ...]
+    levels: LevelsOfColumns = field(default_factory=dict)
+    with_gaps: Array = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    fill: Array | None = None
+    adds_fill: bool = False
+    knots: Knots | None = None
+    pairs: PairCuts | None = None
+
+    @property
+    def n_columns(self) -> int:
+        """Columns as they were given."""
+        return len(self.names)
+
+    @property
+    def numbers(self) -> Array:
+        """The columns of numbers."""
+        return np.array([j for j in range(self.n_columns) if j not in self.levels], dtype=int)
+
+    @property
+    def gaps(self) -> Array:
+        """The columns of numbers with missing values."""
+        return np.array([j for j in self.numbers if self.with_gaps[j]], dtype=int)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether columns are lines, nothing is missing, and all are numbers."""
+        no_gaps = not self.gaps.size and not self.levels
+        return no_gaps and self.knots is None and self.pairs is None
+
+    @property
+    def weight_names(self) -> list[str]:
+        """What messages call the columns of the storages, see `columns`."""
+        names = [self.names[j] for j in self.numbers]
+        names += [f"{self.names[j]} is missing" for j in self.gaps]
+        names += [self.names[j] for j in self.levels]
+        if self.pairs is not None:
+            names += [" x ".join(self.names[j] for j in pair.columns) for pair in self.pairs.pairs]
+        return names
+
+    # --- rows -> columns of weights ---------------------------------------------------------------
+
+    def columns(self, rows: FilledRows) -> Columns:
+        """The columns that have weights, of rows whose missing numbers were filled."""
+        X = rows.X
+        parts: list[Columns] = []
+        numbers = self.numbers
+        gaps = self.gaps
+        if numbers.size:
+            values = X if numbers.size == self.n_columns else np.ascontiguousarray(X[:, numbers])
+            if gaps.size:
+                assert rows.holes is not None
+                values = np.hstack([values, rows.holes[:, gaps].astype(values.dtype)])
+            parts.append(self._of_numbers(values))
+        if self.levels:
+            parts.append(self._of_levels(X))
+        if self.pairs is not None:
+            parts.append(self.pairs.columns(rows))
+        return parts[0] if len(parts) == 1 else ColumnsBeside(parts)
+
+    def _of_numbers(self, values: Array) -> Columns:
+        if self.knots is None:
+            return DenseColumns(values)
+        return PiecewiseColumns(values, self._all_knots())
+
+    def _all_knots(self) -> Knots:
+        """Knots of the columns of numbers, and of the lines that say what is missing."""
+        assert self.knots is not None
+        return self.knots.with_lines(self.gaps.size)
+
+    def _of_levels(self, X: Array) -> LevelColumns:
+        codes = np.empty((X.shape[0], len(self.levels)), dtype=np.uint8)
+        for place, j in enumerate(self.levels):
+            codes[:, place] = self._codes(X[:, j], j)
+        return LevelColumns(codes, self._n_levels)
+
+    @property
+    def _n_levels(self) -> Array:
+        """Levels of each column, with that of missing values where training had some."""
+        return np.array(
+            [len(levels) + bool(self.with_gaps[j]) for j, levels in self.levels.items()]
+        )
+
+    def _codes(self, values: Array, j: int) -> Array:
+        """The level of each value; the number of levels where it has no weight."""
+        n_levels = len(self.levels[j])
+        gap = np.isnan(values)
+        none = n_levels + bool(self.with_gaps[j])
+        code = np.where(gap | (values < 0), none, values)
+        return np.where(gap & self.with_gaps[j], n_levels, code)
+
+    def signs(self, signs: Array | None, positive: bool) -> Array:
+        """1 for weights that have to be >= 0, -1 for <= 0, 0 for free ones.
+
+        Parameters
+        ----------
+        signs : ndarray of shape (n_columns,), optional
+            1 for columns that have to rise, -1 for those that have to fall.
+        positive : bool
+            Whether all columns have to rise, and a missing value may not count for a row.
+        """
+        of_columns = np.zeros(self.n_columns) if signs is None else signs
+        if positive:
+            of_columns = np.ones(self.n_columns)
+        of_numbers = np.concatenate([of_columns[self.numbers], self._signs_of_gaps(positive)])
+        if self.knots is not None:
+            of_numbers = of_numbers[self._all_knots().column_of_weight]
+        n_others = int(self._n_levels.sum()) if self.levels else 0
+        if self.pairs is not None:
+            n_others += int(self.pairs.n_cells.sum())
+        return np.concatenate([of_numbers, np.full(n_others, 1.0 if positive else 0.0)])
+
+    def _signs_of_gaps(self, positive: bool) -> Array:
+        return np.full(self.gaps.size, -1.0 if positive and self.adds_fill else 0.0)
+
+    # --- weights -> terms -------------------------------------------------------------------------
+
+    def function(self, w: Array, deviations: Array | None = None) -> AdditiveFunction:
+        """The terms of weights of `columns`, in their own units.
+
+        `deviations` are those of what each column of the storages adds to the scores, in the order
+        of `weight_names`.
+        """
+        n_terms = len(self.weight_names)
+        spread = np.zeros(n_terms) if deviations is None else deviations
+        terms: dict[int, Term] = {}
+        place = self.numbers.size + self.gaps.size
+        n_of_numbers = place
+        if self.knots is not None:
+            n_of_numbers = self._all_knots().n_weights
+        for place_of, curve in enumerate(self._curves(w[:n_of_numbers])):
+            terms[curve.column] = _with_deviation(curve, spread[place_of])
+        at = n_of_numbers
+        for (j, levels), n_weights in zip(self.levels.items(), self._n_levels, strict=True):
+            own = w[at : at + n_weights]
+            terms[j] = Levels(
+                name=self.names[j],
+                column=j,
+                levels=tuple(levels),
+                weights=own[: len(levels)],
+                deviation=float(spread[place]),
+                gap=float(own[-1]) if self.with_gaps[j] else None,
+            )
+            at += n_weights
+            place += 1
+        of_pairs = []
+        if self.pairs is not None:
+            of_pairs = self.pairs.terms(w[at:], self.names, spread[place:])
+        in_order = [terms[j] for j in range(self.n_columns)]
+        return AdditiveFunction((*in_order, *of_pairs), self.n_columns)
+
+    def _curves(self, w: Array) -> list[Curve]:
+        """The terms of the columns of numbers, without deviations."""
+        numbers = self.numbers
+        if self.knots is None:
+            slopes = w[: numbers.size]
+            of_gaps = w[numbers.size :]
+            knots = [np.zeros(1)] * numbers.size
+            values = knots
+        else:
+            inner = self._all_knots()
+            all_slopes = inner.slopes(w)
+            slopes = all_slopes[: numbers.size]
+            of_gaps = all_slopes[numbers.size :]
+            at_knots = inner.values(w)
+            knots = [inner.column(i) for i in range(numbers.size)]
+            values = [at_knots[inner.starts[i] : inner.starts[i + 1]] for i in range(numbers.size)]
+        gap_of = dict(zip(self.gaps.tolist(), of_gaps.tolist(), strict=True))
+        curves = []
+        for i, j in enumerate(numbers.tolist()):
+            curve = Curve(self.names[j], j, knots[i], values[i], float(slopes[i]), 0.0)
+            if j in gap_of:
+                gap = gap_of[j]
+                if not self.adds_fill:
+                    assert self.fill is not None
+                    gap += float(curve(self.fill[j]))
+                curve = Curve(curve.name, j, curve.knots, curve.values, curve.slope, 0.0, gap)
+            curves.append(curve)
+        return curves
+
+    # --- terms -> weights -------------------------------------------------------------------------
+
+    def weights(self, function: AdditiveFunction, scale: Array | None = None) -> Array:
+        """Weights of `columns`, in their own units, whose terms are those of a function.
+
+        Where it has other knots or levels, or none, they are as close as these columns allow.
+        `scale` is what weights are multiplied by before they are squared in the penalty.
+        """
+        if function.n_columns != self.n_columns:
+            raise InputError(
+                f"the function has {function.n_columns} columns, the data {self.n_columns}"
+            )
+        of_column = {term.columns[0]: term for term in function.terms if len(term.columns) == 1}
+        parts = []
+        if self.numbers.size:
+            parts.append(self._weights_of_numbers(of_column, scale))
+        for j, levels in self.levels.items():
+            old = of_column[j]
+            values = np.arange(len(levels), dtype=float)
+            if self.with_gaps[j]:
+                values = np.append(values, np.nan)
+            parts.append(old.of([_as_places(old, levels, values)]))
+        if self.pairs is not None:
+            parts.append(self.pairs.weights(function))
+        return np.concatenate(parts)
+
+    def _weights_of_numbers(self, of_column: dict[int, Any], scale: Array | None) -> Array:
+        old = [of_column[j] for j in self.numbers.tolist()]
+        slopes = np.array([_slope(term) for term in old])
+        of_gaps = np.array([self._weight_of_gap(of_column[j]) for j in self.gaps.tolist()])
+        straight = np.concatenate([slopes, of_gaps])
+        if self.knots is None:
+            return straight
+        knots = self._all_knots()
+        values = [term.of([knots.column(i)]) for i, term in enumerate(old)]
+        at_knots = np.concatenate([*values, np.zeros(of_gaps.size)])
+        own = None if scale is None else scale[: knots.n_weights]
+        return knots.weights(at_knots, straight, own)
+
+    def _weight_of_gap(self, term: Any) -> float:
+        gap = term.gap or 0.0
+        if self.adds_fill or term.gap is None:
+            return float(gap)
+        assert self.fill is not None
+        return float(gap - term(self.fill[term.column]))
+
+
+def _with_deviation(curve: Curve, deviation: float) -> Curve:
+    return Curve(
+        curve.name, curve.column, curve.knots, curve.values, curve.slope, float(deviation),
+        curve.gap,
+    )  # fmt: skip
+
+
+def _slope(term: Any) -> float:
+    """The slope of a line; of a curve that of the line between its ends."""
+    if isinstance(term, Curve) and not term.is_line:
+        return float((term.values[-1] - term.values[0]) / (term.knots[-1] - term.knots[0]))
+    return float(getattr(term, "slope", 0.0))
+
+
+def _as_places(term: Any, levels: Sequence[Any], values: Array) -> Array:
+    """Places of levels among those of a term: -1 where it does not have one."""
+    old = getattr(term, "levels", ())
+    places = np.array([float(old.index(level)) if level in old else -1.0 for level in levels])
+    return np.append(places, values[len(levels) :])

@@ -1,0 +1,197 @@
+"""Tables: text, categories and booleans become whole numbers, the place of a value among levels.
+
+A table is a data frame (pandas, Polars, Arrow), or an array of which some columns are said to be
+categorical. What becomes of it is a matrix of numbers: in a column of levels the place of each
+value among them, -1 for a value that is none of them, NaN for a missing one. Numbers stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from structsvm_papk._types import Array
+from structsvm_papk.data.columns.levels import MOST_LEVELS
+from structsvm_papk.data.roles import listed
+from structsvm_papk.data.validation import as_array
+from structsvm_papk.data.validation import missing as missing_values
+from structsvm_papk.errors import InputError
+
+Levels = Mapping[int, tuple[Any, ...]]
+FROM_DTYPE = "from_dtype"
+_PAGE = '(the page "Your table" shows how)'
+
+
+def as_frame(X: Any) -> Any:
+    """X, of an Arrow table or a Polars frame a pandas frame of the same columns."""
+    import pandas as pd
+
+    if hasattr(X, "column_names") and hasattr(X, "to_pandas"):  # Arrow
+        return X.to_pandas()
+    if hasattr(X, "columns") and hasattr(X, "to_numpy") and not hasattr(X, "iloc"):  # Polars
+        columns = {str(name): _values(X[name]) for name in X.columns}
+        return pd.DataFrame(columns)
+    return X
+
+
+def _values(column: Any) -> Any:
+    """The values of a Polars series, None where one is missing."""
+    values = column.to_numpy()
+    if values.dtype.kind == "O" or column.null_count():
+        return np.array(column.to_list(), dtype=object)
+    return values
+
+
+def levels_of(X: Any, categorical: Any) -> dict[int, tuple[Any, ...]]:
+    """The levels of each column of a table that is categorical, sorted.
+
+    Parameters
+    ----------
+    X : pandas.DataFrame or array
+    categorical : {'from_dtype', None} or array-like
+        'from_dtype': columns of text, categories and booleans of a frame. Else a mask, numbers or
+        names of columns. None: no column.
+
+    Raises
+    ------
+    InputError
+        More than 254 levels, or a column that X does not have.
+    """
+    if categorical is None or sparse.issparse(X):
+        if not (categorical is None or isinstance(categorical, str)):
+            raise InputError("categorical_features need a table or a dense array, not a sparse X")
+        return {}
+    if isinstance(categorical, str):
+        if categorical != FROM_DTYPE:
+            raise InputError(
+                f"categorical_features={categorical!r} must be 'from_dtype', None, or the columns: "
+                "a mask, numbers or names"
+            )
+        if not hasattr(X, "iloc"):
+            return {}
+        columns = [j for j in range(X.shape[1]) if _is_categorical(X.iloc[:, j])]
+    else:
+        columns = _numbers_of(categorical, X)
+    return {j: _levels(_column(X, j), name_of(X, j)) for j in columns}
+
+
+def _is_categorical(column: Any) -> bool:
+    """Whether a series holds text, categories or booleans."""
+    import pandas as pd
+
+    dtype = column.dtype
+    if isinstance(dtype, pd.CategoricalDtype) or pd.api.types.is_bool_dtype(dtype):
+        return True
+    if pd.api.types.is_string_dtype(dtype) and dtype != object:
+        return True
+    if dtype != object:
+        return False
+    kinds = {type(value) for value in column[~column.isna()]}
+    return bool(kinds) and kinds <= {str, bool, np.bool_, np.str_}
+
+
+def _numbers_of(categorical: Any, X: Any) -> list[int]:
+    """Numbers of the columns that are named, numbered or masked."""
+    given = np.atleast_1d(as_array(categorical, "categorical_features"))
+    n_columns = X.shape[1]
+    if given.dtype == bool:
+        if given.shape != (n_columns,):
+            raise InputError(
+                f"categorical_features has {given.size} booleans, but X has {n_columns} columns"
+            )
+        return [int(j) for j in np.flatnonzero(given)]
+    names = [str(name) for name in getattr(X, "columns", ())]
+    numbers = []
+    for column in given.tolist():
+        if isinstance(column, str) and names.count(column) == 1:
+            numbers.append(names.index(column))
+        elif isinstance(column, int) and 0 <= column < n_columns:
+            numbers.append(column)
+        else:
+            have = listed(names) if names else f"{n_columns} columns, without names"
+            raise InputError(
+                f"categorical_features names column {column!r}, which X does not have: it has "
+                f"{have}"
+            )
+    return sorted(set(numbers))
+
+
+def name_of(X: Any, j: int) -> str:
+    """The name of a column, else its number."""
+    return str(X.columns[j]) if hasattr(X, "iloc") else str(j)
+
+
+def _column(X: Any, j: int) -> Array:
+    """The values of a column as objects, in which None is a missing value."""
+    values = X.iloc[:, j] if hasattr(X, "iloc") else np.asarray(X)[:, j]
+    values = np.asarray(values, dtype=object)
+    return np.where(missing_values(values), None, values)
+
+
+def _levels(values: Array, name: str) -> tuple[Any, ...]:
+    """The different values of a column that are not missing."""
+    different = {_plain(value) for value in values if value is not None}
+    if len(different) > MOST_LEVELS:
+        share = len(different) / max(sum(value is not None for value in values), 1)
+        hint = "is it an id? Then leave it out (--ignore)"
+        if share < 0.5:
+            hint = "join the rare ones, or give numbers that say what they mean"
+        raise InputError(
+            f"column {name!r} has {len(different)} different values, and a column of levels at most "
+            f"{MOST_LEVELS}: {hint} {_PAGE}"
+        )
+    return tuple(sorted(different, key=lambda value: (type(value).__name__, value)))
+
+
+def _plain(value: Any) -> Any:
+    """A value as Python has it, so that files can hold it."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if not isinstance(value, str | bool | int | float):
+        return str(value)
+    return value
+
+
+def in_numbers(X: Any, levels: Levels) -> Any:
+    """X with the place among the levels in every column that has some; X itself without any.
+
+    Raises
+    ------
+    InputError
+        A column that was text in training and holds numbers now, or the other way round.
+    """
+    if not levels:
+        return X
+    places = {j: _places(_column(X, j), known, name_of(X, j)) for j, known in levels.items()}
+    if not hasattr(X, "iloc"):
+        numbers = np.array(X, dtype=object)
+        for j, place in places.items():
+            numbers[:, j] = place
+        return numbers.astype(np.float64)
+    import pandas as pd
+
+    columns = {j: places.get(j, X.iloc[:, j]) for j in range(X.shape[1])}  # names may repeat
+    frame = pd.DataFrame(columns, index=X.index)
+    frame.columns = X.columns
+    return frame
+
+
+def _places(values: Array, levels: Sequence[Any], name: str) -> Array:
+    """The place of each value among the levels, -1 for none, NaN where it is missing."""
+    place_of = {level: float(place) for place, level in enumerate(levels)}
+    place_of[None] = np.nan
+    plain = [None if value is None else _plain(value) for value in values]
+    places = np.array([place_of.get(value, -1.0) for value in plain], dtype=np.float64)
+    was_text = any(isinstance(level, str) for level in levels)
+    for value in plain:
+        if value is not None and isinstance(value, str) != was_text and levels:
+            now = "text" if isinstance(value, str) else "numbers"
+            raise InputError(
+                f"column {name!r} holds {now} ({value!r}), and in training it held "
+                f"{'text' if was_text else 'numbers'} ({levels[0]!r}): its values must be of the "
+                "same kind"
+            )
+    return places
