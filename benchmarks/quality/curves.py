@@ -30,8 +30,6 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import average_precision_score
 from sklearn.pipeline import make_pipeline
-from structsvm_papk.data.columns.knots import knots_at_quantiles
-from structsvm_papk.data.columns.pieces import PiecewiseColumns
 
 from benchmarks.common.cells import Cells
 from benchmarks.common.markdown import grouped, publish, table
@@ -42,6 +40,8 @@ from benchmarks.quality.fusing.plain import digits_as_queries, letor_lists, svml
 from benchmarks.speed.harness import in_fresh_process, memory_mb, reset_peak, timed
 from benchmarks.studies.rerank.study import interval
 from structsvm_papk import __version__
+from structsvm_papk.data.columns.knots import knots_at_quantiles
+from structsvm_papk.data.columns.pieces import PiecewiseColumns
 
 PIECES = 16
 LINE = "line"

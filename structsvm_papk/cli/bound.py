@@ -312,7 +312,7 @@ def _model_of_the_package(file: Path) -> Model:
     return model
 
 
-def _as_in_training(lists: RankingData, model: Model) -> InColumns:
+def _as_in_training(lists: RankingData, model: Model) -> InColumns[RankingData]:
     """Lists in the columns, and with the weights of users, of the problem that the model solves."""
     standardize: bool | str = "auto"
     if model.scale_rule is None:
@@ -328,7 +328,7 @@ def _as_in_training(lists: RankingData, model: Model) -> InColumns:
     return columns.of(setting)
 
 
-def _result_of(model: Model, columns: InColumns) -> SolverResult:
+def _result_of(model: Model, columns: InColumns[RankingData]) -> SolverResult:
     """The fit as its solver returned it, for the columns that it saw."""
     certificate = model.certificate
     bound = certificate["lower_bound"]

@@ -18,6 +18,7 @@ from structsvm_papk.cli._shared.options import OUTPUT, PROBLEM, SOLVER
 from structsvm_papk.cli._shared.outputs import check_outputs, save_plot
 from structsvm_papk.cli._shared.reading import Problem, Reading, say_columns
 from structsvm_papk.data.columns.knots import MOST_PIECES, check_curves
+from structsvm_papk.data.columns.terms import Term
 from structsvm_papk.data.roles import listed
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files.checkpoint import Checkpoint

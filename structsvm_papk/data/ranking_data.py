@@ -272,7 +272,7 @@ class RankingData(Lists, InUnits):
 
     @property
     def n_entries(self) -> int:
-        """Numbers that a product with weights reads: of dense columns only the rows of the lists."""
+        """Numbers that a product with weights reads, of dense columns in the rows of the lists."""
         if self.is_sparse:
             return self.columns.n_entries
         return self.rows.size * (self.columns.n_entries // max(self.columns.n_rows, 1))

@@ -438,7 +438,7 @@ _FORMULA = (
     "A score is the sum of weights[column] * x, or of the terms. A curve is linear between its "
     "values at the knots, and goes on beyond them with its slope (0: flat). A missing value adds "
     "gap instead; with missing = lowest, gap on top of what the lowest value of the list adds. A "
-    "value that is none of the levels adds 0. A pair adds weights[i][j]: of numbers the cell is how "
+    "value that is none of the levels adds 0. A pair adds weights[i][j]: of numbers i is how "
     "many edges are at or below x, of levels the place of the level; the last is that of a missing "
     "value."
 )

@@ -84,7 +84,7 @@ class EmpiricalRisk(DualListRisk, BoxedOracle, FiniteSumOracle):
     and bounds over boxes too; others refuse.
 
     Where the surrogate is `shift_invariant` and columns have large offsets, rows are read as their
-    differences to the user's first row (`data.features`): scores and subgradients differ from
+    differences to the user's first row (`data.columns.base`): scores and subgradients differ from
     ``X @ w`` and its like by what does not count.
 
     Parameters

@@ -235,7 +235,7 @@ class PartitionedRisk(PartitionedCuts, MajorisedOracle, InUnits):
         return np.unique(np.concatenate([each.grades for each in self.partitions.summaries]))
 
     @property
-    def is_sparse(self) -> bool:  # type: ignore[override]
+    def is_sparse(self) -> bool:
         """Whether a partition's matrix is sparse."""
         return any(each.variation.is_sparse for each in self.partitions.summaries)
 

@@ -73,7 +73,7 @@ class Candidate:
     """A setting, and the lists in its columns."""
 
     setting: Setting
-    columns: InColumns
+    columns: InColumns[RankingData]
 
     @property
     def lists(self) -> RankingData:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -13,26 +13,29 @@ from structsvm_papk.data.columns.checks import LOWEST
 from structsvm_papk.data.columns.knots import Knots, knots_of
 from structsvm_papk.data.columns.pairs import PairCuts
 from structsvm_papk.data.columns.plan import Plan
+from structsvm_papk.data.columns.units import InUnits
 from structsvm_papk.data.missing import constant_fill, filled_lists
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.rankers.settings import Setting
 
+ListsT = TypeVar("ListsT", bound=InUnits)
+
 
 @dataclass(frozen=True, eq=False)
-class InColumns:
+class InColumns(Generic[ListsT]):
     """Lists in the columns that have weights, and what the weights are of.
 
     Attributes
     ----------
     plan : Plan
-    lists : RankingData
+    lists : RankingData or PartitionedRisk
         In the units of the penalty; columns that fall are turned.
     constrained : bool or ndarray of bool
         Which weights have to be 0 or above: a setting `positive` of solvers.
     """
 
     plan: Plan
-    lists: RankingData
+    lists: ListsT
     constrained: Any = False
 
     def function(self, w: Array, *, with_deviations: bool = False) -> AdditiveFunction:
@@ -77,19 +80,18 @@ class TrainingColumns:
         self.positive = positive
         self.fill = constant_fill(given, missing)
         names = given.feature_names
-        if names is None:
-            names = range(given.n_columns)
+        numbers = tuple(map(str, range(given.n_columns)))
         self.plan = Plan(
-            names=tuple(map(str, names)),
+            names=numbers if names is None else tuple(map(str, names)),
             levels=given.levels,
             with_gaps=given.with_holes,
             fill=self.fill,
             adds_fill=missing == LOWEST,
         )
         self._rows = filled_lists(given, missing, self.fill, given.levels)
-        self._made: dict[tuple[int | None, PairCuts | None], InColumns] = {}
+        self._made: dict[tuple[int | None, PairCuts | None], InColumns[RankingData]] = {}
 
-    def of(self, setting: Setting, pairs: PairCuts | None = None) -> InColumns:
+    def of(self, setting: Setting, pairs: PairCuts | None = None) -> InColumns[RankingData]:
         """The lists in the columns of a setting, and of some pairs of columns."""
         made = self._in_columns(setting.pieces, pairs)
         lists = made.lists.stiffened(setting.stiffness)
@@ -110,7 +112,7 @@ class TrainingColumns:
         """The lists with lines for columns of numbers."""
         return self._in_columns(None, None)
 
-    def _in_columns(self, pieces: int | None, pairs: PairCuts | None) -> InColumns:
+    def _in_columns(self, pieces: int | None, pairs: PairCuts | None) -> InColumns[RankingData]:
         """The lists standardized, made once."""
         if (pieces, pairs) not in self._made:
             plan = replace(self.plan, pairs=pairs)

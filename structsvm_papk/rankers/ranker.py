@@ -184,7 +184,8 @@ class PAPKRanker(AdditiveRanker):
 
     Notes
     -----
-    The problem, over the weights w of all columns (`data.curves` says what those of a curve are):
+    The problem, over the weights w of all columns (`data.columns.knots` says what those of a
+    curve are):
 
         minimise    alpha/2 ||w||^2 + sum_u v_u S(X_u w) / sum_u v_u
 
@@ -348,7 +349,9 @@ class PAPKRanker(AdditiveRanker):
         signs = signs_of_columns(self.monotonic_cst, n_features, names)
         if signs is not None and self.positive:
             raise InputError("give monotonic_cst or positive=True, which is 1 for every column")
-        for j in levels if signs is not None else ():
+        if signs is None:
+            return None
+        for j in levels:
             if signs[j] != 0:
                 raise InputError(
                     f"monotonic_cst of column {j} (counted from 0) is {signs[j]:g}, but the column "
@@ -496,7 +499,7 @@ class PAPKRanker(AdditiveRanker):
         self,
         risk: EmpiricalRisk | PartitionedRisk,
         chosen: _Chosen,
-        columns: InColumns,
+        columns: InColumns[Any],
         exclusions: Exclusions,
     ) -> Self:
         """Solve, with `warm_start` from the last function, and take over the result."""

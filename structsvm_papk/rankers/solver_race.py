@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from structsvm_papk.files.model import certificate_of
 from structsvm_papk.metrics.by_grade import evaluate_by_grade
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.rankers.choosing import Left, choose
-from structsvm_papk.rankers.in_columns import InColumns, TrainingColumns
+from structsvm_papk.rankers.in_columns import TrainingColumns
 from structsvm_papk.rankers.settings import (
     ALPHA,
     AUTO,
@@ -137,9 +138,6 @@ class _Race:
     positive: bool
     qp_solver: str | None
     limits: dict[str, Any]
-    columns: InColumns
-    missing: str | None
-    fill: Array | None
 
     def settings(self, name: str, alpha: float) -> list[dict[str, Any]]:
         """The settings of a solver; several of which the best run counts."""
@@ -165,10 +163,10 @@ class _Race:
         name: str,
         risk: Any,
         alpha: float,
-        test: RankingData | None,
+        test: Callback | None,
         callback: Callback | None,
     ) -> SolverRun:
-        """The best run of a solver; `test` is held out, for the metric only."""
+        """The best run of a solver; `test` gives the metric on what is held out."""
         tried = self.settings(name, alpha)
         best: SolverResult | None = None
         told: dict[str, Any] = {}
@@ -187,8 +185,7 @@ class _Race:
         surrogate = risk.surrogate
         gains = {"train": train_gain(risk, best.w)}
         if test is not None:
-            scores = scores_of_lists(self.columns.function(best.w), test, self.missing, self.fill)
-            gains["test"] = mean_pap_at_k(scores, test, surrogate.k)
+            gains["test"] = test(best.w)
         told = {key: value for key, value in told.items() if value is not None}
         users = risk.exclusions
         return SolverRun(name, surrogate.name, surrogate.k, alpha, best, users, told, gains)
@@ -317,9 +314,15 @@ def compare(
     setting = Setting(losses[0].name, depth, "equal", AUTO, units, pieces)
     in_columns = columns.of(setting)
     lists = in_columns.lists
-    fill = columns.fill if missing == LOWEST else None
+    gain_on_test = None
+    if test is not None:
+        fill = columns.fill if missing == LOWEST else None
+        gain_on_test = partial(
+            _gain, columns=in_columns, lists=test, k=k, missing=missing, fill=fill
+        )
+
     policy = "exclude" if paper else "cap"
-    race = _Race(etas, passes, seconds, positive, qp_solver, limits, in_columns, missing, fill)
+    race = _Race(etas, passes, seconds, positive, qp_solver, limits)
     _warm_up(lists, losses, solvers, qp_solver)
     runs: list[SolverRun] = []
     known_alpha = None if is_auto(alpha) else alpha  # 'auto' is that of the first surrogate
@@ -330,7 +333,7 @@ def compare(
         of_problem: list[SolverRun] = []
         for name in solvers:
             callback = watch(name, loss.name) if watch else None
-            of_problem.append(race.run(name, risk, known_alpha, test, callback))
+            of_problem.append(race.run(name, risk, known_alpha, gain_on_test, callback))
             if of_problem[-1].result.status is Status.INTERRUPTED:
                 return runs + _with_bound(of_problem, "")
         runs += _with_bound(of_problem, _remark(of_problem, runs, risk.data, paper))
@@ -360,6 +363,18 @@ def _remark(
             if few and other.result.converged and near:
                 return f"as {other.surrogate}: no list has more than k = {run.k} positives"
     return ""
+
+
+def _gain(
+    w: Array,
+    columns: InColumns[RankingData],
+    lists: RankingData,
+    k: int,
+    missing: str | None,
+    fill: Array | None,
+) -> float:
+    """Mean pAp@k gain of a solver's weights on other lists."""
+    return mean_pap_at_k(scores_of_lists(columns.function(w), lists, missing, fill), lists, k)
 
 
 def _automatic_alpha(columns: TrainingColumns, pieces: int | None, risk: EmpiricalRisk) -> float:

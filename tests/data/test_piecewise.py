@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from structsvm_papk.data.units.scale import Variation
-from structsvm_papk.data.columns.knots import MOST_PIECES, Knots, check_curves, knots_at_quantiles
-from structsvm_papk.data.columns.pieces import PiecewiseColumns
 
 from structsvm_papk import RankingData
 from structsvm_papk.data import features
+from structsvm_papk.data.columns.knots import MOST_PIECES, Knots, check_curves, knots_at_quantiles
+from structsvm_papk.data.columns.pieces import PiecewiseColumns
 from structsvm_papk.errors import InputError
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from structsvm_papk.data.columns.knots import knots_at_quantiles, knots_of
 
+from structsvm_papk.data.columns.knots import knots_at_quantiles, knots_of
 from structsvm_papk.data.columns.value_counts import ValueCounts, counts_of_columns, joined_counts
 
 N = 40_000

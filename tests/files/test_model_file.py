@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from structsvm_papk.data.columns.knots import Knots
 
 from helpers.marks import POSIX
+from structsvm_papk.data.columns.knots import Knots
 from structsvm_papk.errors import InputError
 from structsvm_papk.files import tensors as tensor_file
 from structsvm_papk.files.atomic import check_writable, write_atomically

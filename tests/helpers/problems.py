@@ -6,6 +6,7 @@ import numpy as np
 
 from helpers.full_problem import full_problem
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
+from structsvm_papk.data.columns.units import Units
 from structsvm_papk.datasets.generators import Lists, two_gaussians
 from structsvm_papk.files.partitions import array_partitions
 from structsvm_papk.oracles.list_risk import DEFAULTS, Partition, users_needed

@@ -5,7 +5,6 @@ from itertools import product
 import cvxpy as cp
 import numpy as np
 import pytest
-from structsvm_papk.data.columns.knots import knots_at_quantiles
 
 from helpers import problems
 from helpers.full_problem import full_problem
@@ -19,6 +18,7 @@ from structsvm_papk import (
     RankingData,
     make_surrogate,
 )
+from structsvm_papk.data.columns.knots import knots_at_quantiles
 
 SURROGATES = ("avg", "max", "ts", "pauc")
 DEPTHS = (None, 0.5, 0.9)

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from helpers import problems
 from helpers.marks import slow
 from structsvm_papk import CCCP, CuttingPlane, EmpiricalRisk, RankingData, bounds, make_surrogate
+from structsvm_papk.data.columns.units import Units
 from structsvm_papk.diagnosis.zero_test import test_at_zero as zero_test
 from structsvm_papk.oracles.partitioned import PartitionedRisk
 from structsvm_papk.rankers.settings import Evidence, automatic_alpha
@@ -34,8 +35,10 @@ def pair(name, kind="dense"):
     lists = lists_of(kind)
     if kind == "partitions":
         held = problems.partitioned(surrogate, lists.usable(3), 4).partitions
-        return tuple(PartitionedRisk(surrogate, held, s) for s in (SCALE, SCALE * TURN))
-    return tuple(EmpiricalRisk(surrogate, lists.in_units(Units(s)), "cap") for s in (SCALE, SCALE * TURN))
+        return tuple(PartitionedRisk(surrogate, held, Units(s)) for s in (SCALE, SCALE * TURN))
+    return tuple(
+        EmpiricalRisk(surrogate, lists.in_units(Units(s)), "cap") for s in (SCALE, SCALE * TURN)
+    )
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "partitions"])

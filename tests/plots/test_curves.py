@@ -11,9 +11,9 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import validate_data
-from structsvm_papk.data.columns.terms import Curve
 
 from helpers.marks import slow
+from structsvm_papk.data.columns.terms import Curve
 from structsvm_papk.errors import InputError
 from structsvm_papk.plots import CurvesDisplay
 from structsvm_papk.plots.curves import curves_figure

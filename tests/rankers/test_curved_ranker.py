@@ -14,7 +14,6 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, GroupKFold
-from structsvm_papk.data.columns.knots import PIECES
 
 from helpers.interrupts import ctrl_c_after_call
 from helpers.marks import slow

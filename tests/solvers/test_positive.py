@@ -22,6 +22,7 @@ from structsvm_papk import (
     SubgradientDescent,
     make_surrogate,
 )
+from structsvm_papk.data.columns.units import Units
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files.model import load_model
 from structsvm_papk.oracles.list_risk import Thresholds

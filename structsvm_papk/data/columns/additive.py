@@ -128,8 +128,7 @@ class AdditiveFunction:
         column = without[place] if names is None else repr(str(names[without[place]]))
         raise InputError(
             f"X has a missing value at row {row}, column {column} (counted from 0), which had none "
-            "in training, so that nobody knows what it counts: fill it, or train with rows in which "
-            "it is missing"
+            "in training: fill it, or train with rows in which it is missing"
         )
 
 

@@ -46,6 +46,8 @@ class Columns(ABC):
 
     Attributes
     ----------
+    X : ndarray or CSR
+        The matrix of the columns as they were given; levels have none.
     n_rows, n_weights : int
         Shape of M.
     dtype : dtype
@@ -58,6 +60,7 @@ class Columns(ABC):
         Whether zeros are not stored.
     """
 
+    X: Any
     n_rows: int
     n_weights: int
     dtype: Any

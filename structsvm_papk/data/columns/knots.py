@@ -8,13 +8,13 @@ one v of the straight part, and one w_b for each piece:
 z is the column's normal score: the share of the training rows below x, ties half, through the
 inverse normal distribution, at the knots, and linear in x between them (van der Waerden, "Order
 tests for the two-sample problem and their power", 1952). So the straight part is straight in the
-column's quantiles, whatever its unit is and however heavy its tails are. Pieces reach over sixteenths
-of the rows; in the outermost two z has more knots, at shares halved until ten rows are left, so that
-it follows the tails.
+column's quantiles, whatever its unit is and however heavy its tails are. Each piece has a sixteenth
+of the rows, say; in the outermost two z has more knots, at shares halved until ten rows are left,
+so that it follows the tails.
 
-A column that has to rise has a piece for each pair of neighbouring knots, and no straight part: its
-weights are the rises, and ``w >= 0`` says exactly that it rises. A column of at most two values is a
-line ``v (x - t_0)``, which has one knot and goes on beyond it.
+A column that has to rise has a piece between any two neighbouring knots, and no straight part: its
+weights are the rises, and ``w >= 0`` says exactly that it rises. A column of at most two values is
+a line ``v (x - t_0)``, which has one knot and goes on beyond it.
 
 The weights of the straight parts of all columns come first, then those of the pieces, column by
 column. An interval lies between two neighbouring knots, a cell is an interval or lies beyond the
@@ -347,7 +347,7 @@ class Knots:
         square = np.ones(self.n_weights) if scale is None else np.square(scale)
         of_straight = square[: self.n_straight]
         of_pieces = square[self.n_straight :]
-        rises = np.bincount(
+        rises: Array = np.bincount(
             self.piece, values[self.left + 1] - values[self.left], minlength=self.n_pieces
         )
         straight = np.maximum(self.straight_of_column[self.column_of_piece], 0)
@@ -358,10 +358,9 @@ class Knots:
         v = above / (of_straight + below)
         lines = self.is_line[self.column_of_straight]
         v[lines] = slopes[self.column_of_straight][lines]
-        w = rises
         if self.n_straight:
-            w = rises - has_straight * v[straight] * self.piece_rises
-        return np.concatenate([v, w])
+            rises = rises - has_straight * v[straight] * self.piece_rises
+        return np.concatenate([v, rises])
 
     def table(self, w: Array) -> Array:
         """Value, slope and origin in each cell, shape (n_cells, 3), for some weights."""

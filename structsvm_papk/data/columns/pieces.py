@@ -168,7 +168,7 @@ class PiecewiseColumns(Columns):
     # --- what the columns are like --------------------------------------------------------------
 
     def spread(self, rows: Array, indptr: Array) -> Spread:
-        """Lines are measured from their knot; straight parts of curves and pieces lie in a range."""
+        """Lines are measured from their knot; of curves all have a range."""
         knots = self.knots
         lowest = np.full(knots.n_columns, np.inf)
         highest = np.full(knots.n_columns, -np.inf)
@@ -229,7 +229,7 @@ class PiecewiseColumns(Columns):
 
     @cached_property
     def _in_pieces(self) -> Array:
-        """For each cell the piece, the piece's value at the cell's origin, its slope, and the origin.
+        """For each cell the piece, its value at the cell's origin, its slope there, and the origin.
 
         Cells beyond the knots are in the first piece, with value 0, or the last one, with 1.
         """
@@ -424,7 +424,7 @@ def _in_piece(in_pieces, c, x):
     value = in_pieces[c, 1]
     if in_pieces[c, 2] > 0.0:  # beyond the knots the difference may be infinite
         value += in_pieces[c, 2] * (np.float64(x) - in_pieces[c, 3])
-    return _InPiece(np.int64(in_pieces[c, 0]), min(value, 1.0))
+    return _InPiece(int(in_pieces[c, 0]), min(value, 1.0))
 
 
 @kernel

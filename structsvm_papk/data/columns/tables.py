@@ -85,10 +85,10 @@ def _is_categorical(column: Any) -> bool:
     dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype) or pd.api.types.is_bool_dtype(dtype):
         return True
-    if pd.api.types.is_string_dtype(dtype) and dtype != object:
-        return True
-    if dtype != object:
+    if dtype.kind != "O":
         return False
+    if isinstance(dtype, pd.StringDtype):
+        return True
     kinds = {type(value) for value in column[~column.isna()]}
     return bool(kinds) and kinds <= {str, bool, np.bool_, np.str_}
 
@@ -127,8 +127,9 @@ def name_of(X: Any, j: int) -> str:
 def _column(X: Any, j: int) -> Array:
     """The values of a column as objects, in which None is a missing value."""
     values = X.iloc[:, j] if hasattr(X, "iloc") else np.asarray(X)[:, j]
-    values = np.asarray(values, dtype=object)
-    return np.where(missing_values(values), None, values)
+    values = np.array(values, dtype=object)
+    values[missing_values(values)] = None
+    return values
 
 
 def _levels(values: Array, name: str) -> tuple[Any, ...]:
@@ -136,12 +137,12 @@ def _levels(values: Array, name: str) -> tuple[Any, ...]:
     different = {_plain(value) for value in values if value is not None}
     if len(different) > MOST_LEVELS:
         share = len(different) / max(sum(value is not None for value in values), 1)
-        hint = "is it an id? Then leave it out (--ignore)"
+        hint = "is it an id? Then leave it out"
         if share < 0.5:
             hint = "join the rare ones, or give numbers that say what they mean"
         raise InputError(
-            f"column {name!r} has {len(different)} different values, and a column of levels at most "
-            f"{MOST_LEVELS}: {hint} {_PAGE}"
+            f"column {name!r} has {len(different)} different values, and a column of text or "
+            f"categories has at most {MOST_LEVELS}: {hint} {_PAGE}"
         )
     return tuple(sorted(different, key=lambda value: (type(value).__name__, value)))
 

@@ -74,8 +74,8 @@ class Curve(Term):
 
         f(x) = values[i] + (values[i+1] - values[i]) (x - knots[i]) / (knots[i+1] - knots[i])
 
-    for ``knots[i] <= x <= knots[i+1]``. Beyond its knots a curve is flat; a line has one knot, where
-    it is 0, and its slope everywhere.
+    for ``knots[i] <= x <= knots[i+1]``. Beyond its knots a curve is flat. A line has one knot,
+    where it is 0, and its slope everywhere.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class Curve(Term):
     gap: float | None = None
 
     @property
-    def columns(self) -> tuple[int, ...]:
+    def columns(self) -> tuple[int, ...]:  # type: ignore[override]
         return (self.column,)
 
     @property
@@ -173,7 +173,7 @@ class Levels(Term):
     gap: float | None = None
 
     @property
-    def columns(self) -> tuple[int, ...]:
+    def columns(self) -> tuple[int, ...]:  # type: ignore[override]
         return (self.column,)
 
     @property

@@ -44,8 +44,8 @@ class ScaleRule(StrEnum):
 class Units:
     """The units in which a solver sees columns: each is divided by its entry of `scale`.
 
-    Scores of weights w are ``(X / scale) w``. No divided copy of X is made: weights are taken to the
-    units of X before they are multiplied, and sums of rows from there.
+    Scores of weights w are ``(X / scale) w``. No divided copy of X is made: weights are taken to
+    the units of X before they are multiplied, and sums of rows from there.
 
     Attributes
     ----------
@@ -144,6 +144,16 @@ class InUnits(ABC):
     """
 
     units: Units
+
+    @property
+    @abstractmethod
+    def is_sparse(self) -> bool:
+        """Whether zeros are not stored."""
+
+    @property
+    @abstractmethod
+    def remarks(self) -> tuple[str, ...]:
+        """What was made of the labels, where they are grades."""
 
     @abstractmethod
     def variation(self) -> Variation:
