@@ -446,7 +446,6 @@ class RankingData(Lists, InUnits):
         return some if some.n_users else self.some_of(n // 2)
 
 
-
 def checked_weights(w: ArrayLike, n_features: int) -> Array:
     """Weights of the features, one for each, contiguous."""
     w = np.ascontiguousarray(as_floats("w", w))
