@@ -10,6 +10,7 @@ a weighted sum where `bend` is 0, as everywhere but in Qdrant. Weights are at le
 
 from __future__ import annotations
 
+import reprlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
@@ -252,6 +253,7 @@ ENGINES = {
 
 def engine_of(name: str) -> Engine:
     """The engine of a name; a wrong one lists all."""
-    if name not in ENGINES:
-        raise InputError(f"no engine is called {name!r}; known are {', '.join(ENGINES)}")
+    if not isinstance(name, str) or name not in ENGINES:
+        shown = reprlib.repr(name)
+        raise InputError(f"no engine is called {shown}; known are {', '.join(ENGINES)}")
     return ENGINES[name]

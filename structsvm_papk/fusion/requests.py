@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from structsvm_papk._types import Array, PathLike
-from structsvm_papk.errors import InputError, check_type
+from structsvm_papk.errors import InputError, check_number, check_type, whole_number
 from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.fusion.engines import Engine, engine_of
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 10  # documents that a request asks for
 _DIGITS = 6
+_MOST_BYTES = 1 << 20  # of a file of weights: one that is longer holds something else
 
 
 @dataclass(frozen=True)
@@ -36,11 +37,27 @@ class EngineWeights:
         By run, at least 0; with the sum 1 where their scale does not matter.
     window : int
         Documents of each list that the weights were learned on: the engine has to join as many.
+
+    Raises
+    ------
+    InputError
+        Values that no engine takes.
     """
 
     engine: str
     weights: dict[str, float]
     window: int
+
+    def __post_init__(self) -> None:
+        engine_of(self.engine)
+        if not isinstance(self.weights, Mapping) or not self.weights:
+            raise InputError(f"weights must be a dict {{run: weight}}, got {self.weights!r:.100}")
+        for name, weight in self.weights.items():
+            check_type("the name of a run", name, str, "text")
+            check_number(f"the weight of run {name!r}", weight, least=0.0)
+        weights = {name: float(weight) for name, weight in self.weights.items()}
+        object.__setattr__(self, "weights", weights)
+        object.__setattr__(self, "window", whole_number("window", self.window))
 
     @property
     def record(self) -> Engine:
@@ -100,20 +117,41 @@ def load_weights(path: PathLike) -> EngineWeights:
 def read_weights(path: Path) -> EngineWeights | None:
     """The weights of a file; None where it is something else."""
     try:
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+        with open(path, "rb") as file:
+            text = file.read(_MOST_BYTES)
+        content = json.loads(text, object_pairs_hook=_each_key_once)
+    except _RepeatedKey as error:
+        raise InputError(f"{path}: {error}") from None
+    except (OSError, ValueError, RecursionError):
         return None
     if not isinstance(content, dict) or "engine" not in content:
         return None
     try:
-        weights = {str(name): float(w) for name, w in content["weights"].items()}
-        read = EngineWeights(content["engine"], weights, int(content["window"]))
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"{path}: not the weights of an engine: {error!r}") from None
-    engine_of(read.engine)
-    if not weights or not all(0 <= w < np.inf for w in weights.values()):
-        raise InputError(f"{path}: weights must be at least 0, and finite")
+        read = EngineWeights(content["engine"], content["weights"], content["window"])
+    except KeyError as error:
+        raise InputError(f"{path}: not the weights of an engine: {error} is missing") from None
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    for name, value in read.as_dict().items():
+        if name not in ("weights", "window") and content.get(name, value) != value:
+            raise InputError(
+                f"{path}: {name} is {content[name]!r:.100}, but {value!r} in {read.engine}: learn "
+                "weights for an engine as it is set"
+            )
     return read
+
+
+class _RepeatedKey(ValueError):
+    """A key that an object of JSON has twice."""
+
+
+def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        keys = [key for key, _ in pairs]
+        repeated = next(key for key in keys if keys.count(key) > 1)
+        raise _RepeatedKey(f"{repeated!r} is there twice; give it once")
+    return content
 
 
 # --- requests -------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.data.validation import single
-from structsvm_papk.errors import InputError, check_type
+from structsvm_papk.errors import InputError, as_floats, check_type
 from structsvm_papk.files.model import Model
 from structsvm_papk.fusion.requests import EngineWeights
 
@@ -96,8 +96,8 @@ def _matrix(
     matrix = np.full((len(documents), len(names)), np.nan)
     for column, name in enumerate(names):
         of_run = lists.get(name, {})
-        values = np.array(list(of_run.values()), dtype=float)
-        if not np.isfinite(values).all():
-            raise InputError(f"run {name!r} has a score that is not finite")
+        values = as_floats(f"scores of run {name!r}", list(of_run.values()))
+        if values.ndim != 1 or not np.isfinite(values).all():
+            raise InputError(f"run {name!r} has a score that is not a finite number")
         matrix[[row[document] for document in of_run], column] = values
     return matrix

@@ -366,16 +366,51 @@ def test_pipelines_of_mongodb_have_names_that_it_takes():
     )
 
 
-@pytest.mark.parametrize(
-    "content",
-    ['{"engine": "qdrant"}', '{"engine": "qdrant", "weights": {"a": -1}, "window": 3}',
-     '{"engine": "none", "weights": {"a": 1}, "window": 3}',
-     '{"engine": "qdrant", "weights": {}, "window": 3}'],
-)  # fmt: skip
-def test_other_files_are_refused(tmp_path, content):
+GOOD = '{"engine": "qdrant", "weights": {"a": 1, "b": 0.5}, "window": 50}'
+REFUSED = {
+    "no weights": ('{"engine": "qdrant"}', "not the weights of an engine: 'weights' is missing"),
+    "no window": (
+        '{"engine": "qdrant", "weights": {"a": 1}}',
+        "not the weights of an engine: 'window' is missing",
+    ),
+    "below 0": (GOOD.replace("0.5", "-1"), "the weight of run 'b' must be a number of at least 0"),
+    "no engine": (GOOD.replace("qdrant", "none"), "no engine is called 'none'; known are"),
+    "a list": (GOOD.replace('"qdrant"', "[]"), r"no engine is called \[\]"),
+    "no run": (GOOD.replace('{"a": 1, "b": 0.5}', "{}"), "weights must be a dict"),
+    "weights as a list": (GOOD.replace('{"a": 1, "b": 0.5}', "[1, 2]"), "weights must be a dict"),
+    "text": (GOOD.replace("0.5", '"1_0"'), "the weight of run 'b' must be a number"),
+    "true": (GOOD.replace("0.5", "true"), "the weight of run 'b' must be a number"),
+    "null": (GOOD.replace("0.5", "null"), "the weight of run 'b' must be a number"),
+    "infinite": (GOOD.replace("0.5", "Infinity"), "the weight of run 'b' must be a number"),
+    "beyond doubles": (GOOD.replace("0.5", "1" + "0" * 400), "the weight of run 'b' must be"),
+    "a run twice": (GOOD.replace('"b"', '"a"'), "'a' is there twice"),
+    "a key twice": (GOOD.replace("}", '}, "window": 9', 1), "'window' is there twice"),
+    "part of a document": (GOOD.replace("50", "2.5"), "window must be a whole number"),
+    "window true": (GOOD.replace("50", "true"), "window must be a whole number"),
+    "window below 1": (GOOD.replace("50", "0"), "window must be a whole number of at least 1"),
+    "endless window": (GOOD.replace("50", "Infinity"), "window must be a whole number"),
+    "another constant": (GOOD.replace("50", '50, "rank_constant": 7'), "rank_constant is 7, but"),
+    "another rule": (GOOD.replace("50", '50, "rule": "borda"'), "rule is 'borda', but"),
+    "something else": ("[1]", "not the weights of an engine"),
+    "deep": ('{"engine": ' + "[" * 200_000, "not the weights of an engine"),
+    "no text": ("\0" * 9, "not the weights of an engine"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_other_files_are_refused(tmp_path, name):
+    content, said = REFUSED[name]
+    (tmp_path / "w.json").write_text(GOOD)
+    assert load_weights(tmp_path / "w.json").weights == {"a": 1.0, "b": 0.5}
     (tmp_path / "w.json").write_text(content)
-    with pytest.raises(InputError, match=r"weights of an engine|no engine|must be at least 0"):
+    with pytest.raises(InputError, match=f"w.json: {said}"):
         load_weights(tmp_path / "w.json")
-    (tmp_path / "w.json").write_text("[1]")
-    with pytest.raises(InputError, match="not the weights of an engine"):
-        load_weights(tmp_path / "w.json")
+
+
+@pytest.mark.parametrize("window", [0, 2.5, True, "9", None])
+def test_values_that_no_engine_takes_are_refused(window):
+    with pytest.raises(InputError, match="window must be a whole number"):
+        EngineWeights("qdrant", {"a": 1.0}, window)
+    for weights in ({}, {"a": "1_0"}, {"a": np.nan}, {"a": True}, [1.0]):
+        with pytest.raises(InputError, match=r"weights must be|the weight of run 'a' must be"):
+            EngineWeights("qdrant", weights, 9)

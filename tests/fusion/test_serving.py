@@ -67,8 +67,11 @@ def test_runs_that_are_left_out_retrieved_nothing():
     assert fusion.fuse(weights, {}) == {}
     with pytest.raises(InputError, match="no weight is for run 'c'"):
         fusion.fuse(weights, {"c": {"x": 1.0}})
-    with pytest.raises(InputError, match="not finite"):
+    with pytest.raises(InputError, match="not a finite number"):
         fusion.fuse(weights, {"a": {"x": np.nan}})
+    for score in ("1_0", None, 10**400, [1.0]):
+        with pytest.raises(InputError, match=r"scores of run 'a' must be numbers|finite number"):
+            fusion.fuse(weights, {"a": {"x": score}})
     with pytest.raises(InputError, match="give one kind"):
         fusion.fuse(weights, {"a": {"x": 1.0, 1: 2.0}})
 
