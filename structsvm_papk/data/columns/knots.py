@@ -116,8 +116,11 @@ def _knots(column: ValueCounts, n_pieces: int) -> ColumnKnots:
 def _apart(column: ValueCounts) -> tuple[Array, Array]:
     """The values of a column and their counts, where values next to each other are one."""
     values = column.values
+    apart = np.diff(values)
+    if (apart > _SAME * np.spacing(np.abs(values[[0, -1]]).max())).all():
+        return values, column.counts
     step = np.spacing(np.maximum(np.abs(values[1:]), np.abs(values[:-1])))
-    first = np.flatnonzero(np.append(True, np.diff(values) > _SAME * step))
+    first = np.flatnonzero(np.append(True, apart > _SAME * step))
     return values[first], np.add.reduceat(column.counts, first)
 
 

@@ -97,25 +97,14 @@ class PiecewiseColumns(Columns):
             cells = cells.T
             add = _column_sums
         sums = np.empty((knots.origins.size, 2))
-        rises = np.empty(knots.left.size)
-        lines = np.empty(knots.n_columns)
         for part in range(bounds.size - 1):
             sums[:] = 0.0
             some = active[bounds[part] : bounds[part + 1]]
             add(X, cells, rows, coef, some, knots.cell_starts, knots.origins, sums)
-            _sum_from_behind(sums, knots.cell_starts, knots.starts, knots.widths, rises, lines)
-            self._add_to_weights(rises, lines, out[part])
-
-    def _add_to_weights(self, rises: Array, lines: Array, out: Array) -> None:
-        """Entries of the weights, of those of the intervals and of lines."""
-        knots = self.knots
-        n_straight = knots.n_straight
-        out[n_straight:] += np.bincount(knots.piece, rises * knots.shares, minlength=knots.n_pieces)
-        out[:n_straight] += lines[knots.column_of_straight]
-        if n_straight:
-            out[:n_straight] += np.bincount(
-                knots.straight_of_interval, rises * knots.straight_rises, minlength=n_straight
-            )
+            _add_sums(
+                sums, knots.cell_starts, knots.starts, knots.widths, knots.straight_of_column,
+                knots.straight_rises, knots.piece, knots.shares, out[part],
+            )  # fmt: skip
 
     def add_in_order(self, rows: Array, w: Array, out: Array) -> None:
         table = self.knots.table(w)
@@ -368,22 +357,28 @@ def _column_sums(columns, cells, rows, coef, active, cell_starts, origins, sums)
 
 
 @kernel
-def _sum_from_behind(sums, cell_starts, starts, widths, rises, lines):
-    """Of each interval, the coefficients of the rows behind it and of its own, by their share.
+def _add_sums(sums, cell_starts, starts, widths, straight, straight_rises, piece, shares, out):
+    """The entries of straight parts and pieces, of the sums of the cells.
 
-    Of a line, in `lines`, the sum of ``coef (x - origin)``; 0 for curves.
+    What an interval adds is the coefficients of the rows behind it, and of its own by their share.
     """
+    n_straight = out.size - (piece[-1] + 1 if piece.size else 0)
     for f in range(starts.size - 1):
         first = cell_starts[f]
         n_intervals = starts[f + 1] - starts[f] - 1
-        lines[f] = 0.0
-        if n_intervals == 0:
-            lines[f] = sums[first, 1] + sums[first + 1, 1]
+        if n_intervals == 0:  # a line
+            out[straight[f]] += sums[first, 1] + sums[first + 1, 1]
+            continue
         behind = sums[first + n_intervals + 1, 0]
+        of_straight = 0.0
         for i in range(n_intervals - 1, -1, -1):
             interval = starts[f] - f + i
-            rises[interval] = behind + sums[first + 1 + i, 1] / widths[interval]
+            rise = behind + sums[first + 1 + i, 1] / widths[interval]
             behind += sums[first + 1 + i, 0]
+            out[n_straight + piece[interval]] += rise * shares[interval]
+            of_straight += rise * straight_rises[interval]
+        if straight[f] >= 0:
+            out[straight[f]] += of_straight
 
 
 # --- how the pieces vary --------------------------------------------------------------------------
