@@ -103,7 +103,8 @@ def stability(risk: Any, result: SolverResult) -> StabilityBound:
 
     For the users at hand this is certain. For users drawn independently it bounds the expected risk
     of a new user under weights trained on one user less, with the same ``alpha sum v``; alpha,
-    surrogate and depth must not have been chosen by these users.
+    surrogate, depth, and whether columns are curves must not have been chosen by these users. The
+    columns' scale and the knots of curves, which training takes from them, count as fixed: `note`.
 
     Parameters
     ----------
@@ -137,6 +138,7 @@ def stability(risk: Any, result: SolverResult) -> StabilityBound:
     k = risk.surrogate.k
     values = _worst_risks(*lists, distances, k)
     fixed = ["the columns' scale"] * (risk.units.scale is not None)
+    fixed += ["the knots of the curves"] * (risk.knots is not None)
     fixed += ["alpha times the sum of the users' weights"] * bool(np.ptp(weight))
     return StabilityBound(
         k, result.alpha, n_pos.size, float(_worst_risks(*lists, np.zeros(n_pos.size), k).mean()),

@@ -275,8 +275,8 @@ def new_users(
         rows.append((f"users of this kind for {target:g}", needed))
     fixed = f", {answer.note} taken as fixed" if answer.note else ""
     note = (
-        "assumed: users are drawn independently; alpha, surrogate and depth were not chosen by "
-        f"these users{fixed}; weights of a new fit on one user less"
+        "assumed: users are drawn independently; alpha, surrogate, depth and curves were not "
+        f"chosen by these users{fixed}; weights of a new fit on one user less"
     )
     console.answer(as_json, content, _show, "Risk of new users", rows)
     console.note(note)

@@ -34,7 +34,7 @@ from typing import Any
 
 import numpy as np
 
-from structsvm_papk._types import Array
+from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.diagnosis.convex_test import (
     Coordinates,
@@ -46,6 +46,8 @@ from structsvm_papk.diagnosis.convex_test import (
 )
 from structsvm_papk.errors import InputError, check_number, check_type
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk, logistic_regression
+from structsvm_papk.solvers.cccp import CCCP, CCCPResult
+from structsvm_papk.solvers.solver import Status
 from structsvm_papk.surrogates import Surrogate
 from structsvm_papk.surrogates.losses import SURROGATES as ALL_SURROGATES
 from structsvm_papk.surrogates.losses import Avg
@@ -202,6 +204,22 @@ def test_at_zero(
     if risk.convex:
         return convex_test(risk, tol, coordinates, with_distance)
     return clipped_test(risk) if risk.surrogate.clipped else ramp_test(risk, tol, users)
+
+
+def beside_zero(
+    risk: EmpiricalRisk, solver: CCCP, result: CCCPResult, callback: Callback | None = None
+) -> tuple[CCCPResult, bool]:
+    """The result of a solve, and whether zero is proved to be optimal where it ended there.
+
+    Where the test at zero finds a direction along which the risk falls, the solver starts there.
+    """
+    if result.w.any() or result.status is not Status.CRITICAL or not has_test(risk.surrogate):
+        return result, False
+    test = test_at_zero(risk)
+    if test.direction is None:
+        return result, test.verdict is Verdict.DEGENERATE
+    again = solver.solve(risk, test.direction, callback)
+    return (again if again.objective < result.objective else result), False
 
 
 def falls_along(risk: EmpiricalRisk, w: Array) -> bool:

@@ -175,9 +175,12 @@ class Model:
             A feature is missing, or not a finite number; another number of columns; no groups.
         """
         if self.function.is_zero:
+            ended = "training ended there with"
+            if self.certificate["status"] == "degenerate":
+                ended = "w = 0 is the optimum of"
             warn(
-                f"every score is 0: all weights of this model are, as w = 0 is the optimum of "
-                f"{self.surrogate} at depth {self.depth or self.k} on its training data",
+                f"every score is 0: all weights of this model are, as {ended} {self.surrogate} at "
+                f"depth {self.depth or self.k} on its training data",
                 DegenerateOptimumWarning,
             )
         return self.function.scores(self._filled(X, groups))

@@ -152,6 +152,7 @@ class ListRisk(LineOracle):
     ) -> None:
         self.surrogate = surrogate
         self.convex = surrogate.convex
+        self.nonnegative = surrogate.nonnegative
         self.data = data
         self.n_features = data.n_features
         self.n_users = data.n_users

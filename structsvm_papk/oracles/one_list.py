@@ -29,6 +29,7 @@ class OneListCuts(BlockOracle):
         self._terms = terms
         self.n_features = risk.n_features
         self.convex = risk.convex
+        self.nonnegative = risk.nonnegative
         self.n_entries = risk.n_entries
         self.sample = risk.sample
         n_pos = int(risk.data.n_pos[0])

@@ -70,6 +70,7 @@ class PartitionedCuts(BlockOracle):
         self.units = units or Units()
         self.frozen = frozen
         self.convex = surrogate.convex or frozen is not None
+        self.nonnegative = surrogate.nonnegative
         self.n_features = partitions.n_features
         self._divide(n_blocks)
 

@@ -125,10 +125,13 @@ def _nothing_varies(names: Sequence[str]) -> DegenerateOptimumWarning:
     )
 
 
-def _zero_is_optimal(
-    surrogate: Surrogate, positive: bool, monotonic: bool
+def _zero_weights(
+    surrogate: Surrogate, positive: bool, monotonic: bool, proved: bool
 ) -> DegenerateOptimumWarning:
-    """The warning that a surrogate's optimum is zero, with what to try first."""
+    """The warning that training ended at zero, with what to try first.
+
+    `proved`: that no w is better; of what is not convex seldom is.
+    """
     signs = ""
     if positive:
         signs = " among weights >= 0"
@@ -145,12 +148,16 @@ def _zero_is_optimal(
         settings = {"monotonic_cst": None}
     elif surrogate.name != "clipped_ramp":
         settings = {"surrogate": "clipped_ramp"}
-    return DegenerateOptimumWarning(
-        f"w = 0 is the optimum of {surrogate.label} at depth {surrogate.depth or surrogate.k}"
-        f"{signs}, to within the tolerance, and ranks nothing: count more negatives in training, "
-        "or take another surrogate.",
-        settings,
-    )
+    name = f"{surrogate.label} at depth {surrogate.depth or surrogate.k}{signs}"
+    advice = "count more negatives in training, or take another surrogate."
+    if proved:
+        text = f"w = 0 is the optimum of {name}, to within the tolerance, and ranks nothing: "
+    else:
+        text = (
+            f"training of {name} ended at w = 0, which ranks nothing; it is not proved that no w "
+            "is better: "
+        )
+    return DegenerateOptimumWarning(text + advice, settings)
 
 
 class AdditiveRanker(BaseEstimator):
@@ -183,6 +190,7 @@ class AdditiveRanker(BaseEstimator):
     label_gain_: Any
     _setting: Setting
     _scale_rule: ScaleRule | None  # by which `scale_` was chosen
+    _zero_is_proved: bool  # where the weights are 0, and the surrogate is not convex
     _fill: Array | None  # with missing="lowest": what fills further rows of one list
     _weights_given: bool
 
@@ -244,10 +252,11 @@ class AdditiveRanker(BaseEstimator):
         result = self.result_
         if not result.w.any() and not given.deviation().any():
             warn(_nothing_varies([term.name for term in self.terms_]))
-        elif result.status == Status.DEGENERATE or (result.converged and not result.w.any()):
+        elif not result.w.any() and (result.converged or result.status == Status.FINISHED):
             surrogate = self._setting.make(self.n_shown)
             monotonic = self.monotonic_cst is not None
-            warn(_zero_is_optimal(surrogate, self.positive, monotonic))
+            proved = result.status == Status.DEGENERATE or self._zero_is_proved
+            warn(_zero_weights(surrogate, self.positive, monotonic, proved))
         elif not (result.converged or result.status in (Status.FINISHED, Status.INCONSISTENT)):
             warn(result.message, ConvergenceWarning)
 

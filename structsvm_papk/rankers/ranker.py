@@ -23,6 +23,7 @@ from structsvm_papk.data.columns.units import check_standardize
 from structsvm_papk.data.lists import Exclusions
 from structsvm_papk.data.monotonic import signs_of_columns
 from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.diagnosis.zero_test import beside_zero
 from structsvm_papk.errors import InputError, check_number, check_type, warn
 from structsvm_papk.files.checkpoint import as_checkpoint
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
@@ -48,6 +49,7 @@ from structsvm_papk.rankers.settings import (
     make_solver,
     solver_name,
 )
+from structsvm_papk.solvers.cccp import CCCPResult
 from structsvm_papk.solvers.solver import SolverResult, check_signs
 from structsvm_papk.surrogates import Surrogate
 
@@ -525,6 +527,9 @@ class PAPKRanker(AdditiveRanker):
             log.say(remark)
         watch = log.watching(self.callback)
         result: SolverResult = solver.solve(risk, start, watch, checkpoint=checkpoint)
+        self._zero_is_proved = False
+        if isinstance(result, CCCPResult) and isinstance(risk, EmpiricalRisk):
+            result, self._zero_is_proved = beside_zero(risk, solver, result, watch)
         log.say(f"{result.n_iter} iterations, {result.seconds:.1f} s: {result.message}")
         self.function_ = columns.function(result.w, with_deviations=True)
         self._take(result, exclusions, chosen.notes + remarks)

@@ -31,6 +31,7 @@ from structsvm_papk.solvers.descent import (
 from structsvm_papk.solvers.oracle import BlockOracle, MajorisedOracle
 from structsvm_papk.solvers.qp import DEFAULT_SOLVER
 from structsvm_papk.solvers.solver import (
+    NO_DECREASE,
     KeptStart,
     Progress,
     Run,
@@ -46,10 +47,12 @@ _INNER_ITERATIONS = 500
 _STEPS = (10.0,)  # the continuation where starts do not race: a third more time, 1% lower ends
 _SMOOTH = 16  # blocks from which on a mean of them is nearly smooth; to race saves a fifth
 _SAME = 1e-13  # objectives that differ by less, relatively
+_DIRECTIONS = 16  # random ones, which are tried where all starts end at zero
 _AT_ZERO = (
-    "The point is w = 0, from which no start led away: the risk may have no better one. Try other "
-    "starts, or another risk."
+    "The point is w = 0, from which nothing that was tried led lower. That does not prove that no "
+    "w is better: try other starts, or another risk."
 )
+_BESIDE_ZERO = "random direction"
 _KEPT = "best so far"  # of the run that is resumed: the others begin and end as without it
 _TO_COMPARE = 3e-3  # criticality to which starts that do not race are followed
 
@@ -92,10 +95,11 @@ class CCCPResult(SolverResult):
 
 @dataclass(frozen=True)
 class CCCP(Solver[CCCPResult]):
-    """Local minimiser of ``alpha/2 ||w||^2 + R(w)`` by convex majorants, of a `MajorisedOracle`.
+    """Descent on ``alpha/2 ||w||^2 + R(w)`` by convex majorants, of a `MajorisedOracle`.
 
-    It starts at the oracle's own starts, or at those that are given. The status is 'critical' where
-    the criticality reached `tol`, which is no proof that no direction lowers the risk: where scores
+    It starts at the oracle's own starts, or at those that are given. Where all end at w = 0, it
+    goes on along the lowest of a few random directions. The status is 'critical' where the
+    criticality reached `tol`, which is no proof that no direction lowers the risk: where scores
     tie, other majorants touch there too. 'inconsistent': a majorant was none, to rounding and
     beyond. From a checkpoint starts that were followed go on where they ended, and the one that was
     interrupted begins again: so the end is that of a run without interruption. Interrupted at the
@@ -324,6 +328,10 @@ class _CCCPRun(Run[CCCPResult]):
         if len(followed) > 1 or best.point.status is None:
             best.settled = True
             self._follow_majorants(best)
+        # 4. where that is zero: along the lowest of a few random directions
+        if best.point.status is Status.CRITICAL and not best.point.w.any():
+            self._leave_zero(best)
+            best = self._best()
         return self.stop or best.point.status
 
     def result(self, status, notes):
@@ -400,6 +408,30 @@ class _CCCPRun(Run[CCCPResult]):
             self.keep(point)
             if self.stop is not None:
                 return
+
+    def _leave_zero(self, zero):
+        """Zero is critical where majorants that are frozen there have no lower point; others may.
+
+        A risk that is convex has been certified.
+        """
+        tried = any(start.begun.name == _BESIDE_ZERO for start in self.starts)
+        if zero.point.exact or tried:
+            return
+        floor = floor_of(self.config.positive, zero.point.w.size)
+        rng = np.random.default_rng(0)
+        lowest = zero.point
+        for direction in rng.normal(size=(_DIRECTIONS, zero.point.w.size)):
+            if self.clock.late():
+                return
+            point = best_scale(self.problem, np.maximum(direction, floor), self)
+            if point.objective < lowest.objective * (1.0 - NO_DECREASE):
+                lowest = point
+        if lowest is not zero.point:
+            begun = KeptStart(_BESIDE_ZERO, first=lowest.w, w=lowest.w, initial=lowest.objective)
+            start = _Start(begun=begun, point=lowest, settled=False)
+            self.starts.append(start)
+            self._descend(start, self.config.tol)
+            start.settled = True
 
     def _follow_majorants(self, start):
         """The second phase alone, to the tolerance."""

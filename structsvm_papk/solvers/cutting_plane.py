@@ -303,6 +303,13 @@ class Bundle(Run[SolverResult]):
         self.lower_bound = max(self.lower_bound, bound)
         return z[:d], self.best - self.objective(z[:d], value)
 
+    def known_bound(self) -> float:
+        """The cuts' bound, or 0 of a risk that is nowhere negative.
+
+        Steps are steered by the cuts' bound alone: 0 says nothing of the model.
+        """
+        return max(self.lower_bound, 0.0) if self.oracle.nonnegative else self.lower_bound
+
     def ask(self, w: Array, scores: Array | None = None) -> Cuts:
         """One evaluation of the oracle; of a `LineOracle` the scores may be known."""
         if scores is None or not isinstance(self.oracle, LineOracle):

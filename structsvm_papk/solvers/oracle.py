@@ -73,12 +73,15 @@ class Oracle(ABC):
         Length of w.
     convex : bool
         Whether R is convex. The cuts of a risk that is not are not lower bounds.
+    nonnegative : bool
+        Whether R is nowhere negative: then 0 is a lower bound of every objective.
     n_entries : int
         Numbers of the data that an evaluation multiplies, where they are known.
     """
 
     n_features: int
     convex: bool = True
+    nonnegative: bool = False
     n_entries: int = 0
 
     @abstractmethod
@@ -260,6 +263,7 @@ class _OneBlock(BlockOracle):
     def __init__(self, function: Any, risk: Oracle | None = None) -> None:
         self._function, self._risk, self.n_features = function, risk, int(function.n_features)
         self.convex = risk is None or risk.convex
+        self.nonnegative = risk is not None and risk.nonnegative
 
     def __str__(self) -> str:
         return super().__str__() if self._risk is None else str(self._risk)

@@ -70,13 +70,14 @@ class Status(StrEnum):
     CONVERGED = "converged", "Converged: the certified gap is within the tolerance."
     DEGENERATE = (
         "degenerate",
-        "Converged to the zero vector: to within the tolerance no direction lowers the risk, and "
+        "Converged to the zero vector: no w lowers the objective by more than the tolerance, and "
         "at w = 0 all predictions are the same. Try a smaller tolerance, another risk, or better "
         "features.",
     )
     CRITICAL = (
         "critical",
-        "Stopped at a critical point: none of the majorants there can be lowered any further.",
+        "Stopped at a critical point: the convex majorant there falls by no more than the "
+        "tolerance. Other points may be lower.",
     )
     MAX_ITER = "max_iter", "Stopped at the iteration limit before the gap reached the tolerance."
     TIME_LIMIT = "time_limit", "Stopped at the time limit before the gap reached the tolerance."
@@ -422,6 +423,7 @@ class Run(ABC, Generic[Result]):
         self.best_w: Any = None  # the best point, once there is one
         self.best = np.inf
         self.lower_bound = -np.inf
+        self.last_bound = -np.inf  # of the last iteration
         self.best_error = 0.0  # how far rounding may have put `best` below the objective there
 
     @abstractmethod
@@ -442,7 +444,11 @@ class Run(ABC, Generic[Result]):
 
     def gap(self) -> float:
         """The relative gap, with what rounding may have done to the objective."""
-        return relative_gap(self.best + self.best_error, self.lower_bound)
+        return relative_gap(self.best + self.best_error, self.known_bound())
+
+    def known_bound(self) -> float:
+        """The bound that is reported: that of the method, or what is known without it."""
+        return self.lower_bound
 
     def judge(self, gap: float, stop: bool, spent: bool | None = None) -> Status | None:
         """The stopping rule: None to go on.
@@ -501,10 +507,11 @@ class Run(ABC, Generic[Result]):
     def record(self, n_cuts: int = 0, **more: int) -> bool:
         """Note an iteration; whether the callback wants the run to stop."""
         objective = float(self.best)
-        lower_bound = float(min(self.lower_bound, self.best))
+        lower_bound = float(min(self.known_bound(), self.best))
         last = self.history[-1] if self.history else None
-        if last is None or objective < last.objective or lower_bound > last.lower_bound:
+        if last is None or objective < last.objective or self.lower_bound > self.last_bound:
             self.last_progress = len(self.history)
+        self.last_bound = self.lower_bound
         counts = len(self.history) + 1, self.clock.seconds(), self.passes
         progress = self.progress(*counts, objective, lower_bound, n_cuts, **more)
         self.history.append(progress)
@@ -529,8 +536,18 @@ class Run(ABC, Generic[Result]):
         """The best point with the history; an optimum at zero is said to be degenerate."""
         if status is Status.CONVERGED and not self.best_w.any():
             status = Status.DEGENERATE
-        point = self.best_w, float(self.best), float(min(self.lower_bound, self.best))
-        return kind(*point, status, tuple(self.history), self.config.alpha, **more)
+        bound = -np.inf  # cuts that contradict the risk, which may be negative for all one knows
+        if status is not Status.INCONSISTENT:
+            bound = float(min(self.known_bound(), self.best))
+        return kind(
+            self.best_w,
+            float(self.best),
+            bound,
+            status,
+            tuple(self.history),
+            self.config.alpha,
+            **more,
+        )
 
 
 def seconds_left() -> float:

@@ -72,8 +72,10 @@ class Surrogate(ABC):
     top_negatives_only : bool
         Whether the value depends on a list's negatives through the m highest only: sums over a list
         have fewer terms then.
+    nonnegative : bool
+        Whether it is nowhere negative: then no lower bound of an objective is below 0.
     majorised : bool
-        Whether it is nowhere negative and has `majorant`: then CCCP solves it.
+        Whether it is `nonnegative` and has `majorant`: then CCCP solves it.
     boxed, clipped : bool
         Whether it is Ramp or ClippedRamp, whose risks are bounded over boxes of w
         (`structsvm_papk.oracles.boxes`), and whether a pair costs at most 1.
@@ -90,6 +92,7 @@ class Surrogate(ABC):
     depth: int | float | None = field(default=None, kw_only=True)
     name: ClassVar[str]
     convex: ClassVar[bool] = True
+    nonnegative: ClassVar[bool] = False
     majorised: ClassVar[bool] = False
     boxed: ClassVar[bool] = False
     clipped: ClassVar[bool] = False
@@ -260,7 +263,7 @@ class Surrogate(ABC):
 class PairMean(Surrogate):
     """A surrogate in which pairs weigh 1 together: so do positives, and so do negatives."""
 
-    shift_invariant = above_slope_at_zero = True
+    shift_invariant = above_slope_at_zero = nonnegative = True
 
     def l1_bound(self, n_pos: Array) -> Array:  # noqa: D102
         return np.full(np.shape(n_pos), 2.0)

@@ -277,6 +277,8 @@ def _bounds(lists, scores):
         most = bound / 2 / (np.minimum(share, 1.0) * lists.sums(side))
         heaviest = np.maximum.reduceat(np.abs(coef * side), lists.indptr[:-1])
         lists.at_least("weight_shares: a slope's bound, and a slope", scores, most, heaviest)
+    if surrogate.nonnegative or surrogate.majorised:
+        lists.at_least("nonnegative: at least 0", scores, values, np.zeros(lists.n_lists))
     if surrogate.clipped:
         lists.at_least("clipped: at most 1", scores, np.ones(lists.n_lists), values)
     if surrogate.boxed:
@@ -293,7 +295,6 @@ def _majorant(lists, scores):
     other = lists.draw()
     here = lists.evaluate(scores)[0]
     there = lists.evaluate(other)[0]
-    lists.at_least("majorised: nowhere negative", scores, here, np.zeros(lists.n_lists))
     lists.same(
         "majorant: tight where it is made", scores, lists.evaluate(scores, majorant)[0], here
     )

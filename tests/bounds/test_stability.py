@@ -127,6 +127,9 @@ def test_sparse_files_and_divided_columns_give_the_same(tmp_path):
         np.testing.assert_allclose(found.distances, expected.distances, rtol=1e-9)
         np.testing.assert_allclose(found.values, expected.values, atol=1e-12)
     assert found.note == ""
+    curved = EmpiricalRisk(surrogate, divided.with_curves(divided.knots_at_quantiles(4)))
+    found = bounds.stability(curved, CuttingPlane(alpha=0.3).solve(curved))
+    assert found.note == "the knots of the curves"
 
 
 def test_what_the_bound_is_not_for():
@@ -187,6 +190,7 @@ def test_the_command_gives_the_bound_of_python(trained):
     assert [own[name] for name in ("value", "lower", "upper")] == pytest.approx(ends)
     shown = " ".join(invoke(*call).output.split())
     assert f"at most │ {expected.bound:.4f}" in shown and "assumed: users are drawn" in shown
+    assert "depth and curves were not chosen by these users" in shown
 
 
 def test_the_command_refuses_other_data_and_lost_options(trained):

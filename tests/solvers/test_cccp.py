@@ -1,5 +1,7 @@
 """Majorants against their definitions; CCCP by its descent, its certificate and its optima."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.optimize import brentq
@@ -16,6 +18,7 @@ from structsvm_papk.oracles.empirical_risk import EmpiricalRisk, logistic_regres
 from structsvm_papk.oracles.list_risk import Thresholds
 from structsvm_papk.rankers.ranker import PAPKRanker
 from structsvm_papk.solvers import descent
+from structsvm_papk.solvers.branch_and_bound import BranchAndBound
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.oracle import MajorisedOracle
@@ -110,9 +113,53 @@ def test_a_critical_zero_is_not_returned_silently():
     risk = EmpiricalRisk(make_surrogate("ramp", 2), RankingData.from_groups(*lists[:3]))
     result = CCCP(1e-2, tol=1e-4).solve(risk)
     assert not result.w.any()
-    assert "from which no start led away" in result.message
-    with pytest.warns(DegenerateOptimumWarning, match="clipped_ramp"):
+    assert "does not prove that no w is better" in result.message
+    with pytest.warns(DegenerateOptimumWarning, match="ended at w = 0") as caught:
         PAPKRanker(k=2, surrogate="ramp", curves=None, tol=1e-4).fit(lists.X, lists.y, lists.groups)
+    assert "clipped_ramp" in str(caught[0].message)
+
+
+def one_list_of(seed):
+    rng = np.random.default_rng(seed)
+    n_pos, n_neg, k = rng.integers(3, 9), rng.integers(5, 12), rng.integers(1, 4)
+    X = np.vstack([rng.normal(size=(n_pos, 2)) + 0.5, rng.normal(size=(n_neg, 2))])
+    return X, np.arange(n_pos + n_neg) < n_pos, int(k)
+
+
+def test_random_directions_lead_away_from_a_critical_zero():
+    X, y, k = one_list_of(46)
+    risk = EmpiricalRisk(make_surrogate("clipped_ramp", k), RankingData.from_groups(X, y))
+    result = CCCP(0.05).solve(risk)
+    assert result.starts[-1].name == "random direction"
+    best = BranchAndBound(alpha=0.05, tol=1e-3).solve(risk)
+    assert result.objective == pytest.approx(best.objective, abs=0.02) and best.objective < 0.2
+    from_zero = CCCP(0.05).solve(risk, np.zeros(2))
+    assert [start.name for start in from_zero.starts] == ["given", "random direction"]
+    assert from_zero.objective == pytest.approx(result.objective, abs=1e-3)
+
+
+@pytest.mark.parametrize("name", SURROGATES)
+def test_no_optimum_is_claimed_that_branch_and_bound_improves_on(name):
+    said = set()
+    for seed in (1, 4, 8, 13):
+        rng = np.random.default_rng(seed)
+        X = np.repeat(rng.normal(size=(6, 2)), 2, axis=0)
+        X[1::2] *= -1.5  # of each row there is one on the other side, farther out
+        y = np.arange(12) % 2 == 0 if seed != 13 else np.arange(12) % 4 == 0
+        risk = EmpiricalRisk(make_surrogate(name, 2), RankingData.from_groups(X, y))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            ranker = PAPKRanker(
+                2, surrogate=name, depth=None, alpha=0.3, standardize=False, curves=None
+            ).fit(X, y, groups="one_list")
+        text = " ".join(str(warning.message) for warning in caught)
+        if not ranker.coef_.any():
+            assert "w = 0" in text
+        if "is the optimum" in text:
+            assert not ranker.coef_.any()
+            assert BranchAndBound(alpha=0.3, tol=1e-3).solve(risk).objective > 1 - 1e-3
+        said.add("is the optimum" in text)
+    assert False in said
 
 
 def test_starts_are_scaled_named_and_reported_and_those_at_one_point_are_one():

@@ -39,6 +39,33 @@ SOLVERS = {
 }
 
 
+def heavy_tails(name, scale):
+    """Lists with a column of outliers, in units that leave no digits of the objective."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=200), rng.standard_cauchy(200) * scale])
+    y = X[:, 0] + rng.normal(size=200) > 0.8
+    lists = RankingData.from_groups(X, y, np.repeat(np.arange(20), 10))
+    return EmpiricalRisk(make_surrogate(name, 3), lists)
+
+
+@pytest.mark.parametrize("name", CONVEX)
+@pytest.mark.parametrize("solver", ["bundle", "line_search", "ascent"])
+def test_no_bound_is_below_0_of_a_risk_that_is_not(name, solver):
+    risk = heavy_tails(name, 1e40 if name == "avg" else 1e12)
+    result = SOLVERS[solver](1e-2, max_iter=30).solve(risk)
+    assert 0.0 <= result.lower_bound <= result.objective <= 1.0
+    assert min(result.curve("lower_bound")) >= 0.0 and result.gap <= 1.0
+
+
+def test_a_risk_that_may_be_negative_has_its_own_bound():
+    def risk(w):
+        return float(abs(w[0] - 1.0) - 5.0), np.sign(w - 1.0)
+
+    risk.n_features = 1
+    result = CuttingPlane(1e-2).solve(risk)
+    assert result.lower_bound == pytest.approx(-4.995) == result.objective
+
+
 def uneven_lists(name):
     """Lists of 2 to 30 rows of users that weigh more and less."""
     rng = np.random.default_rng(3)
