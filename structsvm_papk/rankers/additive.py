@@ -250,7 +250,7 @@ class AdditiveRanker(BaseEstimator):
     def _warn_of_result(self, given: Any) -> None:
         """Warn of weights that are zero, and of a gap that is left; `given`: lists, or a risk."""
         result = self.result_
-        if not result.w.any() and not given.deviation().any():
+        if not given.deviation().any():
             warn(_nothing_varies([term.name for term in self.terms_]))
         elif not result.w.any() and (result.converged or result.status == Status.FINISHED):
             surrogate = self._setting.make(self.n_shown)

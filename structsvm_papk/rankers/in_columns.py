@@ -39,10 +39,20 @@ class InColumns(Generic[ListsT]):
     constrained: Any = False
 
     def function(self, w: Array, *, with_deviations: bool = False) -> AdditiveFunction:
-        """The function of a solver's weights."""
-        weights = self.lists.units.of_columns(w) + 0.0  # never -0
+        """The function of a solver's weights; columns that are constant within lists have none."""
+        varies = self.lists.deviation() > 0.0  # the others' weights are what rounding leaves
+        weights = np.where(varies, self.lists.units.of_columns(w), 0.0) + 0.0  # never -0
         deviations = self.lists.term_deviations(weights) if with_deviations else None
         return self.plan.function(weights, deviations)
+
+    @property
+    def scale(self) -> Array | None:
+        """What each column's line or straight part is divided by; NaN where it has none."""
+        scale = self.lists.units.scale
+        if scale is None:
+            return None
+        straight = self.plan.straight
+        return np.where(straight < 0, np.nan, np.abs(scale[straight]))
 
     def weights(self, function: AdditiveFunction) -> Array:
         """The solver's weights of a function."""

@@ -169,7 +169,8 @@ class PAPKRanker(AdditiveRanker):
         What a missing value of the column adds to a score, beside what the lowest value adds; 0 for
         columns that had none in training. None without `missing`.
     scale_ : ndarray of shape (n_features_in_,) or None
-        What the columns were divided by; None without `standardize`.
+        What the columns were divided by, of curves their straight part; NaN for columns without
+        one: text and curves that have to rise. None without `standardize`.
     result_ : SolverResult
         objective, lower_bound, gap, status, n_iter, converged, history and notes of the problem
         that was solved, that of the divided columns.
@@ -510,9 +511,8 @@ class PAPKRanker(AdditiveRanker):
         self._setting = setting
         self.alpha_ = setting.known_alpha
         self.surrogate_ = setting.name
-        units = columns.lists.units
-        self.scale_ = None if units.scale is None else np.abs(units.scale[: self.n_features_in_])
-        self._scale_rule = units.rule
+        self.scale_ = columns.scale
+        self._scale_rule = columns.lists.units.rule
         self._constrained = columns.constrained
         solver = self._make_solver(risk.surrogate, self.alpha_, chosen.seconds)
         if isinstance(self.solver, str) and self.solver == "auto":

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from helpers.sources import read_lists
 from structsvm_papk import PAPKRanker, RankingData
-from structsvm_papk.data.missing import completed_rows, filled_lists
+from structsvm_papk.data.missing import filled_lists, filled_rows
 from structsvm_papk.errors import InputError
 from structsvm_papk.files import load_model
 from structsvm_papk.surrogates import make_surrogate
@@ -61,19 +61,17 @@ def ranker(**settings):
 
 def test_holes_are_the_lowest_of_what_is_there():
     right, holes = by_hand(X, GROUPS)
-    completed = completed_rows(X, GROUPS, "lowest")
-    np.testing.assert_array_equal(completed.X, right)
-    assert (completed.holes == holes).all()
-    lists = filled_lists(RankingData.from_groups(X, Y, GROUPS, missing="lowest"), "lowest")
-    np.testing.assert_array_equal(lists.X[:, :N_FEATURES], right)
-    assert (lists.X[:, N_FEATURES:] == ~holes[:, :3]).all()
+    lists = RankingData.from_groups(X, Y, GROUPS, missing="lowest")
+    for filled in (filled_rows(X, GROUPS, "lowest"), filled_lists(lists, "lowest")):
+        np.testing.assert_array_equal(filled.X, right)
+        assert (filled.holes == holes).all()
 
 
 @pytest.mark.parametrize("positive", [False, True])
 @pytest.mark.parametrize("standardize", [False, True])
 def test_the_problem_is_that_of_columns_made_by_hand(standardize, positive):
     filled, holes = by_hand(X, GROUPS)
-    beside = np.hstack([filled, ~holes[:, :3]])
+    beside = np.hstack([filled, -1.0 * holes[:, :3] if positive else holes[:, :3]])
     settings = {"standardize": standardize, "positive": positive}
     plain = ranker(missing=None, depth=0.5, **settings).fit(beside, Y, GROUPS)
     fitted = ranker(**settings).fit(X, Y, GROUPS)
@@ -82,8 +80,9 @@ def test_the_problem_is_that_of_columns_made_by_hand(standardize, positive):
     np.testing.assert_allclose(
         fitted.coef_, plain.coef_[:N_FEATURES], atol=1e-4 * abs(plain.coef_).max()
     )
+    of_holes = -plain.coef_[N_FEATURES:] if positive else plain.coef_[N_FEATURES:]
     np.testing.assert_allclose(
-        fitted.missing_coef_[:3], -plain.coef_[N_FEATURES:], atol=1e-4 * abs(plain.coef_).max()
+        fitted.missing_coef_[:3], of_holes, atol=1e-4 * abs(plain.coef_).max()
     )
     assert fitted.missing_coef_[3] == 0.0  # no hole in training
     scores = filled @ fitted.coef_ + holes @ fitted.missing_coef_
@@ -95,7 +94,7 @@ def test_any_constant_gives_the_same_where_a_list_has_nothing_in_a_column():
     first = ranker().fit(X, Y, GROUPS)
     filled, holes = by_hand(X, GROUPS, nothing=17.0)
     assert (filled == 17.0).sum() > SIZE
-    columns = np.hstack([filled, ~holes[:, :3]])
+    columns = np.hstack([filled, holes[:, :3]])
     second = ranker(missing=None, depth=0.5).fit(columns, Y, GROUPS)
     np.testing.assert_allclose(first.coef_, second.coef_[:N_FEATURES], rtol=1e-4)
     shifts = []
@@ -188,8 +187,8 @@ def test_refusals_name_row_column_and_setting():
     message = rf"NaN at row {row}, column '{column}'.*missing=\"lowest\""
     for data in (frame, as_frame("None"), as_frame("NA")):
         with pytest.raises(InputError, match=message):
-            PAPKRanker(k=3).fit(data, Y, GROUPS)
-    plain = PAPKRanker(k=3, policy="cap").fit(frame.fillna(0.0), Y, GROUPS)
+            PAPKRanker(k=3, missing=None).fit(data, Y, GROUPS)
+    plain = PAPKRanker(k=3, missing=None).fit(frame.fillna(0.0), Y, GROUPS)
     with pytest.raises(InputError, match=message):
         plain.predict(frame)
     with pytest.raises(InputError, match=message):
@@ -207,10 +206,11 @@ def test_refusals_name_row_column_and_setting():
         ranker(missing="mean").fit(X, Y, GROUPS)
     with pytest.raises(InputError, match="missing"):
         RankingData.from_groups(X, Y, GROUPS)
+    lists = RankingData.from_groups(X, Y, GROUPS, missing="lowest")
     with pytest.raises(InputError, match="missing"):
-        RankingData.from_groups(X, Y, GROUPS, missing="lowest").scores(np.ones(N_FEATURES))
+        lists.scores(np.ones(N_FEATURES))
     with pytest.raises(InputError, match="missing"):
-        PAPKRanker(k=3).fit_lists(RankingData.from_groups(X, Y, GROUPS, missing="lowest"))
+        PAPKRanker(k=3, missing=None).fit_lists(lists)
 
 
 def test_dask_collections_are_refused_with_a_sentence():
@@ -225,13 +225,16 @@ def test_model_files_and_json_say_what_a_hole_adds(tmp_path):
     path = tmp_path / "m.model"
     fitted.save(path)
     model = load_model(path)
-    assert (model.missing_coef == fitted.missing_coef_).all()
+    np.testing.assert_array_equal(model.function.gaps[:3], fitted.missing_coef_[:3])
+    assert np.isnan(model.function.gaps[3])  # nothing was missing there
     assert (model.predict(X, GROUPS) == fitted.predict(as_frame("NaN"), GROUPS)).all()
     exported = json.loads(json.dumps(fitted.export_weights()))
     assert exported["missing"] == "lowest"
-    assert exported["missing_weights"] == dict(
-        zip(["bm25", "dense", "splade", "full"], fitted.missing_coef_.tolist(), strict=True)
-    )
+    told = {term["column"]: term["gap"] for term in exported["terms"]}
+    assert told == {
+        **dict(zip(["bm25", "dense", "splade"], fitted.missing_coef_.tolist()[:3], strict=True)),
+        "full": None,
+    }
 
 
 def test_half_of_the_negatives_count_where_holes_are_filled():

@@ -58,7 +58,7 @@ def test_columns_that_cannot_or_need_not_be_shifted_stay():
     rows[:, [0, 2]] -= rows[risk.data.indptr[:-1]][groups][:, [0, 2]]
     np.testing.assert_allclose(risk.scores(w), rows @ w, rtol=1e-12, atol=1e-12)
     ordinary = a_risk("ts", lists(100.0)[0], y, groups)
-    assert ordinary.list_rows().X is ordinary.data.X
+    assert ordinary.list_rows().columns is ordinary.data.columns
 
 
 @pytest.mark.parametrize("storage", [np.ascontiguousarray, np.asfortranarray, sparse.csr_array])
@@ -79,7 +79,7 @@ def test_the_copy_of_columns_with_offsets_is_made_once_and_leaves_the_data_as_th
     X, y, groups = lists(1e9)
     risk = a_risk("ts", X.copy(), y, groups)
     rows = risk.list_rows()
-    assert rows is risk.with_blocks(3).list_rows() and rows.X is not risk.data.X
+    assert rows is risk.with_blocks(3).list_rows() and rows.columns is not risk.data.columns
     np.testing.assert_array_equal(risk.data.X, X)
 
 

@@ -7,9 +7,9 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy import sparse
-from structsvm_papk.data.units.scale import scale_of, within_user_deviation
 
 from structsvm_papk import RankingData
+from structsvm_papk.data.columns.units import scale_of
 from structsvm_papk.errors import InputError
 
 pytestmark = pytest.mark.portable
@@ -176,8 +176,7 @@ def definition(X, users):
 
 def deviation(X, users=USERS):
     y = np.arange(users.size) % 2
-    data = RankingData.from_groups(X, y, users)
-    return within_user_deviation(data.X, data.rows, data.indptr, data.spread())
+    return RankingData.from_groups(X, y, users).deviation()
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
+from helpers.functions import lines
 from helpers.marks import some_of
 from structsvm_papk import PAPKRanker, RankingData
 from structsvm_papk.cli._shared.scores import scores_of
@@ -55,14 +56,14 @@ def _ranker(coef, **settings):
     chosen = {"surrogate": "avg", "curves": None} | settings  # nothing left to folds
     ranker = PAPKRanker(k=1, alpha=1.0, one_list=True, **chosen)
     ranker.fit(rows, np.arange(30) % 2)
-    ranker._weights = coef
+    ranker.function_ = lines(coef)
     return ranker
 
 
 def _model(coef, k=1, feature_names=None):
     """A model with these weights."""
     return Model(
-        coef=coef,
+        function=lines(coef, feature_names),
         k=k,
         surrogate="avg",
         alpha=1.0,
@@ -148,7 +149,7 @@ def test_files_score_as_memory_does(tmp_path, suffix):
             for user, label, row in zip(frame["user"], frame["label"], X, strict=True)
         )
         path.write_text("\n".join(lines) + "\n")
-        model = dataclasses.replace(model, feature_names=None, first_index=1)
+        model = dataclasses.replace(_model(w, k=2), first_index=1)
     else:
         frame.to_csv(path, index=False, sep="\t" if suffix == "tsv" else ",")
     scores = scores_of(model, read_table(path, like=model))

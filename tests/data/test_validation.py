@@ -254,6 +254,9 @@ def test_ids_of_two_tables_are_compared_exactly(ids, other, same):
                 recommended(*both)
         elif as_users:
             assert recommended(*both).users.size == 6 - sum(same)
+        elif not any(same):
+            with pytest.warns(UserWarning, match="none of the 3 items"):
+                assert recommended(*both)["recall@1"].tolist() == same
         else:
             assert recommended(*both)["recall@1"].tolist() == same
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from helpers.full_problem import full_problem
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
+from structsvm_papk.data.columns.dense import DenseColumns
 from structsvm_papk.data.columns.units import Units
 from structsvm_papk.datasets.generators import Lists, two_gaussians
 from structsvm_papk.files.partitions import array_partitions
@@ -54,9 +55,8 @@ def degenerate_lists(n_users=50, n_pos=10, n_neg=40, n_features=8, noise=1.0, se
 
 def written_out(lists):
     """The same lists with the columns of curves written out."""
-    X = lists.X
     data = RankingData.from_parts(
-        X=X.toarray() if hasattr(X, "toarray") else X,
+        columns=DenseColumns(lists.columns.toarray()),
         rows=lists.rows,
         indptr=lists.indptr,
         n_pos=lists.n_pos,
@@ -72,7 +72,7 @@ def divided_out(lists):
     """The same lists with columns that are written out and divided: a plain matrix."""
     data = written_out(lists)
     return RankingData.from_parts(
-        X=data.X / data.units.scale,
+        columns=DenseColumns(data.X / data.units.scale),
         rows=data.rows,
         indptr=data.indptr,
         n_pos=data.n_pos,

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from helpers import problems
+from helpers.columns import knots_at_quantiles
 from helpers.full_problem import full_problem
 from helpers.marks import slow
 from helpers.problems import divided_out, written_out
@@ -18,7 +19,6 @@ from structsvm_papk import (
     RankingData,
     make_surrogate,
 )
-from structsvm_papk.data.columns.knots import knots_at_quantiles
 
 SURROGATES = ("avg", "max", "ts", "pauc")
 DEPTHS = (None, 0.5, 0.9)

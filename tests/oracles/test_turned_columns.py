@@ -118,8 +118,7 @@ def test_a_degenerate_risk_is_recognised(name):
     lists = problems.degenerate_lists(n_users=10, n_features=4)
     units = np.array([1e-3, 1.0, 1e3, 1.0])
     for turn in (1.0, TURN):
-        data = RankingData.from_groups(lists.X * units, lists.y, lists.groups).scaled_by(
-            turn * np.ones(4)
-        )
+        data = RankingData.from_groups(lists.X * units, lists.y, lists.groups)
+        data = data.in_units(Units(turn * np.ones(4)))
         test = zero_test(EmpiricalRisk(make_surrogate(name, 3), data))
         assert test.verdict == "degenerate"

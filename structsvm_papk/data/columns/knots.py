@@ -40,6 +40,7 @@ PIECES = 16  # what `curves="auto"` takes
 _MOST_KNOTS = 255  # a cell is a byte, and two lie beyond the knots
 _FEWEST_ROWS = 10  # of an interval in the tails
 _LARGEST = 1e300  # a column that spreads over more stays a line: a width may overflow
+_SMALLEST = 1e-290  # a width, below which a slope may overflow
 _SAME = 16  # values that differ by so many units in the last place are one value
 
 
@@ -116,11 +117,13 @@ def _knots(column: ValueCounts, n_pieces: int) -> ColumnKnots:
 def _apart(column: ValueCounts) -> tuple[Array, Array]:
     """The values of a column and their counts, where values next to each other are one."""
     values = column.values
-    apart = np.diff(values)
-    if (apart > _SAME * np.spacing(np.abs(values[[0, -1]]).max())).all():
+    with np.errstate(over="ignore"):
+        apart = np.diff(values)
+    largest_step = np.spacing(np.abs(values[[0, -1]]).max())
+    if (apart > max(_SAME * largest_step, _SMALLEST)).all():
         return values, column.counts
     step = np.spacing(np.maximum(np.abs(values[1:]), np.abs(values[:-1])))
-    first = np.flatnonzero(np.append(True, apart > _SAME * step))
+    first = np.flatnonzero(np.append(True, apart > np.maximum(_SAME * step, _SMALLEST)))
     return values[first], np.add.reduceat(column.counts, first)
 
 

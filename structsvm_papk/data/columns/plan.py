@@ -168,6 +168,15 @@ class Plan:
     def _signs_of_gaps(self, positive: bool) -> Array:
         return np.full(self.gaps.size, -1.0 if positive and self.adds_fill else 0.0)
 
+    @property
+    def straight(self) -> Array:
+        """The weight of each column's line or straight part; -1 where it has none."""
+        weights = np.full(self.n_columns, -1)
+        weights[self.numbers] = np.arange(self.numbers.size)
+        if self.knots is not None:
+            weights[self.numbers] = self.knots.straight_of_column
+        return weights
+
     # --- weights -> terms -------------------------------------------------------------------------
 
     def function(self, w: Array, deviations: Array | None = None) -> AdditiveFunction:

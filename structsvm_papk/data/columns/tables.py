@@ -85,10 +85,10 @@ def _is_categorical(column: Any) -> bool:
     dtype = column.dtype
     if isinstance(dtype, pd.CategoricalDtype) or pd.api.types.is_bool_dtype(dtype):
         return True
+    if isinstance(dtype, pd.StringDtype) or dtype.kind == "U":  # the latter of Arrow
+        return True
     if dtype.kind != "O":
         return False
-    if isinstance(dtype, pd.StringDtype):
-        return True
     kinds = {type(value) for value in column[~column.isna()]}
     return bool(kinds) and kinds <= {str, bool, np.bool_, np.str_}
 
@@ -162,10 +162,16 @@ def in_numbers(X: Any, levels: Levels) -> Any:
     Raises
     ------
     InputError
-        A column that was text in training and holds numbers now, or the other way round.
+        A column that was text in training and holds numbers now, or the other way round; X is
+        sparse.
     """
     if not levels:
         return X
+    if sparse.issparse(X):
+        raise InputError(
+            f"column {min(levels)} (counted from 0) held text or categories in training, which a "
+            "sparse X does not have: give a table"
+        )
     places = {j: _places(_column(X, j), known, name_of(X, j)) for j, known in levels.items()}
     if not hasattr(X, "iloc"):
         numbers = np.array(X, dtype=object)

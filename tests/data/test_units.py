@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 from scipy import sparse
-from structsvm_papk.data.units.scale import ScaleRule, Variation
 
 from helpers.marks import slow
 from structsvm_papk import RankingData
+from structsvm_papk.data.columns.base import Variation
+from structsvm_papk.data.columns.units import ScaleRule, Units
 
 N_USERS, SIZE = 9, 12
 USERS = np.random.default_rng(5).permutation(np.repeat(np.arange(N_USERS), SIZE))
@@ -111,8 +112,7 @@ def test_values_that_no_number_can_divide_by():
     X[:, 0] = np.where(half, 1.5e308, -1.5e308)  # the difference overflows, its half does not
     X[:, 1] = np.where(half, 1e-200, 0.0)
     X[:, 2] = np.where(half, 1e200, 0.0)
-    variation = lists(X).variation()
-    scale = variation.scale(ScaleRule.INDICATORS)
+    scale = lists(X).standardized().units.scale
     assert scale[0] == scale[1] == 1.0 and scale[2] == 5e199
 
 
@@ -140,8 +140,7 @@ def test_a_sparse_part_makes_all_one_number():
     X = (np.random.default_rng(2).random((USERS.size, 3)) < 0.4).astype(float)
     parts = [lists(form(X)).variation() for form in (np.asarray, sparse.csr_array)]
     both = Variation.pooled(parts)
-    assert both.is_sparse and both.rule("auto") == ScaleRule.COMMON
-    np.testing.assert_allclose(
-        both.scale(ScaleRule.COMMON), np.sqrt(np.mean(parts[0].deviation ** 2)), rtol=1e-12
-    )
-    assert Variation.pooled([parts[1]]).rule(True) == ScaleRule.EACH
+    units = Units.of(both, "auto")
+    assert both.is_sparse and units.rule == ScaleRule.COMMON
+    np.testing.assert_allclose(units.scale, np.sqrt(np.mean(parts[0].deviation ** 2)), rtol=1e-12)
+    assert Units.of(Variation.pooled([parts[1]]), True).rule == ScaleRule.EACH

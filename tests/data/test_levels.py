@@ -1,0 +1,134 @@
+"""Levels, cells of pairs, and storages side by side, against indicators that are written out."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from helpers.columns import assert_as_written_out, knots_at_quantiles, lists_of, mixed_columns
+from structsvm_papk.data.columns.beside import ColumnsBeside
+from structsvm_papk.data.columns.dense import DenseColumns
+from structsvm_papk.data.columns.levels import MOST_LEVELS, LevelColumns
+from structsvm_papk.data.columns.pieces import PiecewiseColumns
+
+
+def levels(rng, n, with_none=True):
+    """A few columns of levels, of which one has as many as there may be, another one only."""
+    n_levels = np.array([3, MOST_LEVELS, 1, 7])
+    codes = np.column_stack([rng.integers(0, most + with_none, n) for most in n_levels])
+    codes[: n // 2, 3] = 2
+    return LevelColumns(codes.astype(np.uint8), n_levels, np.array([0, 0, 1, 1], dtype=bool))
+
+
+def indicators(columns):
+    parts = [columns.codes[:, [j]] == np.arange(n) for j, n in enumerate(columns.n_levels.tolist())]
+    return np.hstack(parts).astype(float)
+
+
+def beside(rng, n, curves, d=4):
+    """Numbers, as lines or curves, and levels behind them."""
+    X = mixed_columns(rng, n, d)
+    numbers = DenseColumns(X)
+    if curves:
+        rising = rng.random(d) < 0.4
+        numbers = PiecewiseColumns(X, knots_at_quantiles(X, np.arange(n), 5, rising))
+    return ColumnsBeside([numbers, levels(rng, n), levels(rng, n, with_none=False)])
+
+
+@pytest.mark.parametrize("with_none", [True, False])
+@pytest.mark.parametrize("seed", range(4))
+def test_levels_are_their_indicators(seed, with_none):
+    rng = np.random.default_rng(seed)
+    columns = levels(rng, int(rng.integers(9, 400)), with_none)
+    np.testing.assert_array_equal(columns.toarray(), indicators(columns))
+    assert_as_written_out(columns, rng)
+
+
+@pytest.mark.parametrize("curves", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_storages_side_by_side_are_their_matrices_side_by_side(seed, curves):
+    rng = np.random.default_rng(seed)
+    columns = beside(rng, int(rng.integers(9, 300)), curves)
+    written = np.hstack([part.toarray() for part in columns.parts])
+    np.testing.assert_array_equal(columns.toarray(), written)
+    assert columns.n_columns == 4 + 4 + 4
+    assert_as_written_out(columns, rng)
+
+
+@pytest.mark.parametrize("curves", [False, True])
+def test_deviations_of_terms_are_those_of_what_each_column_adds(curves):
+    rng = np.random.default_rng(11)
+    n = 150
+    columns = beside(rng, n, curves)
+    rows, indptr = lists_of(rng, n)
+    w = rng.normal(size=columns.n_weights)
+    deviation = columns.variation(rows, indptr, columns.spread(rows, indptr)).deviation
+    computed = columns.term_deviations(w, rows, indptr, deviation)
+    column_of_weight = [columns.values_of(i, rows).column for i in range(columns.n_weights)]
+    written = columns.toarray()[rows]
+    expected = []
+    for column in range(columns.n_columns):
+        own = np.flatnonzero(np.array(column_of_weight) == column)
+        added = written[:, own] @ w[own]
+        squares = [
+            np.square(added[a:b] - added[a:b].mean()).sum() for a, b in pairwise(indptr) if b > a
+        ]
+        expected.append(np.sqrt(sum(squares) / n))
+    np.testing.assert_allclose(computed, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_stiffness_is_of_pairs_and_pieces_and_not_of_levels():
+    columns = levels(np.random.default_rng(0), 20)
+    stiff = columns.stiffness(30.0)
+    assert (stiff[: 3 + MOST_LEVELS] == 1.0).all() and (stiff[3 + MOST_LEVELS :] == 30.0).all()
+    both = beside(np.random.default_rng(0), 40, curves=True)
+    own = np.concatenate([part.stiffness(3.0) for part in both.parts])
+    np.testing.assert_array_equal(both.stiffness(3.0), own)
+    assert 3.0 in own
+
+
+def test_offsets_of_numbers_are_subtracted_and_levels_stay():
+    rng = np.random.default_rng(3)
+    n = 60
+    X = rng.normal(size=(n, 2)) + 1e9
+    columns = ColumnsBeside([DenseColumns(X), levels(rng, n)])
+    rows, indptr = lists_of(rng, n)
+    spread = columns.spread(rows, indptr)
+    assert spread.has_offsets and spread.shifted.tolist() == [True] * 2 + [False] * 265
+    shifted, at = columns.less_first_rows(rows, indptr, spread)
+    written = shifted.toarray()[at]
+    expected = columns.toarray()[rows]
+    for a, b in pairwise(indptr):
+        expected[a:b, :2] -= expected[a, :2] if b > a else 0.0
+    np.testing.assert_array_equal(written, expected)
+
+
+def test_content_and_digests_know_the_levels():
+    rng = np.random.default_rng(5)
+    n = 30
+    columns = beside(rng, n, curves=False)
+    rows, indptr = lists_of(rng, n)
+    gains = np.zeros(n, dtype=np.uint64)
+
+    def digest(of, in_rows):
+        digests = np.zeros(indptr.size - 1, dtype=np.uint64)
+        of.digest(in_rows, indptr, gains, digests)
+        return digests
+
+    plain = digest(columns, rows)
+    turned = np.concatenate([rows[a:b][::-1] for a, b in pairwise(indptr)])
+    np.testing.assert_array_equal(digest(columns, turned), plain)
+    other = columns.take(np.arange(n))
+    other.parts[1].codes[rows[0], 0] ^= 1
+    changed = digest(other, rows) != plain
+    assert changed.sum() == 1
+    contents = [b"".join(np.asarray(part).tobytes() for part in c.content() if not
+                isinstance(part, str)) for c in (columns, other)]  # fmt: skip
+    assert contents[0] != contents[1]
+
+
+def test_messages_name_the_column_and_the_level():
+    columns = beside(np.random.default_rng(6), 30, curves=False)
+    told = columns.values_of(4 + 3 + MOST_LEVELS + 1 + 2, np.arange(30))
+    assert told.column == 4 + 3 and told.which == ", level 2,"
+    np.testing.assert_array_equal(told.values, columns.parts[1].codes[:, 3] == 2)

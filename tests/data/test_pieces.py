@@ -1,0 +1,111 @@
+"""Columns as pieces, held against the columns written out."""
+
+import numpy as np
+import pytest
+
+from helpers.columns import assert_as_written_out, knots_at_quantiles, mixed_columns
+from structsvm_papk import RankingData
+from structsvm_papk.data.columns.knots import MOST_PIECES, ColumnKnots, Knots, check_curves
+from structsvm_papk.data.columns.pieces import PiecewiseColumns
+from structsvm_papk.errors import InputError
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("seed", range(12))
+def test_products_and_spreads_are_those_of_the_columns_written_out(dtype, order, seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(5, 200))
+    d = int(rng.integers(1, 7))
+    X = np.asarray(mixed_columns(rng, n, d), dtype=dtype, order=order)
+    X[rng.permutation(n)[: n // 3], 0] = 0.123
+    trained = rng.permutation(n)
+    if seed % 3 == 0:
+        trained = trained[: max(3, n // 2)]  # values outside the knots too
+    rising = rng.random(d) < 0.3
+    knots = knots_at_quantiles(X, trained, int(rng.integers(1, 20)), rising)
+    assert_as_written_out(PiecewiseColumns(X, knots), rng)
+
+
+def test_cells_count_the_knots_that_are_not_above_a_value():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 600, size=(3000, 2)).astype(float)
+    knots = knots_at_quantiles(X, np.arange(3000), MOST_PIECES)
+    assert np.diff(knots.starts).max() <= 255
+    cells = PiecewiseColumns(X, knots).cells
+    for j in range(2):
+        expected = np.searchsorted(knots.column(j), X[:, j], side="right")
+        np.testing.assert_array_equal(cells[:, j], expected)
+    assert cells.max() > 250
+
+
+@pytest.mark.parametrize("rising", [False, True])
+@pytest.mark.parametrize("x", [-5.0, 0.0, 0.2, 1.0, 1.7, 2.5, 3.0, 40.0])
+def test_a_curve_is_the_formula_between_its_knots_and_flat_beyond(x, rising):
+    """Three intervals, of which the last two are one piece."""
+    t = np.array([0.0, 1.0, 2.5, 3.0])
+    z = np.array([-1.5, 0.2, 0.5, 2.0])
+    knots = Knots.of([ColumnKnots(t, z, np.array([0, 1, 1]))], np.array([rising]))
+    score = np.interp(x, t, z)
+    if rising:
+        w = np.array([2.0, 0.3, 1.2])
+        value = sum(w[b] * np.clip((x - t[b]) / (t[b + 1] - t[b]), 0, 1) for b in range(3))
+    else:
+        w = np.array([0.5, 2.0, -1.0])  # the straight part, two pieces
+        value = w[0] * (score - z[0])
+        value += w[1] * np.clip((score - z[0]) / (z[1] - z[0]), 0, 1)
+        value += w[2] * np.clip((score - z[1]) / (z[3] - z[1]), 0, 1)
+    columns = PiecewiseColumns(np.array([[x]]), knots)
+    assert columns.reported_scores(w)[0] == pytest.approx(value, abs=1e-14)
+    assert columns.toarray()[0] @ w == pytest.approx(value, abs=1e-14)
+    assert knots.values(w)[0] == 0
+    assert knots.slopes(w).tolist() == [0.0]
+
+
+def test_the_straight_part_counts_from_the_first_knot_and_pieces_add_up_to_it():
+    rng = np.random.default_rng(1)
+    X = np.exp(2 * rng.normal(size=(500, 1)))
+    knots = knots_at_quantiles(X, np.arange(500), 7)
+    written = PiecewiseColumns(X, knots).toarray()
+    assert written.shape == (500, 8)
+    np.testing.assert_allclose(written[:, 1:] @ knots.piece_rises, written[:, 0], atol=1e-12)
+    np.testing.assert_allclose(knots.scores[0] + written[:, 0].max(), knots.scores[-1])
+
+
+@pytest.mark.parametrize("stiffness", [3.0, 30.0])
+def test_weights_of_a_function_are_those_of_the_smallest_penalty(stiffness):
+    """Among all splits into straight part and pieces: checked by least squares."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(300, 3))
+    rising = np.array([False, True, False])
+    knots = knots_at_quantiles(X, np.arange(300), 5, rising)
+    scale = rng.uniform(0.3, 3.0, knots.n_weights) * np.sqrt(knots.stiffness(stiffness))
+    w = rng.normal(size=knots.n_weights)
+    values = knots.values(w)
+    found = knots.weights(values, knots.slopes(w), scale)
+    np.testing.assert_allclose(knots.values(found), values, atol=1e-12)
+    of_units = np.column_stack([knots.values(unit) for unit in np.eye(knots.n_weights)])
+    least = np.linalg.lstsq(of_units / scale, values, rcond=None)[0] / scale
+    np.testing.assert_allclose(found, least, atol=1e-9)
+
+
+def test_the_fingerprint_knows_values_and_knots():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    lists = RankingData.from_groups(X, rng.integers(0, 2, 40), np.repeat([0, 1], 20))
+    knots = [knots_at_quantiles(X, lists.rows, n) for n in (4, 5)]
+    rising = [knots_at_quantiles(X, lists.rows, 4, np.array(some)) for some in ([1, 0], [0, 1])]
+    prints = {lists.with_curves(each).fingerprint() for each in (*knots, *rising)}
+    assert len(prints | {lists.fingerprint()}) == 5
+    assert lists.with_curves(knots[0]).fingerprint() == lists.with_curves(knots[0]).fingerprint()
+
+
+@pytest.mark.parametrize("pieces", [0, 255, 2.5, "many", True])
+def test_numbers_of_pieces_that_cannot_be(pieces):
+    with pytest.raises((InputError, TypeError), match="curves"):
+        check_curves(pieces)
+
+
+def test_more_pieces_than_a_byte_holds():
+    with pytest.raises(InputError, match="at most 254 pieces"):
+        check_curves(255)

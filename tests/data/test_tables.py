@@ -1,0 +1,216 @@
+"""Tables: which columns are levels, and what becomes of their values later."""
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from scipy import sparse
+
+from structsvm_papk import PAPKRanker
+from structsvm_papk.data.columns.tables import as_frame, in_numbers, levels_of
+from structsvm_papk.errors import InputError
+
+TEXT = ["tent", "flat", None, "flat", "house", "tent"]
+FLAGS = [True, False, None, True, True, False]
+NUMBERS = [3.5, 1.0, None, 2.0, 0.0, -1.0]
+PLACES = [2.0, 0.0, np.nan, 0.0, 1.0, 2.0]
+
+FRAMES = {
+    "objects": lambda: pd.DataFrame({"kind": TEXT, "pool": FLAGS, "price": NUMBERS}),
+    "nullable": lambda: pd.DataFrame(
+        {"kind": TEXT, "pool": FLAGS, "price": NUMBERS}
+    ).convert_dtypes(),
+    "category": lambda: pd.DataFrame(
+        {"kind": TEXT, "pool": pd.Series(FLAGS, dtype="boolean"), "price": NUMBERS}
+    ).astype({"kind": "category"}),
+    "other order": lambda: pd.DataFrame(
+        {
+            "kind": pd.Categorical(TEXT, ["tent", "castle", "house", "flat"], ordered=True),
+            "pool": FLAGS,
+            "price": NUMBERS,
+        }
+    ),
+    "polars": lambda: pl.DataFrame({"kind": TEXT, "pool": FLAGS, "price": NUMBERS}),
+    "polars category": lambda: pl.DataFrame(
+        {"kind": TEXT, "pool": FLAGS, "price": NUMBERS}, schema_overrides={"kind": pl.Categorical}
+    ),
+    "polars enum": lambda: pl.DataFrame(
+        {"kind": TEXT, "pool": FLAGS, "price": NUMBERS},
+        schema_overrides={"kind": pl.Enum(["tent", "house", "castle", "flat"])},
+    ),
+    "arrow": lambda: pa.table({"kind": TEXT, "pool": FLAGS, "price": NUMBERS}),
+    "arrow dictionary": lambda: pa.table(
+        {"kind": pa.array(TEXT).dictionary_encode(), "pool": FLAGS, "price": NUMBERS}
+    ),
+    "arrow types": lambda: pa.table(
+        {"kind": TEXT, "pool": FLAGS, "price": NUMBERS}
+    ).to_pandas(types_mapper=pd.ArrowDtype),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_text_categories_and_booleans_are_levels_in_every_frame(kind):
+    frame = as_frame(FRAMES[kind]())
+    levels = levels_of(frame, "from_dtype")
+    assert levels == {0: ("flat", "house", "tent"), 1: (False, True)}
+    numbers = in_numbers(frame, levels)
+    assert list(numbers.columns) == ["kind", "pool", "price"]
+    np.testing.assert_array_equal(numbers["kind"].to_numpy(float), PLACES)
+    np.testing.assert_array_equal(numbers["pool"].to_numpy(float), [1, 0, np.nan, 1, 1, 0])
+    prices = numbers["price"].astype(float).to_numpy(float, na_value=np.nan)
+    np.testing.assert_array_equal(prices, np.array(NUMBERS, dtype=float))
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_every_frame_gives_the_same_fit_and_the_same_scores(kind):
+    rows = np.random.default_rng(0).integers(0, 6, 240)
+    frame = FRAMES["objects"]().iloc[rows].reset_index(drop=True)
+    y = (frame["kind"] == "house") | (np.arange(240) % 7 == 0)
+    groups = np.repeat(np.arange(12), 20)
+    settings = {"k": 3, "alpha": 0.1, "curves": None, "tol": 1e-9}
+    expected = PAPKRanker(**settings).fit(frame, y, groups)
+    given = FRAMES[kind]()
+    if hasattr(given, "iloc"):
+        given = given.iloc[rows]
+    elif hasattr(given, "take"):
+        given = given.take(rows)
+    else:
+        given = given[rows]
+    fitted = PAPKRanker(**settings).fit(given, y, groups)
+    np.testing.assert_array_equal(fitted.predict(given), expected.predict(frame))
+    assert fitted.terms_[0].levels == ("flat", "house", "tent")
+    assert fitted.terms_[0].gap is not None
+    np.testing.assert_array_equal(expected.predict(given), expected.predict(frame))
+    np.testing.assert_array_equal(expected.to_model().predict(given), expected.predict(frame))
+
+
+def test_a_level_that_only_the_new_table_has_adds_nothing():
+    levels = {0: ("flat", "house")}
+    frame = pd.DataFrame({"kind": ["castle", "house", None], "price": [1.0, 2.0, 3.0]})
+    numbers = in_numbers(frame, levels)
+    np.testing.assert_array_equal(numbers["kind"], [-1.0, 1.0, np.nan])
+    assert in_numbers(frame, {}) is frame
+
+
+@pytest.mark.parametrize(
+    ("trained", "now"), [(("flat", "house"), [1.0, 2.0]), ((1, 2), ["flat", "house"])]
+)
+def test_text_in_training_and_numbers_afterwards_or_the_other_way_round(trained, now):
+    frame = pd.DataFrame({"kind": now})
+    held = "text" if isinstance(trained[0], str) else "numbers"
+    with pytest.raises(InputError, match=f"column 'kind' holds .* in training it held {held}"):
+        in_numbers(frame, {0: trained})
+
+
+def test_numbers_in_training_and_text_afterwards():
+    X = pd.DataFrame({"a": np.arange(40.0) % 7, "b": np.arange(40.0) % 5})
+    ranker = PAPKRanker(k=1, curves=None).fit(X, X["a"] > 4, np.repeat([0, 1], 20))
+    text = X.astype({"b": str})
+    for predict in (ranker.predict, ranker.to_model().predict):
+        with pytest.raises(InputError, match=r"X holds '0.0' at row 0, column 'b'"):
+            predict(text)
+
+
+@pytest.mark.parametrize("kind", ["text", "category", "polars"])
+def test_at_most_254_levels(kind):
+    def frame(n):
+        cities = [f"city {i}" for i in range(n)] * 3
+        made = pd.DataFrame({"price": np.arange(3.0 * n), "city": cities})
+        if kind == "polars":
+            return as_frame(pl.from_pandas(made))
+        return made.astype({"city": "category"}) if kind == "category" else made
+
+    assert len(levels_of(frame(254), "from_dtype")[1]) == 254
+    with pytest.raises(InputError, match=r"column 'city' has 255 different values.*at most 254"):
+        levels_of(frame(255), "from_dtype")
+    with pytest.raises(InputError, match="join the rare ones"):
+        levels_of(frame(300), "from_dtype")
+    ids = pd.DataFrame({"booking": [f"b{i}" for i in range(900)]})
+    with pytest.raises(InputError, match=r"'booking' has 900 .*is it an id"):
+        levels_of(ids, "from_dtype")
+    many = [str(i) for i in range(999)]
+    unused = pd.DataFrame({"c": pd.Categorical(["a", "b"], [*many, "a", "b"])})
+    assert levels_of(unused, "from_dtype") == {0: ("a", "b")}
+
+
+@pytest.mark.parametrize("given", [["kind"], [0], [True, False], np.array([0]), "kind"])
+def test_columns_that_are_said_to_be_categorical(given):
+    frame = pd.DataFrame({"kind": [3, 1, 3], "price": [1.0, 2.0, 3.0]})
+    if isinstance(given, str):
+        with pytest.raises(InputError, match="categorical_features='kind' must be 'from_dtype'"):
+            levels_of(frame, given)
+        return
+    levels = levels_of(frame, given)
+    assert levels == {0: (1, 3)}
+    np.testing.assert_array_equal(in_numbers(frame, levels)["kind"], [1.0, 0.0, 1.0])
+    if not isinstance(given[0], str):
+        array = frame.to_numpy()
+        levels = levels_of(array, given)
+        np.testing.assert_array_equal(in_numbers(array, levels), [[1, 1], [0, 2], [1, 3]])
+
+
+def test_arrays_of_numbers_have_levels_only_where_it_is_said():
+    X = np.arange(6.0).reshape(3, 2)
+    assert levels_of(X, "from_dtype") == {} and levels_of(X, None) == {}
+    mixed = np.array([["a", 1.0], ["b", 2.0], [None, np.nan]], dtype=object)
+    levels = levels_of(mixed, [0])
+    assert levels == {0: ("a", "b")}
+    np.testing.assert_array_equal(in_numbers(mixed, levels), [[0, 1], [1, 2], [np.nan, np.nan]])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["price", "city"], "names column 'city', which X does not have: it has 'kind', 'price'"),
+        ([2], "names column 2"),
+        ([-1], "names column -1"),
+        ([True, False, True], "has 3 booleans, but X has 2 columns"),
+        ([0.5], "names column 0.5"),
+    ],
+)
+def test_columns_that_are_not_there(given, message):
+    frame = pd.DataFrame({"kind": ["a", "b"], "price": [1.0, 2.0]})
+    with pytest.raises(InputError, match=message):
+        levels_of(frame, given)
+
+
+def test_sparse_matrices_have_no_levels():
+    X = sparse.csr_matrix(np.eye(3))
+    assert levels_of(X, "from_dtype") == {}
+    with pytest.raises(InputError, match="need a table or a dense array"):
+        levels_of(X, [0])
+    with pytest.raises(InputError, match="sparse"):
+        in_numbers(X, {0: ("a", "b")})
+
+
+def test_dates_and_objects_are_no_levels():
+    dates = pd.DataFrame({"day": [datetime.date(2026, 1, 2)] * 4, "a": [1, 2, 3, 4]})
+    assert levels_of(dates, "from_dtype") == {}
+    with pytest.raises(InputError, match=r"column 'day'.*give days"):
+        PAPKRanker(k=1).fit(dates, [0, 1, 0, 1], [0, 0, 1, 1])
+    mixed = pd.DataFrame({"day": ["a", 1.5, "b", "a"], "a": [1, 2, 3, 4]})
+    assert levels_of(mixed, "from_dtype") == {}
+    with pytest.raises(InputError, match="'a' at row 0, column 'day'"):
+        PAPKRanker(k=1).fit(mixed, [0, 1, 0, 1], [0, 0, 1, 1])
+    infinite = pd.DataFrame({"kind": ["a", "b", "b", "a"], "a": [1, 2, np.inf, 4]})
+    with pytest.raises(InputError, match="inf at row 2, column 'a'"):
+        PAPKRanker(k=1).fit(infinite, [0, 1, 0, 1], [0, 0, 1, 1])
+
+
+def test_numbers_of_a_category_are_found_whatever_type_they_have_later():
+    levels = levels_of(pd.DataFrame({"stars": pd.Categorical([1, 2, 5])}), "from_dtype")
+    assert levels == {0: (1, 2, 5)}
+    for later in ([1.0, 5.0], np.array([1, 5], dtype=np.int8), pd.Categorical([1, 5])):
+        numbers = in_numbers(pd.DataFrame({"stars": later}), levels)
+        np.testing.assert_array_equal(numbers["stars"], [0.0, 2.0])
+
+
+def test_names_may_repeat_and_rows_keep_their_index():
+    frame = pd.DataFrame([["a", "x", 1.0], ["b", "y", 2.0]], columns=["c", "c", "d"], index=[7, 3])
+    levels = levels_of(frame, "from_dtype")
+    numbers = in_numbers(frame, levels)
+    assert list(numbers.columns) == ["c", "c", "d"] and list(numbers.index) == [7, 3]
+    np.testing.assert_array_equal(numbers.to_numpy(float), [[0, 0, 1], [1, 1, 2]])

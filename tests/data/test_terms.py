@@ -1,0 +1,191 @@
+"""What terms add, and their sums: formulas, monotone to the last bit, the same bits everywhere."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+
+from helpers.functions import lines, of_every_kind
+from structsvm_papk.data.columns.additive import AdditiveFunction, FilledRows
+from structsvm_papk.data.columns.knots import ColumnKnots, Knots
+from structsvm_papk.data.columns.terms import Curve, Cut, Levels, Pair
+from structsvm_papk.errors import InputError
+from structsvm_papk.files.model import Model
+
+
+def added_one_by_one(contributions):
+    total = np.zeros(len(contributions))
+    for column in contributions.T:
+        total = total + column
+    return total
+
+
+def neighbours(values, n=3):
+    """Values with some that are next to them, below and above."""
+    grid = [values]
+    for towards in (-np.inf, np.inf):
+        near = values
+        for _ in range(n):
+            near = np.nextafter(near, towards)
+            grid.append(near)
+    return np.concatenate(grid)
+
+
+def test_a_curve_is_linear_between_its_knots_and_flat_beyond():
+    curve = Curve("a", 0, np.array([-1.0, 0.0, 4.0]), np.array([0.0, 2.0, -1.0]), 0.0, 1.0, 0.7)
+    x = np.linspace(-9, 9, 301)
+    np.testing.assert_allclose(curve(x), np.interp(x, curve.knots, curve.values), atol=1e-15)
+    assert curve(-1e300) == 0.0 and curve(1e300) == -1.0
+    assert np.isnan(curve(np.nan)) and curve(x.reshape(7, 43)).shape == (7, 43)
+    assert curve.of([np.array([np.nan, 0.0])]).tolist() == [0.7, 2.0]
+    assert curve.course == "both" and not curve.is_line and not curve.is_zero
+    assert curve.heights.tolist() == [0.0, 2.0, -1.0]
+
+
+def test_a_line_goes_on():
+    line = Curve("a", 0, np.array([2.0]), np.zeros(1), -3.0, 1.0)
+    assert line([-1.0, 2.0, 1e6]).tolist() == [9.0, 0.0, -3e6 + 6]
+    assert line.course == "falls" and line.is_line and not line.heights.size
+    assert Curve("a", 0, np.zeros(1), np.zeros(1), 0.0, 0.0).is_zero
+    assert not Curve("a", 0, np.zeros(1), np.zeros(1), 0.0, 0.0, gap=0.5).is_zero
+    assert Curve("a", 0, np.zeros(1), np.zeros(1), 0.0, 0.0).course == "-"
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("seed", range(30))
+def test_what_rises_rises_to_the_last_bit(seed, sign):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 40))
+    knots = np.unique(rng.normal(size=n) * 10.0 ** rng.integers(-8, 9) + rng.normal() * 1e3)
+    if seed % 3 == 0:  # hardly apart
+        knots = 0.1 + np.arange(n) * 17 * np.spacing(0.1)
+    rises = rng.exponential(size=knots.size - 1) * 10.0 ** rng.integers(-18, 3, knots.size - 1)
+    rises[rng.random(rises.size) < 0.3] = 0.0
+    own = Knots.of(
+        [ColumnKnots(knots, np.arange(knots.size) * 1.0, np.arange(knots.size - 1))],
+        np.array([True]),
+    )
+    w = sign * rises
+    curve = Curve("a", 0, knots, own.values(w) if knots.size > 2 else np.append(0, w), 0.0, 1.0)
+    inside = rng.uniform(knots[0], knots[-1], 2000)
+    middle = (knots[1:] + knots[:-1]) / 2
+    grid = np.concatenate([neighbours(knots), neighbours(middle), inside, [-1e300, 1e300]])
+    grid.sort()
+    steps = sign * np.diff(curve(grid))
+    assert (steps >= 0.0).all()
+    assert curve.course in ({1.0: "rises", -1.0: "falls"}[sign], "-")
+
+
+def test_levels_add_the_weight_of_the_value():
+    levels = Levels("house", 1, ("flat", "tent"), np.array([0.5, -2.0]), 1.0, gap=0.25)
+    places = np.array([0.0, 1.0, -1.0, np.nan])
+    assert levels.of([places]).tolist() == [0.5, -2.0, 0.0, 0.25]
+    without = Levels("house", 1, ("flat", "tent"), np.array([0.5, -2.0]), 1.0)
+    assert without.of([places]).tolist() == [0.5, -2.0, 0.0, 0.0]
+    assert levels.course == "-" and not levels.is_zero
+    assert Levels("house", 1, ("flat",), np.zeros(1), 0.0).is_zero
+    assert levels.description() == {
+        "kind": "levels", "column": "house", "levels": ["flat", "tent"], "weights": [0.5, -2.0],
+        "gap": 0.25,
+    }  # fmt: skip
+
+
+def test_pairs_add_the_weight_of_the_cell():
+    weights = np.arange(12.0).reshape(4, 3)
+    cuts = (Cut(np.array([0.0, 10.0]), 3), Cut(None, 2, ("flat", "tent")))
+    pair = Pair(("price", "house"), (0, 1), cuts, weights, 1.0)
+    price = np.array([-1.0, 0.0, 9.9, 10.0, np.nan, np.nan, 5.0, 5.0])
+    house = np.array([0.0, 1.0, 0.0, 1.0, 1.0, np.nan, np.nan, -1.0])
+    assert pair.of([price, house]).tolist() == [0, 4, 3, 7, 10, 11, 5, 0]
+    assert pair.name == "price x house" and pair.heights.size == 12
+
+
+@pytest.mark.parametrize("with_gaps", [False, True])
+def test_a_score_is_the_sum_of_its_contributions_to_the_last_bit(with_gaps):
+    function, X = of_every_kind(with_gaps)
+    added = function.contributions(FilledRows(X))
+    assert added.shape == (len(X), len(function.terms))
+    expected = added_one_by_one(added)
+    np.testing.assert_array_equal(function.scores(FilledRows(X)), expected)
+    for n_threads in (2, 3):
+        np.testing.assert_array_equal(function.scores(FilledRows(X), n_threads), expected)
+    for form in (np.asfortranarray(X), np.repeat(X, 2, axis=0)[::2], X[::-1][::-1]):
+        np.testing.assert_array_equal(function.scores(FilledRows(form)), expected)
+    order = np.random.default_rng(0).permutation(len(X))
+    np.testing.assert_array_equal(function.scores(FilledRows(X[order])), expected[order])
+    assert function.scores(FilledRows(X[5:6]))[0] == expected[5]
+    if not with_gaps:
+        np.testing.assert_array_equal(function.scores(FilledRows(sparse.csr_matrix(X))), expected)
+        stored = function.contributions(FilledRows(sparse.csr_matrix(X)))
+        np.testing.assert_array_equal(stored, added)
+    rounded = X.astype(np.float32)
+    np.testing.assert_array_equal(
+        function.scores(FilledRows(rounded)),
+        function.scores(FilledRows(rounded.astype(np.float64))),
+    )
+
+
+@pytest.mark.parametrize("storage", [np.asarray, np.asfortranarray, sparse.csr_matrix])
+def test_lines_are_scored_as_the_sum_of_their_contributions(storage):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(9000, 7)) * (rng.random((9000, 7)) < 0.5)
+    function = lines(rng.normal(size=7))
+    assert function.lines is not None and function.slopes is not None
+    rows = FilledRows(storage(X))
+    added = function.contributions(rows)
+    np.testing.assert_array_equal(function.scores(rows), added_one_by_one(added))
+
+
+def test_what_a_missing_value_adds_beside_what_was_filled():
+    """With ``missing="lowest"``: the filled value counts, and `gap` on top."""
+    curve = Curve("a", 0, np.array([0.0, 2.0]), np.array([0.0, 3.0]), 0.0, 1.0, gap=0.25)
+    function = AdditiveFunction((curve,), 1)
+    rows = FilledRows(np.array([[1.0], [1.0]]), np.array([[False], [True]]))
+    assert function.scores(rows).tolist() == [1.5, 1.75]
+    assert function.contributions(rows).tolist() == [[1.5], [1.75]]
+
+
+def test_a_gap_that_training_did_not_have_is_refused_with_its_place():
+    function = AdditiveFunction(
+        (
+            Curve("a", 0, np.zeros(1), np.zeros(1), 1.0, 0.0, gap=0.5),
+            Curve("b", 1, np.zeros(1), np.zeros(1), 1.0, 0.0),
+            Levels("c", 2, ("x",), np.ones(1), 0.0),
+        ),
+        3,
+    )
+    X = np.zeros((4, 3))
+    X[1, 0] = X[2, 2] = np.nan
+    function.refuse_new_gaps(X, None)
+    assert function.scores(FilledRows(X)).tolist() == [1.0, 1.5, 0.0, 1.0]
+    X[3, 1] = np.nan
+    with pytest.raises(InputError, match="row 3, column 1"):
+        function.refuse_new_gaps(X, None)
+    with pytest.raises(InputError, match="row 3, column 'b'"):
+        function.refuse_new_gaps(X, ["a", "b", "c"])
+    function.refuse_new_gaps(sparse.csr_matrix(np.zeros((2, 3))), None)
+    assert function.levels == {2: ("x",)}
+    np.testing.assert_array_equal(function.gaps, [0.5, np.nan, np.nan])
+
+
+def test_frames_score_as_arrays_of_places():
+    function, X = of_every_kind(with_gaps=True)
+    names = tuple(term.name for term in function.terms if len(term.columns) == 1)
+    model = Model(function, 1, "avg", 1.0, "cutting_plane", {}, names, missing="separate")
+    columns = {name: X[:, j].tolist() for j, name in enumerate(names)}
+    for j, levels in function.levels.items():
+        text = [*levels, "unheard of"]
+        places = X[:, j]
+        columns[names[j]] = [None if np.isnan(p) else text[int(p)] for p in places]
+    frame = pd.DataFrame(columns)
+    expected = added_one_by_one(function.contributions(FilledRows(X)))
+    for table in (
+        frame,
+        frame[list(names)[::-1]],
+        frame.convert_dtypes(),
+        frame.astype({names[j]: "category" for j in function.levels}),
+        pl.DataFrame({name: columns[name] for name in names}, strict=False),
+    ):
+        np.testing.assert_array_equal(model.predict(table), expected)
+        np.testing.assert_array_equal(added_one_by_one(model.contributions(table)), expected)

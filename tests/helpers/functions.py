@@ -1,0 +1,51 @@
+"""Additive functions that are known, for whoever scores with them."""
+
+import numpy as np
+
+from structsvm_papk.data.columns.additive import AdditiveFunction
+from structsvm_papk.data.columns.terms import Curve, Cut, Levels, Pair
+
+
+def lines(slopes, names=None):
+    """A line through 0 for each column."""
+    slopes = np.asarray(slopes, dtype=float)
+    names = tuple(map(str, range(slopes.size))) if names is None else names
+    terms = [
+        Curve(name, j, np.zeros(1), np.zeros(1), slope, 0.0)
+        for j, (name, slope) in enumerate(zip(names, slopes.tolist(), strict=True))
+    ]
+    return AdditiveFunction(tuple(terms), slopes.size)
+
+
+def of_every_kind(with_gaps):
+    """A line, a curve, levels, a curve that rises, and two pairs; and rows in two blocks of them.
+
+    Columns of levels are the places of the levels, -1 for one that training did not have.
+    """
+    rng = np.random.default_rng(7)
+    gap = 0.3 if with_gaps else None
+    house = ("flat", "house", "tent")
+    price = Cut(np.array([-0.5, 0.1, 1.0]), 4)
+    kind = Cut(None, 3, house)
+    of_numbers = rng.normal(size=(5, 5))
+    with_levels = rng.normal(size=(5, 4))
+    if not with_gaps:
+        of_numbers[-1:] = of_numbers[:, -1:] = 0.0
+        with_levels[-1:] = with_levels[:, -1:] = 0.0
+    terms = (
+        Curve("stars", 0, np.zeros(1), np.zeros(1), 1 / 3, 0.5, gap),
+        Curve(
+            "price", 1, np.sort(rng.normal(size=17)), np.append(0, rng.normal(size=16)), 0.0, 1.0,
+            gap,
+        ),
+        Levels("kind", 2, house, rng.normal(size=3), 0.7, gap),
+        Curve("age", 3, np.arange(5.0), np.append(0, rng.random(4)).cumsum(), 0.0, 0.2),
+        Pair(("stars", "price"), (0, 1), (price, price), of_numbers, 0.1),
+        Pair(("price", "kind"), (1, 2), (price, kind), with_levels, 0.2),
+    )  # fmt: skip
+    X = rng.normal(size=(9000, 4))
+    X[:, 2] = rng.integers(-1, 3, 9000)
+    X[:, 3] *= 4
+    if with_gaps:
+        X[:, :3][rng.random((9000, 3)) < 0.2] = np.nan
+    return AdditiveFunction(terms, 4), X
