@@ -21,7 +21,7 @@ from structsvm_papk import SubgradientDescent as Descent
 from structsvm_papk.datasets import engagement_lists, linear_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.streamed import StreamedRisk
-from structsvm_papk.rankers.settings import STIFFNESS
+from structsvm_papk.rankers.in_columns import TrainingColumns
 
 SURROGATES = ("avg", "pauc", "max", "ts")
 K = 3
@@ -175,14 +175,13 @@ def test_the_command_gives_the_bound_of_python(trained):
     data = read_lists(train)
     ranker = PAPKRanker(k=3, alpha=1.0).fit_lists(data)
     model = ranker.to_model()
-    columns = model.in_columns(data).standardized().stiffened(STIFFNESS)
+    columns = TrainingColumns(data, None, "auto").of(ranker._setting).lists
     risk = EmpiricalRisk(ranker.make_surrogate(), columns)
     expected = bounds.stability(risk, ranker.result_)
     assert answer["bound"] == expected.bound
     assert answer["users_for_target"] == pytest.approx(expected.users_for(0.5))
     people, own = read_lists(new), answer["held_out"]
-    scores = model.in_columns(people).scores(model.list_weights())
-    scores = np.split(scores, people.indptr[1:-1])
+    scores = np.split(model.predict(people.X)[people.rows], people.indptr[1:-1])
     risks = [pap_risk(s, n) for s, n in zip(scores, people.n_pos, strict=True)]
     interval = bounds.many_users(risks)
     assert own["n_users"] == len(risks) == 40
