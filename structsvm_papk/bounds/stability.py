@@ -1,6 +1,6 @@
 """What n users buy: the risk of new users, bounded by how little one user moves the optimum.
 
-Proofs: paper/proofs.md, "Stability". May be asked of a risk in memory, on files or on a cluster.
+Proofs: docs/math/proofs.md, "Stability". The risk may be in memory, on files or on a cluster.
 """
 
 from __future__ import annotations

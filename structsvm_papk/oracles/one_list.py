@@ -20,8 +20,8 @@ class OneListCuts(BlockOracle):
     ``min_s c s + sum_i (f_i - s)_+``: for fixed s a sum over terms, any partition of which gives
     blocks, convex in (w, s). At the optimal s their cuts together are the usual single cut. The
     variable of the cuts is s/r, between 0 and R(w) at its optimum: the certified bound uses this.
-    At most one block for each positive (pAUC, Max) or negative (TS, Avg). ``paper/proofs.md``, "One
-    long list".
+    At most one block for each positive (pAUC, Max) or negative (TS, Avg). See
+    ``docs/math/proofs.md``, "One long list".
     """
 
     def __init__(self, risk: ListRisk, terms: ListTerms, n_blocks: int) -> None:

@@ -6,7 +6,7 @@ which lies in the space of the user's scores,
     S(s) >= c_u . s + b_u for all scores s,    w = -1/alpha sum_u v_u X_u' c_u,
     min F >= sum_u v_u b_u - alpha/2 ||w||^2.
 
-c_u is zero on all but few rows. The polytopes: paper/proofs.md, "Ascent on the dual".
+c_u is zero on all but few rows. The polytopes: docs/math/proofs.md, "Ascent on the dual".
 """
 
 from __future__ import annotations

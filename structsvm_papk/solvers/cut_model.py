@@ -261,7 +261,7 @@ class CutModel:
         lies between 0 and the optimum, so ``min(0, g_s)`` times an upper bound of that is added.
         Rounding may have put g off by `slope_errors` before it was summed, and by `off` in the sum:
         the bound is taken at the worst g within both, less what the other sums may have lost
-        (proof in ``paper/proofs.md``). Of weights that are >= 0, ``(-g_w)_+`` is in place of g_w.
+        (``docs/math/proofs.md``). Of weights that are >= 0, ``(-g_w)_+`` is in place of g_w.
         """
         theta = self._theta
         d = self.n_features

@@ -390,7 +390,7 @@ def as_oracle(given: Any) -> Oracle:
 # --- rounding -----------------------------------------------------------------------------------
 
 # The computed sum of n terms, in whatever order they are added, is off by at most n times EPS times
-# the sum of their absolute values (EPS is twice the unit roundoff u of paper/proofs.md, so that
+# the sum of their absolute values (EPS is twice the unit roundoff u of docs/math/proofs.md, so that
 # terms of higher order have room). Certificates rest on that: bounds are lowered, and objectives
 # raised, by what rounding may have done to them.
 

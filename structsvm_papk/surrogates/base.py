@@ -373,7 +373,7 @@ class ListTerms(ABC):
         loss = 1/(c r) (sum of the c largest f_i) = min_s s + 1/c sum_i (f_i/r - s)_+
 
     so that any partition of the terms gives blocks, each convex in (scores, s); the proofs are in
-    paper/proofs.md, "One long list". `depth` is m, the negatives that count.
+    docs/math/proofs.md, "One long list". `depth` is m, the negatives that count.
     """
 
     n_terms: int

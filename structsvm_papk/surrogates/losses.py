@@ -4,7 +4,7 @@
     not convex    Ramp and ClippedRamp, which have convex majorants, and TSAlg2
 
 Majorants for the convex-concave procedure freeze what a surrogate chooses at a point: see
-`FrozenPositives` and `FrozenPairs`, and paper/proofs.md, "ClippedRamp".
+`FrozenPositives` and `FrozenPairs`, and docs/math/proofs.md, "ClippedRamp".
 
 Sources: Yuille and Rangarajan, "The concave-convex procedure", Neural Computation 15 (2003);
 Collobert, Sinz, Weston, Bottou, "Trading convexity for scalability", ICML 2006 (the clipped hinge);

@@ -16,13 +16,13 @@ if not (ROOT / "docs").is_dir():
 
 
 def words():
-    """Number of words of README, CONTRIBUTING and each page, but the changelog."""
+    """Number of words of README, CONTRIBUTING and each page, but the changelog and the proofs."""
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
     names = {page.relative_to(ROOT).as_posix(): page for page in pages}
     return {
         name: len(page.read_text(encoding="utf-8").split())
         for name, page in names.items()
-        if name != "docs/changelog.md" and not name.startswith("docs/assets/")
+        if name not in ("docs/changelog.md", "docs/math/proofs.md") and not name.startswith("docs/assets/")
     }
 
 
