@@ -108,6 +108,13 @@ class Tangents(NamedTuple):
     lipschitz_factor: float
 
 
+class RowSlopes(NamedTuple):
+    """Rows of X, and the slope of a risk in the score of each."""
+
+    rows: Array
+    slopes: Array
+
+
 class Partition(NamedTuple):
     """Lists that are evaluated in one place, and what an evaluation may use there.
 
@@ -301,6 +308,15 @@ class ListRisk(LineOracle):
 
         self.map_ranges(part, np.arange(data.n_users + 1))
         return values, coef
+
+    def slopes_of_rows(self, w: Array) -> RowSlopes:
+        """The slope of the risk in the score of each row of X, at w."""
+        _, coef = self.user_values(self.scores(w))
+        rows = self.data.rows
+        shared = self.data.shared
+        if shared is not None:
+            rows = shared.lists.rows[shared.order]
+        return RowSlopes(rows, self._of_rows(coef))
 
     def tangents(self, scores: Array) -> Tangents:
         """The users' `Tangents` at some scores."""

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.rankers.folds import Fold, folds_of_lists, folds_of_rows, values_of
 from structsvm_papk.rankers.in_columns import InColumns, TrainingColumns
+from structsvm_papk.rankers.pairing import PAIRS, screened_pairs
 from structsvm_papk.rankers.settings import (
     STIFF,
     STIFFNESS,
@@ -61,11 +62,12 @@ class Left:
     curves: bool
     surrogate: bool = False
     alpha: bool = False
+    pairs: bool = False
 
     @property
     def anything(self) -> bool:
         """Whether there is something to decide."""
-        return self.curves or self.surrogate or self.alpha
+        return self.curves or self.surrogate or self.alpha or self.pairs
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,15 @@ class Candidate:
 
     setting: Setting
     columns: InColumns[RankingData]
+
+    def with_pairs(
+        self, columns: TrainingColumns, risk: EmpiricalRisk, w: Array, n_pairs: int
+    ) -> Candidate | None:
+        """The same with the pairs that the solution w of a risk leaves to be found."""
+        pairs = screened_pairs(columns, risk.slopes_of_rows(w), n_pairs)
+        if pairs is None:
+            return None
+        return Candidate(replace(self.setting, n_pairs=n_pairs), columns.of(self.setting, pairs))
 
     @property
     def lists(self) -> RankingData:
@@ -86,6 +97,8 @@ class Candidate:
         columns = "lines"
         if pieces is not None:
             columns = f"curves of {pieces} pieces, stiffness {self.setting.stiffness:g}"
+        if self.setting.n_pairs is not None:
+            columns += f", {self.setting.n_pairs} pairs of columns"
         if self.lists.n_users > 1:
             return columns
         return f"{self.setting.name}, alpha {self.setting.known_alpha:.4g}, {columns}"
@@ -126,36 +139,43 @@ class Training:
         return result
 
 
+class FoldFit(NamedTuple):
+    """A candidate on a fold: the score of every list that it leaves out, and its weights."""
+
+    values: Array
+    w: Array
+
+
 @dataclass
 class Choice:
     """What folds say of candidates.
 
     Attributes
     ----------
-    candidates : sequence of Candidate
-    values : list of list of ndarray
-        For each candidate and each fold that tried it, the score of every list.
+    candidates : list of Candidate
+    fits : list of list of FoldFit
+        Of each candidate, those of the folds that tried it.
     weights : list of ndarray
         What each list of a finished fold counts, as in the risk.
     ended_by : str
         Why not all folds were tried: 'time_limit', 'Ctrl-C', or empty.
     """
 
-    candidates: Sequence[Candidate]
-    values: list[list[Array]] = field(init=False)
+    candidates: list[Candidate]
+    fits: list[list[FoldFit]] = field(init=False)
     weights: list[Array] = field(default_factory=list)
     ended_by: str = ""
 
     def __post_init__(self) -> None:
-        self.values = [[] for _ in self.candidates]
+        self.fits = [[] for _ in self.candidates]
 
     def mean(self, i: int) -> float:
         """The mean score of a candidate, lists by their weights; 0 where it is known of no list.
 
         Sums that differ by their rounding only are the same.
         """
-        values = np.concatenate(self.values[i])
-        weights = np.concatenate(self.weights[: len(self.values[i])])
+        values = np.concatenate([fit.values for fit in self.fits[i]])
+        weights = np.concatenate(self.weights[: len(self.fits[i])])
         known = ~np.isnan(values)
         if not known.any():
             return 0.0
@@ -167,10 +187,10 @@ class Choice:
 
         The first of equals; None where no fold was finished.
         """
-        most = max(map(len, self.values))
+        most = max(map(len, self.fits))
         if most == 0:
             return None
-        tried = [i for i, values in enumerate(self.values) if len(values) == most]
+        tried = [i for i, fits in enumerate(self.fits) if len(fits) == most]
         return self.candidates[max(tried, key=lambda i: (self.mean(i), -i))]
 
     @property
@@ -221,8 +241,12 @@ def choose(
         folds = folds_of_lists(_FOLDS, columns.given, digests)
         training = Training(k, n_threads=n_threads)
         candidates = _lines_or_curves(columns, given)
-        if candidates[0].lists.n_features == candidates[-1].lists.n_features:
-            return None  # binary columns are lines in any case
+        if not left.curves:
+            candidates = [Candidate(given, columns.of(given))]
+        elif candidates[0].lists.n_features == candidates[-1].lists.n_features:
+            candidates = candidates[:1]  # binary columns are lines in any case
+        if len(candidates) == 1 and not left.pairs:
+            return None
         score = partial(values_of, "ndcg")
     elif _can_be_cut(lists):
         columns, digests = _as_folds_see(columns, np.ones(1, dtype=bool))
@@ -235,7 +259,10 @@ def choose(
         return None
     if len(folds) < 2:
         return None
-    return best_on_folds(candidates, folds, score, training, deadline)
+    choice = best_on_folds(candidates, folds, score, training, deadline)
+    if left.pairs:
+        try_pairs(choice, columns, folds, score, training, deadline)
+    return choice
 
 
 def _some_lists(lists: RankingData) -> Array:
@@ -311,9 +338,11 @@ def _as_folds_see(columns: TrainingColumns, keep: Array) -> tuple[TrainingColumn
         seen = given.columns.toarray()
         numbers = columns.plan.numbers
         if units.scale is not None:
-            centre = np.nanmean(seen[:, numbers], axis=0)
+            of_numbers = seen[:, numbers]
+            there = np.maximum((~np.isnan(of_numbers)).sum(axis=0), 1)
+            centre = np.nansum(of_numbers, axis=0) / there
             scale = units.scale[: numbers.size]
-            seen[:, numbers] = _rounded((seen[:, numbers] - centre) / scale)
+            seen[:, numbers] = _rounded((of_numbers - centre) / scale)
         seen = np.ascontiguousarray(seen[:, order])
     lists = given.with_columns(columns_of(seen))
     place = {j: i for i, j in enumerate(order.tolist())}
@@ -354,23 +383,57 @@ def best_on_folds(
     Choice
         At the deadline and after Ctrl-C what the finished folds say.
     """
-    choice = Choice(candidates)
+    choice = Choice(list(candidates))
     left = list(range(len(candidates)))
     try:
         for number, fold in enumerate(folds):
             if number == _FIRST and len(left) > _ENOUGH:
                 left = sorted(sorted(left, key=lambda i: -choice.mean(i))[:_ENOUGH])
             some = [candidates[i] for i in left]
-            values = _scores_on(fold, some, score, training, deadline)
-            if len(values) < len(left):
+            fits = _fits_on(fold, some, score, training, deadline)
+            if len(fits) < len(left):
                 choice.ended_by = "time_limit"
                 break
             choice.weights.append(_weights(candidates[0].lists.at_positions(fold.test)))
-            for i, value in zip(left, values, strict=True):
-                choice.values[i].append(value)
+            for i, fit in zip(left, fits, strict=True):
+                choice.fits[i].append(fit)
     except KeyboardInterrupt:
         choice.ended_by = "Ctrl-C"
     return choice
+
+
+def try_pairs(
+    choice: Choice,
+    columns: TrainingColumns,
+    folds: Sequence[Fold],
+    score: Callable[[Array, RankingData], Array],
+    training: Training,
+    deadline: float | None = None,
+) -> None:
+    """Add the best candidate with pairs of columns, which each fold finds by itself."""
+    best = choice.best
+    if best is None or choice.ended_by or len(columns.cuts_for_pairs) < 2:
+        return
+    fits: list[FoldFit] = []
+    try:
+        for fold, fit in zip(folds, choice.fits[choice.candidates.index(best)], strict=False):
+            risk = training.risk(best.setting, best.lists.at_positions(fold.train))
+            paired = best.with_pairs(columns, risk, fit.w, PAIRS)
+            if paired is not None:
+                start = paired.columns.weights(best.columns.function(fit.w))
+                paired_risk = training.risk(paired.setting, paired.lists.at_positions(fold.train))
+                solved = _solved(paired, paired_risk, training, deadline, {"w_init": start})
+                if solved is None:
+                    choice.ended_by = "time_limit"
+                    return
+                tested = paired.lists.at_positions(fold.test)
+                fit = FoldFit(score(tested.scores(solved.w), tested), solved.w)
+            fits.append(fit)
+    except KeyboardInterrupt:
+        choice.ended_by = "Ctrl-C"
+        return
+    choice.candidates.append(replace(best, setting=replace(best.setting, n_pairs=PAIRS)))
+    choice.fits.append(fits)
 
 
 def _weights(lists: RankingData) -> Array:
@@ -378,41 +441,51 @@ def _weights(lists: RankingData) -> Array:
     return np.ones(lists.n_users) if lists.user_weight is None else lists.user_weight
 
 
-def _scores_on(
+def _fits_on(
     fold: Fold,
     candidates: Sequence[Candidate],
     score: Callable[[Array, RankingData], Array],
     training: Training,
     deadline: float | None,
-) -> list[Array]:
-    """What the candidates score on what a fold leaves out; of fewer where the time was short."""
-    values: list[Array] = []
+) -> list[FoldFit]:
+    """The candidates on a fold; fewer where the time was short."""
+    fits: list[FoldFit] = []
     before: tuple[Candidate, EmpiricalRisk, SolverResult] | None = None
     for candidate in candidates:
-        setting = candidate.setting
         start: dict[str, Any] = {}
         if before is not None and _minimise_alike(before[0], candidate):
             _, risk, last = before
             start = {"warm_start": last} if risk.convex else {"w_init": last.w}
         else:
-            risk = training.risk(setting, candidate.lists.at_positions(fold.train))
+            risk = training.risk(candidate.setting, candidate.lists.at_positions(fold.train))
             if before is not None:
                 function = before[0].columns.function(before[2].w)
                 start = {"w_init": candidate.columns.weights(function)}
-        alpha: Any = setting.alpha
-        if is_auto(alpha):
-            alpha = automatic_alpha(Evidence.of(candidate.lists, risk.of_users))
-        seconds = None if deadline is None else deadline - time.perf_counter()
-        if seconds is not None and seconds <= 0.0:
-            return values
-        constrained = candidate.columns.constrained
-        result = training.solve(risk, alpha, constrained, seconds, **start)
-        if result.status is Status.TIME_LIMIT:
-            return values
+        result = _solved(candidate, risk, training, deadline, start)
+        if result is None:
+            return fits
         before = candidate, risk, result
         tested = candidate.lists.at_positions(fold.test)
-        values.append(score(tested.scores(result.w), tested))
-    return values
+        fits.append(FoldFit(score(tested.scores(result.w), tested), result.w))
+    return fits
+
+
+def _solved(
+    candidate: Candidate,
+    risk: EmpiricalRisk,
+    training: Training,
+    deadline: float | None,
+    start: dict[str, Any],
+) -> SolverResult | None:
+    """The solution of a candidate; None where the time is over."""
+    alpha: Any = candidate.setting.alpha
+    if is_auto(alpha):
+        alpha = automatic_alpha(Evidence.of(candidate.columns.for_alpha, risk.of_users))
+    seconds = None if deadline is None else deadline - time.perf_counter()
+    if seconds is not None and seconds <= 0.0:
+        return None
+    result = training.solve(risk, alpha, candidate.columns.constrained, seconds, **start)
+    return None if result.status is Status.TIME_LIMIT else result
 
 
 def _minimise_alike(one: Candidate, other: Candidate) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -11,8 +12,9 @@ from structsvm_papk._types import Array
 from structsvm_papk.data.columns.additive import AdditiveFunction
 from structsvm_papk.data.columns.checks import LOWEST
 from structsvm_papk.data.columns.knots import Knots, knots_of
-from structsvm_papk.data.columns.pairs import PairCuts
+from structsvm_papk.data.columns.pairs import ColumnCut, PairCuts, cut_of_numbers
 from structsvm_papk.data.columns.plan import Plan
+from structsvm_papk.data.columns.terms import Cut
 from structsvm_papk.data.columns.units import InUnits
 from structsvm_papk.data.missing import constant_fill, filled_lists
 from structsvm_papk.data.ranking_data import RankingData
@@ -32,11 +34,19 @@ class InColumns(Generic[ListsT]):
         In the units of the penalty; columns that fall are turned.
     constrained : bool or ndarray of bool
         Which weights have to be 0 or above: a setting `positive` of solvers.
+    without_pairs : RankingData, optional
+        The lists without the pairs of columns, where there are some.
     """
 
     plan: Plan
     lists: ListsT
     constrained: Any = False
+    without_pairs: ListsT | None = None
+
+    @property
+    def for_alpha(self) -> ListsT:
+        """The lists whose columns the rule for alpha looks at: those without pairs."""
+        return self.lists if self.without_pairs is None else self.without_pairs
 
     def function(self, w: Array, *, with_deviations: bool = False) -> AdditiveFunction:
         """The function of a solver's weights; columns that are constant within lists have none."""
@@ -98,12 +108,16 @@ class TrainingColumns:
             fill=self.fill,
             adds_fill=missing == LOWEST,
         )
-        self._rows = filled_lists(given, missing, self.fill, given.levels)
-        self._made: dict[tuple[int | None, PairCuts | None], InColumns[RankingData]] = {}
+        self.rows = filled_lists(given, missing, self.fill, given.levels)
+        self._made: dict[int | None, InColumns[RankingData]] = {}
 
     def of(self, setting: Setting, pairs: PairCuts | None = None) -> InColumns[RankingData]:
         """The lists in the columns of a setting, and of some pairs of columns."""
-        made = self._in_columns(setting.pieces, pairs)
+        made = self._in_columns(setting.pieces)
+        without_pairs = None
+        if pairs is not None:
+            without_pairs = made.lists.stiffened(setting.stiffness)
+            made = self._planned(replace(made.plan, pairs=pairs))
         lists = made.lists.stiffened(setting.stiffness)
         signs = made.plan.signs(self.signs, self.positive)
         if (signs < 0).any():
@@ -111,7 +125,7 @@ class TrainingColumns:
         constrained: Any = signs != 0
         if not constrained.any():
             constrained = False
-        return InColumns(made.plan, lists, constrained)
+        return InColumns(made.plan, lists, constrained, without_pairs)
 
     def like(self, given: RankingData) -> TrainingColumns:
         """Those of other lists, by the same settings."""
@@ -120,20 +134,46 @@ class TrainingColumns:
     @property
     def lines_in_units(self) -> InColumns[RankingData]:
         """The lists with lines for columns of numbers."""
-        return self._in_columns(None, None)
+        return self._in_columns(None)
 
-    def _in_columns(self, pieces: int | None, pairs: PairCuts | None) -> InColumns[RankingData]:
+    def _in_columns(self, pieces: int | None) -> InColumns[RankingData]:
         """The lists standardized, made once."""
-        if (pieces, pairs) not in self._made:
-            plan = replace(self.plan, pairs=pairs)
+        if pieces not in self._made:
+            plan = self.plan
             if pieces is not None:
                 plan = replace(plan, knots=self._knots(pieces))
-            lists = self.given
-            if not plan.is_plain:
-                lists.refuse_sparse_curves()
-                lists = lists.with_columns(plan.columns(self._rows), plan.weight_names)
-            self._made[pieces, pairs] = InColumns(plan, lists.standardized(self.standardize))
-        return self._made[pieces, pairs]
+            self._made[pieces] = self._planned(plan)
+        return self._made[pieces]
+
+    def _planned(self, plan: Plan) -> InColumns[RankingData]:
+        """The lists in the columns of a plan, standardized."""
+        lists = self.given
+        if not plan.is_plain:
+            lists.refuse_sparse_curves()
+            lists = lists.with_columns(plan.columns(self.rows), plan.weight_names)
+        return InColumns(plan, lists.standardized(self.standardize))
+
+    @cached_property
+    def cuts_for_pairs(self) -> list[ColumnCut]:
+        """The columns that may be in pairs, with their cells: those that need not rise or fall."""
+        if self.positive or self.given.is_sparse:
+            return []
+        free = np.ones(self.plan.n_columns, dtype=bool)
+        if self.signs is not None:
+            free = self.signs == 0
+        numbers = self.plan.numbers[free[self.plan.numbers]]
+        gaps = self.plan.with_gaps
+        cuts = [
+            cut_of_numbers(j, counts, bool(gaps[j]))
+            for j, counts in zip(
+                numbers.tolist(), self.given.value_counts(columns=numbers), strict=True
+            )
+        ]
+        for j, levels in self.plan.levels.items():
+            cut = Cut(None, len(levels), tuple(levels))
+            cuts.append(ColumnCut(j, cut, bool(gaps[j])))
+        varying = [cut for cut in cuts if cut.n_cells > 1]
+        return sorted(varying, key=lambda cut: cut.column)
 
     def _knots(self, pieces: int) -> Knots:
         """Knots of the columns of numbers, between values that are there."""

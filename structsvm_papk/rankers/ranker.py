@@ -24,16 +24,17 @@ from structsvm_papk.data.lists import Exclusions
 from structsvm_papk.data.monotonic import signs_of_columns
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.diagnosis.zero_test import beside_zero
-from structsvm_papk.errors import InputError, check_number, check_type, warn
+from structsvm_papk.errors import InputError, check_number, check_type, warn, whole_number
 from structsvm_papk.files.checkpoint import as_checkpoint
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.oracles.list_risk import refuse_deeper_than_all
 from structsvm_papk.oracles.partitioned import PartitionedRisk
 from structsvm_papk.rankers import given_solver
 from structsvm_papk.rankers.additive import AdditiveRanker, take_columns, warn_of_ids
-from structsvm_papk.rankers.choosing import Left, choose
+from structsvm_papk.rankers.choosing import Left, Training, choose
 from structsvm_papk.rankers.in_columns import InColumns, TrainingColumns
 from structsvm_papk.rankers.log import Log
+from structsvm_papk.rankers.pairing import screened_pairs
 from structsvm_papk.rankers.settings import (
     ALPHA,
     AUTO,
@@ -256,6 +257,7 @@ class PAPKRanker(AdditiveRanker):
     categorical_features: Any = FROM_DTYPE
     curves: int | str | None = AUTO
     monotonic_cst: Any = None
+    pairs: int | str | None = AUTO
 
     @classmethod
     def paper(
@@ -267,7 +269,7 @@ class PAPKRanker(AdditiveRanker):
         label_gain=None)``: users with fewer than k negatives are left out, and grades refused.
         `settings` are further parameters, such as `solver`.
         """
-        binary: dict[str, Any] = {"label_gain": None, "missing": None}
+        binary: dict[str, Any] = {"label_gain": None, "missing": None, "pairs": None}
         as_they_are = {"policy": "exclude", "standardize": False, "curves": None}
         settings = binary | as_they_are | settings
         return cls(k, surrogate, None, alpha=alpha, **settings)
@@ -334,15 +336,29 @@ class PAPKRanker(AdditiveRanker):
         self._fill = columns.fill if self.missing == LOWEST else None
         chosen = self._choose(columns)
         setting = chosen.setting
-        in_columns = columns.of(setting)
+        in_columns = self._with_pairs(columns, setting)
         surrogate = setting.make(self.n_shown)
         refuse_deeper_than_all(surrogate, lists.most_negatives)
         risk = EmpiricalRisk(surrogate, in_columns.lists, self.policy, n_threads=self.n_threads)
         if is_auto(setting.alpha):
-            alpha = automatic_alpha(Evidence.of(in_columns.lists, risk.of_users))
+            alpha = automatic_alpha(Evidence.of(in_columns.for_alpha, risk.of_users))
             setting = replace(setting, alpha=alpha)
         chosen = chosen._replace(setting=setting)
         return self._minimise(risk, chosen, in_columns, risk.exclusions)
+
+    def _with_pairs(self, columns: TrainingColumns, setting: Setting) -> InColumns[RankingData]:
+        """The lists in the columns of a setting, with the pairs that a fit without them misses."""
+        in_columns = columns.of(setting)
+        if setting.n_pairs is None:
+            return in_columns
+        training = Training(self.n_shown, n_threads=self.n_threads)
+        risk = training.risk(setting, in_columns.lists)
+        alpha: Any = setting.alpha
+        if is_auto(alpha):
+            alpha = automatic_alpha(Evidence.of(in_columns.lists, risk.of_users))
+        w = training.solve(risk, alpha, in_columns.constrained, None).w
+        pairs = screened_pairs(columns, risk.slopes_of_rows(w), setting.n_pairs)
+        return in_columns if pairs is None else columns.of(setting, pairs)
 
     def _signs(self, n_features: int, levels: Any = ()) -> Array | None:
         """The sign of each column in `monotonic_cst`; None without any."""
@@ -372,6 +388,7 @@ class PAPKRanker(AdditiveRanker):
             curves=is_auto(self.curves) and not lists.is_sparse,
             surrogate=one_list and is_auto(self.surrogate),
             alpha=one_list and is_auto(given.alpha),
+            pairs=is_auto(self.pairs) and is_auto(self.curves) and not lists.is_sparse,
         )
         if not left.anything:
             return _Chosen(given)
@@ -545,7 +562,17 @@ class PAPKRanker(AdditiveRanker):
             if own is not None:
                 alpha = own
         parts = self.user_weight, alpha, self.standardize, check_curves(self.curves)
-        return Setting.of(self.surrogate, self.depth, *parts, missing=self.missing)
+        setting = Setting.of(self.surrogate, self.depth, *parts, missing=self.missing)
+        n_pairs = None if self.pairs is None or is_auto(self.pairs) else self._n_pairs()
+        return replace(setting, n_pairs=n_pairs)
+
+    def _n_pairs(self) -> int:
+        """The number of pairs of columns that was given."""
+        if isinstance(self.pairs, str):
+            raise InputError(f"pairs={self.pairs!r} must be 'auto', None, or a number of pairs")
+        if self.positive:
+            raise InputError("give pairs or positive=True: what pairs add does not rise")
+        return whole_number("pairs", self.pairs)
 
     def _make_solver(self, surrogate: Surrogate, alpha: Any, spent: float = 0.0) -> Any:
         """The solver of the settings, with what is left of the time after so many seconds."""

@@ -177,6 +177,7 @@ class Setting:
     standardize: bool | str = "auto"
     pieces: int | None = None  # of a curve; None: the columns are lines
     stiffness: float = STIFFNESS  # how many times stronger the penalty is on pieces and cells
+    n_pairs: int | None = None  # of columns
 
     @classmethod
     def of(cls, surrogate: Any, depth: Any, *others: Any, missing: str | None = None) -> Setting:

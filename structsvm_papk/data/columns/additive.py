@@ -30,6 +30,11 @@ class FilledRows(NamedTuple):
     X: Any
     holes: Array | None = None
 
+    def take(self, rows: Array) -> FilledRows:
+        """Some of them."""
+        holes = None if self.holes is None else self.holes[rows]
+        return FilledRows(self.X[rows], holes)
+
 
 @dataclass(frozen=True, eq=False)
 class AdditiveFunction:

@@ -15,11 +15,13 @@ import numpy as np
 from structsvm_papk._types import Array
 from structsvm_papk.data.columns.levels import MOST_LEVELS, LevelColumns
 from structsvm_papk.data.columns.terms import Cut, Pair
+from structsvm_papk.data.columns.value_counts import ValueCounts
 
 if TYPE_CHECKING:
     from structsvm_papk.data.columns.additive import AdditiveFunction, FilledRows
 
 MOST_CELLS = MOST_LEVELS
+_CELLS = 4  # of a column of numbers
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,18 @@ class ColumnCut:
             values = np.where(rows.holes[:, self.column], np.nan, values)
         cells = self.cut.cells(values)
         return np.where(cells < self.n_cells, cells, -1)
+
+
+def cut_of_numbers(column: int, values: ValueCounts, with_gap: bool) -> ColumnCut:
+    """A column of numbers, cut at its quartiles, or between its values where they are few."""
+    distinct = values.values
+    edges = distinct[1:]
+    if edges.size >= _CELLS:
+        rows = np.cumsum(values.counts)
+        shares = np.arange(1, _CELLS) / _CELLS
+        edges = np.unique(distinct[np.searchsorted(rows, shares * rows[-1])])
+        edges = edges[edges > distinct[0]]
+    return ColumnCut(column, Cut(edges, edges.size + 1), with_gap)
 
 
 @dataclass(frozen=True)
