@@ -24,7 +24,7 @@ from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files.checkpoint import Checkpoint
 from structsvm_papk.files.model import Model, certificate_of, save_model
 from structsvm_papk.files.tables import Table
-from structsvm_papk.plots.curves import curves_figure
+from structsvm_papk.plots.terms import terms_figure
 from structsvm_papk.rankers import PAPKRanker
 from structsvm_papk.rankers.settings import (
     ALPHA,
@@ -186,7 +186,7 @@ def fit(
         save_model(model_file, model)
         names = _names(model)
         named = [_named(term, names) for term in ranker.terms_]
-        save_plot(plot, lambda: curves_figure(named, loaded.matrix))
+        save_plot(plot, lambda: terms_figure(named, loaded.matrix, missing))
         say_columns(loaded.table)
         console.note(str(ranker.exclusions_))
         gain = loaded.gain(ranker)

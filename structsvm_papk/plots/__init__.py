@@ -4,16 +4,16 @@ matplotlib and jinja2 are extras, imported where they are used. May import all o
 the layer of estimators and below.
 """
 
-from structsvm_papk.plots.curves import CurvesDisplay
 from structsvm_papk.plots.figures import convergence_figure
 from structsvm_papk.plots.rankings import (
     PAPDisplay,
     RankStripDisplay,
 )
+from structsvm_papk.plots.terms import TermsDisplay
 
 __all__ = [
-    "CurvesDisplay",
     "PAPDisplay",
     "RankStripDisplay",
+    "TermsDisplay",
     "convergence_figure",
 ]

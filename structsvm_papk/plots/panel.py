@@ -1,103 +1,102 @@
-"""One panel of a `CurvesDisplay`: a column's curve, where its rows lie, and axes to read it by."""
+"""Panels of a `TermsDisplay`: a column's curve or the bars of its levels, and where its rows lie.
+
+A missing value has a bar of its own, on the right.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import ceil
-from typing import Any, Self
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.data.columns.terms import Curve
+from structsvm_papk.data.columns.terms import Curve, Levels, Term
+from structsvm_papk.plots.axis import (
+    SMALL_SIZE,
+    Axis,
+    labels_of,
+    one_line,
+    round_numbers,
+    set_labels,
+    shortened,
+    widths,
+)
 from structsvm_papk.plots.figures import COLORS
 
 DATA = "#7d8794"  # the colour of rows and of knots
-SMALL_SIZE = 8.5  # of letters
+MISSING = COLORS[1]  # of missing values, and of what cells take away
 _ON_DARK = "#74b3ee"
 _ENDS = (0.005, 0.995)  # quantiles of rows between which a column is drawn
-_MIDDLE = (0.25, 0.75)
-_ROOM = 0.05  # share of an axis that the middle half of the rows should have
-_CUT = 1 / 16  # of the rows at either end, where a logarithm does not help: one of 16 pieces
 _POINTS = 200  # at which a curve is drawn, beside its knots
 _MARGIN = 0.04  # of a panel on each side
 _STRIP = 0.16  # of its height, for where the rows lie
 _BINS = 30
 _LEAST_BAR = 0.12  # of the strip: a single row is seen
-_OVERHANG = 0.05  # of labels over the end of a panel, and their least distance, in inches
-_ALIGNMENTS = {0.0: "left", 0.5: "center", 1.0: "right"}
+_SLOT = 0.28  # inches that a bar and an upright name take
+_WIDEST_BAR = 0.3  # inches
+
+SomeTerm = TypeVar("SomeTerm", bound=Term)
 
 
 @dataclass(frozen=True)
-class Axis:
-    """The ends of an axis, and up to where it is linear if it is logarithmic farther out."""
+class Panel(ABC, Generic[SomeTerm]):
+    """A term, and the values that rows have in its columns, where they are known.
 
-    low: float
-    high: float
-    threshold: float | None = None
+    `gap_is_extra` says that a missing value adds its `gap` beside the lowest value of its list.
+    """
 
-    @classmethod
-    def of(cls, sample: Array, low: float, high: float) -> Self:
-        """The first on which the middle half of a sample has room: linear, logarithmic, cut."""
-        if sample.min() == sample.max():
-            return cls(low - 1.0, high + 1.0)
-        middle = np.quantile(sample, _MIDDLE)
-        if middle[0] == middle[1]:  # most are one value
-            sample = np.unique(sample)
-            middle = np.quantile(sample, _MIDDLE)
-        size = np.abs(sample[sample != 0])
-        for axis in (cls(low, high), cls(low, high, float(np.quantile(size, 0.25)))):
-            if np.ptp(axis.share(middle)) >= _ROOM:
-                return axis
-        first = np.quantile(sample, _CUT, method="higher")
-        return cls(first, np.quantile(sample, 1 - _CUT, method="lower"))
+    term: SomeTerm
+    values: Sequence[Array] | None
+    gap_is_extra: bool = False
 
     @property
-    def transform(self) -> Any:
-        """From values to places on the axis."""
-        from matplotlib.scale import AsinhTransform
-        from matplotlib.transforms import IdentityTransform
+    @abstractmethod
+    def heights(self) -> Array:
+        """What is drawn on the scale of y that panels share."""
 
-        return IdentityTransform() if self.threshold is None else AsinhTransform(self.threshold)
+    @property
+    @abstractmethod
+    def has_strip(self) -> bool:
+        """Whether it shows below where rows lie."""
 
-    def share(self, x: Array) -> Array:
-        """Where values lie: 0 is the lower end, 1 the higher."""
-        first, last = self.transform.transform([self.low, self.high])
-        return (np.asarray(self.transform.transform(x)) - first) / (last - first)
-
-    def points(self, n: int, margin: float = 0.0) -> Array:
-        """Values at n evenly spaced places, from end to end and a share of it farther."""
-        first, last = self.transform.transform([self.low, self.high])
-        margin *= last - first
-        places = np.linspace(first - margin, last + margin, n)
-        return np.asarray(self.transform.inverted().transform(places))
-
-    def ticks(self) -> Array:
-        """Round numbers; powers of ten where it is logarithmic."""
-        if self.threshold is None:
-            return _round_numbers(self.low, self.high, 3)
-        highest = np.floor(np.log10(max(-self.low, self.high)))
-        lowest = np.ceil(np.log10(self.threshold))
-        n_sides = 2 if self.low < -self.threshold and self.high > self.threshold else 1
-        step = max(1, ceil(n_sides * (highest - lowest + 1) / 4))
-        powers = 10.0 ** np.arange(highest, lowest - 1, -step)
-        ticks = np.concatenate([-powers, [0.0], powers[::-1]])
-        return ticks[(ticks >= self.low) & (ticks <= self.high)]
-
-
-@dataclass(frozen=True)
-class Panel:
-    """A column: its curve, and the values that rows have in it, where they are known."""
-
-    curve: Curve
-    rows: Array | None
+    @abstractmethod
+    def draw(self, axes: Any, scale: Scale) -> None:
+        """The term, where its rows lie, and ticks."""
 
     @property
     def is_relative(self) -> bool:
         """Whether only a slope is known, and not where on the axis rows lie."""
-        return self.rows is None and self.curve.knots.size == 1
+        return False
+
+    @cached_property
+    def rows(self) -> Array | None:
+        """Values of the column that are not missing; None where none are known."""
+        if self.values is None:
+            return None
+        rows = self.values[0][~np.isnan(self.values[0])]
+        return rows if rows.size else None
+
+    @property
+    def n_missing(self) -> int:
+        """Rows in which the value is missing."""
+        return 0 if self.values is None else int(np.isnan(self.values[0]).sum())
+
+
+@dataclass(frozen=True)
+class CurvePanel(Panel[Curve]):
+    """A curve or a line."""
+
+    @property
+    def is_relative(self) -> bool:
+        return self.rows is None and self.term.is_line
+
+    @property
+    def has_strip(self) -> bool:
+        return not self.is_relative
 
     @cached_property
     def sample(self) -> Array:
@@ -105,10 +104,10 @@ class Panel:
         if self.rows is not None:
             return self.rows
         if not self.is_relative:
-            return self.curve.knots
+            return self.term.knots
         reach = 0.0
-        if self.curve.slope:
-            reach = 2 * self.curve.deviation / abs(self.curve.slope)
+        if self.term.slope:
+            reach = 2 * self.term.deviation / abs(self.term.slope)
         return reach * np.array([-1.0, 0.0, 1.0])
 
     @cached_property
@@ -123,7 +122,7 @@ class Panel:
     @cached_property
     def x(self) -> Array:
         """Values of the column at which the curve is drawn, among them all where it bends."""
-        knots = self.curve.knots
+        knots = self.term.knots
         inside = knots[(knots > self.axis.low) & (knots < self.axis.high)]
         between = self.axis.points(_POINTS)[1:-1]
         ends = [self.axis.low, self.axis.high]
@@ -132,50 +131,178 @@ class Panel:
     @cached_property
     def y(self) -> Array:
         """What the column adds there, less its mean over the sample."""
-        start = self.curve.knots[0] if self.is_relative else 0.0
-        return self.curve(start + self.x) - self.curve(start + self.sample).mean()
+        return self.term(self._start + self.x) - self._mean
+
+    @property
+    def _start(self) -> float:
+        return float(self.term.knots[0]) if self.is_relative else 0.0
+
+    @cached_property
+    def _mean(self) -> float:
+        return float(self.term(self._start + self.sample).mean())
+
+    @property
+    def gap(self) -> float | None:
+        """The height of a missing value; None where it has no weight, or its place is unknown."""
+        if self.term.gap is None or (self.is_relative and not self.gap_is_extra):
+            return None
+        return self.term.gap if self.gap_is_extra else self.term.gap - self._mean
+
+    @property
+    def heights(self) -> Array:
+        return self.y if self.gap is None else np.append(self.y, self.gap)
 
     def draw(self, axes: Any, scale: Scale) -> None:
-        """The curve, and below it where rows lie."""
         if self.axis.threshold is not None:
             axes.set_xscale("asinh", linear_width=self.axis.threshold)
-        axes.set_xlim(self.axis.points(2, _MARGIN))
-        axes.set_ylim(scale.low, scale.high)
-        color = _line_color(axes)
-        axes.axhline(0, color=DATA, lw=0.7, zorder=1)
+        width = _width(axes)
+        slot = 0.0
+        if self.gap is not None:
+            slot = min(_SLOT / width, 0.4)
+        total = (1 + 2 * _MARGIN) / (1 - slot)  # in widths of the axis
+        axes.set_xlim(self.axis.points(2, _MARGIN, total - 1 - _MARGIN))
+        color = line_color(axes)
         axes.fill_between(self.x, self.y, color=color, alpha=0.15, lw=0)
         axes.plot(self.x, self.y, color=color, lw=1.8)
-        strip = {"color": DATA, "transform": axes.get_xaxis_transform()}
+        most = 0
         if self.rows is not None:
             edges, counts = _bars(self.rows, self.axis)
-            heights = np.where(counts, np.maximum(counts / counts.max(), _LEAST_BAR), 0)
-            axes.stairs(0.85 * _STRIP * heights, edges, fill=True, alpha=0.7, lw=0, **strip)
+            most = max(counts.max(), self.n_missing)
+            strip = {"color": DATA, "transform": axes.get_xaxis_transform()}
+            axes.stairs(_strip_heights(counts, most), edges, fill=True, alpha=0.7, lw=0, **strip)
         elif not self.is_relative:
-            axes.vlines(self.curve.knots, 0, 0.5 * _STRIP, lw=0.9, **strip)
-        self._set_ticks(axes, scale)
-
-    def _set_ticks(self, axes: Any, scale: Scale) -> None:
-        """Ticks of x as far as their labels have room, and those of y that panels share."""
-        width = axes.bbox.width / axes.figure.dpi
+            strip = {"color": DATA, "transform": axes.get_xaxis_transform()}
+            axes.vlines(self.term.knots, 0, 0.5 * _STRIP, lw=0.9, **strip)
+        if self.gap is not None:
+            bars = Bars.of_missing(self.gap, self.n_missing)
+            bars.draw(axes, slot * width, 1 - slot, most)
         ticks = self.axis.ticks()
-        labels = labels_of(ticks, self.is_relative)
-        places = (_MARGIN + self.axis.share(ticks)) / (1 + 2 * _MARGIN) * width
-        anchors = _anchors(labels, places, width)
-        while not _are_apart(labels, anchors, places):
-            ticks = ticks[::2]
-            labels = labels[::2]
-            places = places[::2]
-            anchors = anchors[::2]
-        axes.set_xticks(ticks, labels)
-        axes.set_xticks([], minor=True)
-        for text, anchor in zip(axes.get_xticklabels(), anchors, strict=True):
-            text.set_horizontalalignment(_ALIGNMENTS[anchor])
-        axes.set_yticks(scale.ticks, scale.labels)
-        is_first = axes.get_subplotspec().is_first_col()
-        axes.tick_params(labelsize=SMALL_SIZE, length=2.5, pad=2)
-        axes.tick_params(axis="y", left=is_first, labelleft=is_first)
-        axes.grid(alpha=0.2)
-        axes.spines[["top", "right"]].set_visible(False)
+        places = (_MARGIN + self.axis.share(ticks)) / total * width
+        set_labels(axes, ticks, labels_of(ticks, self.is_relative), places, width)
+        scale.draw(axes)
+
+
+@dataclass(frozen=True)
+class LevelsPanel(Panel[Levels]):
+    """A bar for each level, the largest first; where they are many, for those of most rows."""
+
+    @property
+    def has_strip(self) -> bool:
+        return self.rows is not None
+
+    @cached_property
+    def counts(self) -> Array:
+        """Rows of each level."""
+        if self.rows is None:
+            return np.zeros(self.term.weights.size, dtype=int)
+        known = self.rows[self.rows >= 0].astype(int)
+        return np.bincount(known, minlength=self.term.weights.size)
+
+    @cached_property
+    def _mean(self) -> float:
+        """Over the rows, or over the levels."""
+        if self.rows is not None:
+            return float(self.term.of([self.rows]).mean())
+        return float(self.term.weights.mean()) if self.term.weights.size else 0.0
+
+    @property
+    def bars(self) -> Bars:
+        """Of all levels, and of missing values."""
+        names = [one_line(level) for level in self.term.levels]
+        bars = Bars(names, self.term.weights - self._mean, self.counts)
+        if self.term.gap is None:
+            return bars
+        return bars + Bars.of_missing(self.term.gap - self._mean, self.n_missing)
+
+    @property
+    def heights(self) -> Array:
+        return self.bars.heights
+
+    def draw(self, axes: Any, scale: Scale) -> None:
+        axes.set_xlim(0, 1)
+        axes.set_xticks([])
+        scale.draw(axes)
+        width = _width(axes)
+        bars = self.bars.shown(max(int(width / _SLOT), 2), by_rows=self.rows is not None)
+        bars.draw(axes, width, 0.0, bars.counts.max(initial=0))
+
+
+class Bars(NamedTuple):
+    """Bars beside each other: their names, heights, and how many rows they stand for."""
+
+    names: list[str]
+    heights: Array
+    counts: Array
+    n_others: int = 0
+    has_missing: bool = False  # which is the last one
+
+    @classmethod
+    def of_missing(cls, height: float, count: int) -> Self:
+        """That of missing values."""
+        return cls(["missing"], np.array([height]), np.array([count]), has_missing=True)
+
+    def __add__(self, last: Any) -> Bars:
+        heights = np.concatenate([self.heights, last.heights])
+        counts = np.concatenate([self.counts, last.counts])
+        return Bars(self.names + last.names, heights, counts, has_missing=last.has_missing)
+
+    def shown(self, most: int, by_rows: bool) -> Bars:
+        """At most so many: those of most rows, or the farthest from 0; the highest come first."""
+        n_levels = len(self.names) - self.has_missing
+        n_kept = n_levels
+        if len(self.names) > most:
+            n_kept = max(most - 1 - self.has_missing, 1)  # one place is for "+12 others"
+        size = np.abs(self.heights[:n_levels])
+        rank = np.lexsort([-size, -self.counts[:n_levels]]) if by_rows else np.argsort(-size)
+        kept = rank[:n_kept]
+        kept = kept[np.argsort(-self.heights[kept], kind="stable")]
+        kept = np.append(kept, np.arange(n_levels, len(self.names)))
+        names = [self.names[i] for i in kept]
+        n_others = n_levels - n_kept
+        return Bars(names, self.heights[kept], self.counts[kept], n_others, self.has_missing)
+
+    def draw(self, axes: Any, width: float, start: float, most: int) -> None:
+        """Draw them in a part of the axes that begins at a share of it and is so many inches wide.
+
+        Names stand below the axes where they have room, else upright beside their bars.
+        """
+        names = [*self.names]
+        if self.n_others:
+            names.insert(len(names) - self.has_missing, f"+{self.n_others} others")
+        slot = width / max(len(names), 1)
+        at = np.delete(np.arange(len(names)), self._place_of_others)
+        share = slot / _width(axes)
+        middles = start + share * (np.arange(len(names)) + 0.5)
+        is_upright = start > 0 or widths(names).max(initial=0) > slot - 0.05
+        bar = min(_WIDEST_BAR, (0.4 if is_upright else 0.6) * slot)
+        x = middles[at] - is_upright * 0.22 * share
+        colors = [line_color(axes)] * len(self.names)
+        if self.has_missing:
+            colors[-1] = MISSING
+        upright = {"lw": 72 * bar, "capstyle": "butt"}
+        axes.vlines(x, 0, self.heights, colors, transform=axes.get_yaxis_transform(), **upright)
+        if most:
+            high = _strip_heights(self.counts, most)
+            strip = {"colors": DATA, "alpha": 0.7, "transform": axes.transAxes}
+            axes.vlines(x, 0, high, **strip, **upright)
+        height = axes.bbox.height / axes.figure.dpi
+        for i, name in enumerate(names):
+            is_level = i in at
+            style: dict[str, Any] = {"fontsize": SMALL_SIZE, "transform": axes.transAxes}
+            if not is_level:
+                style["color"] = DATA
+            if is_upright:
+                bottom = _STRIP + 0.02
+                name = shortened(name, (1 - bottom) * height)
+                place = middles[i] + is_level * 0.22 * share
+                axes.text(place, bottom, name, rotation=90, ha="center", va="bottom", **style)
+            else:
+                below = -0.045 / height
+                axes.text(middles[i], below, shortened(name, slot), ha="center", va="top", **style)
+
+    @property
+    def _place_of_others(self) -> list[int]:
+        return [len(self.names) - self.has_missing] if self.n_others else []
 
 
 @dataclass(frozen=True)
@@ -192,20 +319,43 @@ class Scale:
         return labels_of(self.ticks)
 
     @classmethod
-    def of(cls, panels: Sequence[Panel]) -> Self:
+    def of(cls, panels: Sequence[Panel[Any]]) -> Self:
         """From the least to the largest value that is drawn; below it where rows lie."""
-        low = min(float(panel.y.min()) for panel in panels)
-        high = max(float(panel.y.max()) for panel in panels)
+        heights = np.concatenate([np.zeros(1), *(panel.heights for panel in panels)])
+        low = float(heights.min())
+        high = float(heights.max())
         if low == high:  # all of them are flat
             low = -1.0
             high = 1.0
-        ticks = _round_numbers(low, high, 4)
+        ticks = round_numbers(low, high, 4)
         margin = 0.05 * (high - low)
         low -= margin
         high += margin
-        if not all(panel.is_relative for panel in panels):
+        if any(panel.has_strip for panel in panels):
             low -= _STRIP / (1 - _STRIP) * (high - low)
         return cls(low, high, ticks)
+
+    def draw(self, axes: Any) -> None:
+        """Limits, ticks and the line at 0 of one panel."""
+        axes.set_ylim(self.low, self.high)
+        axes.axhline(0, color=DATA, lw=0.7, zorder=1)
+        axes.set_yticks(self.ticks, self.labels)
+        is_first = axes.get_subplotspec().is_first_col()
+        axes.tick_params(labelsize=SMALL_SIZE, length=2.5, pad=2)
+        axes.tick_params(axis="y", left=is_first, labelleft=is_first)
+        axes.grid(alpha=0.2)
+        axes.spines[["top", "right"]].set_visible(False)
+
+
+def _width(axes: Any) -> float:
+    """In inches."""
+    return float(axes.bbox.width / axes.figure.dpi)
+
+
+def _strip_heights(counts: Array, most: int) -> Array:
+    """Heights of bars that count rows."""
+    heights = np.where(counts, np.maximum(counts / max(most, 1), _LEAST_BAR), 0)
+    return np.asarray(0.85 * _STRIP * heights)
 
 
 def _bars(rows: Array, axis: Axis) -> tuple[Array, Array]:
@@ -222,47 +372,7 @@ def _bars(rows: Array, axis: Axis) -> tuple[Array, Array]:
     return edges, np.column_stack([counts, np.zeros_like(counts)]).ravel()[:-1]
 
 
-def _round_numbers(low: float, high: float, n: int) -> Array:
-    """About n of them from low to high."""
-    from matplotlib.ticker import MaxNLocator
-
-    ticks = np.asarray(MaxNLocator(n, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high))
-    margin = 1e-9 * (high - low)
-    return ticks[(ticks >= low - margin) & (ticks <= high + margin)]
-
-
-def labels_of(ticks: Array, with_sign: bool = False) -> list[str]:
-    """Ticks as texts of as many digits as keep them apart."""
-    texts: list[str] = []
-    for digits in range(5, 18):
-        sign = "+" if with_sign else ""
-        texts = [f"{tick:{sign if tick else ''}.{digits}g}" for tick in ticks]
-        if len(set(texts)) == len(texts):
-            break
-    short = [text.replace("e+0", "e").replace("e+", "e").replace("e-0", "e-") for text in texts]
-    return [text.replace("-", "\u2212") for text in short]
-
-
-def widths(labels: Sequence[str]) -> Array:
-    """Of labels of digits, in inches."""
-    return np.array([0.64 * SMALL_SIZE / 72 * len(label) for label in labels])
-
-
-def _anchors(labels: Sequence[str], places: Array, width: float) -> Array:
-    """How much of a label is left of its tick: all or nothing of it at the ends of a panel."""
-    half = widths(labels) / 2
-    over_left = places - half < -_OVERHANG
-    over_right = places + half > width + _OVERHANG
-    return np.where(over_left, 0.0, np.where(over_right, 1.0, 0.5))
-
-
-def _are_apart(labels: Sequence[str], anchors: Array, places: Array) -> bool:
-    starts = places - anchors * widths(labels)
-    ends = starts + widths(labels)
-    return bool((starts[1:] - ends[:-1] > _OVERHANG).all())
-
-
-def _line_color(axes: Any) -> str:
+def line_color(axes: Any) -> str:
     """The colour of a curve, a lighter one on dark figures, which have light letters."""
     from matplotlib.colors import to_rgb
 

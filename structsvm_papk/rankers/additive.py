@@ -343,13 +343,17 @@ class AdditiveRanker(BaseEstimator):
                 "the weights of this model are zero: all scores are 0 and rank nothing",
                 DegenerateOptimumWarning,
             )
-        levels = self.function_.levels
-        X = validated(self, in_numbers(as_frame(X), levels), missing=self.missing, reset=False)
+        X = self._features(X)
         if groups is None and self.one_list:
             groups = ONE_LIST
         if self.missing != LOWEST:
             self.function_.refuse_new_gaps(X, getattr(self, "feature_names_in_", None))
-        return filled_rows(X, groups, self.missing, self._fill, levels)
+        return filled_rows(X, groups, self.missing, self._fill, self.function_.levels)
+
+    def _features(self, X: Any) -> Any:
+        """Rows as a checked matrix of numbers, of levels their places."""
+        X = in_numbers(as_frame(X), self.function_.levels)
+        return validated(self, X, missing=self.missing, reset=False)
 
     def predict(self, X: Any, groups: ArrayLike | None = None) -> Array:
         """The same as `decision_function`."""

@@ -1,0 +1,327 @@
+"""What the terms of a ranker add as small multiples, in the style of scikit-learn's displays.
+
+matplotlib (the extra `plot`) and scikit-learn are imported where they are used.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import ceil
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from scipy import sparse
+
+from structsvm_papk._types import Array
+from structsvm_papk.data.columns.additive import AdditiveFunction
+from structsvm_papk.data.columns.checks import LOWEST, SEPARATE, check_matrix, check_missing
+from structsvm_papk.data.columns.tables import as_frame, in_numbers
+from structsvm_papk.data.columns.terms import Curve, Levels, Pair, Term
+from structsvm_papk.errors import InputError, as_names, check_number
+from structsvm_papk.plots.axis import SMALL_SIZE, one_line, shortened, widths
+from structsvm_papk.plots.pair_map import PairPanel
+from structsvm_papk.plots.panel import DATA, CurvePanel, LevelsPanel, Panel, Scale
+from structsvm_papk.plots.rankings import new_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_PANELS: dict[type[Term], Callable[..., Panel[Any]]] = {
+    Curve: CurvePanel,
+    Levels: LevelsPanel,
+    Pair: PairPanel,
+}
+_N_COLUMNS = 12  # terms that are drawn, if not asked for more
+_NAME_SIZE = 10.0  # of letters
+_LEAST_SIZE = 0.4  # of a panel, in inches
+_NOTHING = "All terms are flat: this ranker adds\nthe same to every score, and ranks nothing."
+
+
+@dataclass
+class TermsDisplay:
+    """What each term adds to a score: a small panel for each, the most important first.
+
+    Columns of numbers are curves or lines, text and categories are bars, and both have one scale
+    of y. 0 is what a column adds in the mean, over the rows of `X` that have a value, or over the
+    knots or levels without `X`. The orange bar, "missing", is what a missing value adds. Of many
+    levels those of most rows are shown, or those farthest from 0 without `X`.
+
+    Two columns that act together are a map: the colour is what a cell adds, blue above the mean
+    and orange below. The cells of numbers lie between the values on its edge. Each map has its own
+    scale of colours, beside it. In a row of panels maps come last.
+
+    Terms that move scores most within lists come first. In the corner stands the share of a term in
+    the sum of their standard deviations within lists, in training.
+
+    Grey bars show how many rows of `X` have which value. Without `X` grey lines show the knots,
+    which are quantiles of the rows in training. Of a straight line only the slope is known then:
+    it is drawn over differences of up to two standard deviations within lists.
+
+    A panel reaches from the 0.5% to the 99.5% quantile of `X`, or from the first to the last knot.
+    Where the middle half of the rows would have less than a twentieth of it, the axis is
+    logarithmic far from zero (matplotlib's 'asinh'). If it still has less, because values are large
+    and nearly the same, a sixteenth of the rows at either end is not shown.
+
+    Attributes
+    ----------
+    terms : sequence of Curve, Levels or Pair
+    X : array of shape (n_rows, n_features), data frame or sparse matrix, optional
+        Rows as they were given to `fit`; the display keeps numbers, of levels their places.
+    missing : {'separate', 'lowest'}
+        As of `PAPKRanker`: with 'lowest' the weight of a missing number counts beside what the
+        lowest value of its list adds.
+    figure_ : Figure
+    axes_ : ndarray of Axes
+        The panels, the most important first; none where all terms are flat, which a sentence says.
+    """
+
+    terms: Sequence[Term]
+    X: Any = None
+    missing: str = SEPARATE
+
+    def __post_init__(self) -> None:
+        self.terms = as_names("terms", self.terms, Term)
+        if not self.terms:
+            raise InputError("there are no terms to draw")
+        for term in self.terms:
+            try:
+                json.dumps([term.description(), term.deviation], allow_nan=False, default=str)
+            except ValueError:
+                raise InputError(
+                    f"the term of column {term.name} holds NaN or infinite numbers"
+                ) from None
+        check_missing(self.missing)
+        if self.X is None:
+            return
+        X = as_frame(self.X)
+        if np.ndim(X) == 2 and X.shape[1] <= self._columns[-1]:
+            raise InputError(
+                f"X has {X.shape[1]} columns, but the terms are of {1 + self._columns[-1]}"
+            )
+        if np.ndim(X) == 2 and len(self._columns) < X.shape[1]:
+            X = X.iloc[:, self._columns] if hasattr(X, "iloc") else X[:, self._columns]
+        levels = _levels_of(self.terms)
+        levels = {i: levels[j] for i, j in enumerate(self._columns) if j in levels}
+        self.X = check_matrix(in_numbers(X, levels), missing=SEPARATE)
+
+    @property
+    def _columns(self) -> list[int]:
+        """Those that the terms read, which are all that `X` keeps."""
+        return sorted({column for term in self.terms for column in term.columns})
+
+    @classmethod
+    def from_estimator(
+        cls, ranker: Any, X: Any = None, *, n_columns: int = _N_COLUMNS, ax: Axes | None = None
+    ) -> Self:
+        """Display of a fitted ranker.
+
+        Parameters
+        ----------
+        ranker : PAPKRanker or Model
+        X : array of shape (n_rows, n_features), data frame or sparse matrix, optional
+            Rows that show where the data lie, such as those of training.
+        n_columns : int
+            How many terms are shown at most.
+        ax : Axes, optional
+            The panels are drawn in its place; by default in a figure of their own.
+
+        Returns
+        -------
+        TermsDisplay
+        """
+        from sklearn.utils.validation import check_is_fitted
+
+        function = getattr(ranker, "function", None)  # of a model
+        if function is None:
+            check_is_fitted(ranker)
+            function = getattr(ranker, "function_", None)
+        if not isinstance(function, AdditiveFunction):
+            raise InputError(f"{type(ranker).__name__} has no terms: give a PAPKRanker or a Model")
+        display = cls(function.terms, missing=ranker.missing or SEPARATE)
+        if X is not None:
+            display.X = ranker._features(X)
+        return display.plot(ax, n_columns=n_columns)
+
+    def plot(self, ax: Axes | None = None, *, n_columns: int = _N_COLUMNS) -> Self:
+        """Draw in the place of the axes, or in a figure of its own; returns the display."""
+        check_number("n_columns", n_columns, least=1)
+        deviations = np.array([term.deviation for term in self.terms])
+        shown = np.argsort(-deviations, kind="stable")[: int(n_columns)]
+        if all(term.is_zero for term in self.terms):
+            shown = shown[:0]
+        is_own = ax is None
+        ax = new_axes(ax, _figure_size(shown.size))
+        place = ax.get_subplotspec()
+        if place is None:
+            raise InputError("ax must be one of plt.subplots(..), whose place panels can divide")
+        figure: Any = ax.figure
+        if is_own:
+            figure.set_layout_engine("none")  # with hundreds of panels it takes minutes
+        ax.set_axis_off()
+        self.figure_ = figure
+        self.axes_ = np.empty(shown.size, dtype=object)
+        if not shown.size:
+            ax.text(0.5, 0.5, _NOTHING, ha="center", va="center", transform=ax.transAxes)
+            return self
+        panels = [self._panel(self.terms[t]) for t in shown]
+        scale = Scale.of(panels)
+        area = figure.add_subfigure(place)
+        width = area.bbox.width / area.figure.dpi
+        caption = fill(self._caption(panels), round(14 * width), break_long_words=False)
+        places = _places(area, shown.size, widths(scale.labels).max(), 1 + caption.count("\n"))
+        shares = deviations / (deviations.sum() or 1.0)
+        for i, at in enumerate(_maps_last(panels)):
+            self.axes_[i] = area.add_subplot(places[at])
+            panels[i].draw(self.axes_[i], scale)
+            _write_title(self.axes_[i], panels[i].term.name, shares[shown[i]])
+        if any(panel.heights.size for panel in panels):
+            of_y = area.supylabel("adds to the score", fontsize=_NAME_SIZE)
+            if not _is_constrained(area):
+                of_y.set_position((0.05 / width, (places.bottom + places.top) / 2))
+        of_x = area.supxlabel(caption, fontsize=SMALL_SIZE, color=DATA)
+        if not _is_constrained(area):
+            of_x.set_y(0.06 * area.figure.dpi / area.bbox.height)
+        return self
+
+    def _panel(self, term: Term) -> Panel[Any]:
+        """The panel of a term."""
+        values = None
+        if self.X is not None:
+            values = [self._column(j) for j in term.columns]
+        return _PANELS[type(term)](term, values, gap_is_extra=self.missing == LOWEST)
+
+    def _column(self, j: int) -> Array:
+        """Values of a column."""
+        column = self.X[:, [self._columns.index(j)]]
+        if sparse.issparse(column):
+            column = column.toarray()
+        return column[:, 0].astype(np.float64)
+
+    def _caption(self, panels: Sequence[Panel[Any]]) -> str:
+        """What percentages, colours and the grey bars or lines mean."""
+        parts = ["%: share of the variation of scores within lists."]
+        if len(panels) < len(self.terms):
+            parts.insert(0, f"{len(panels)} of {len(self.terms)} {self._what}.")
+        curves = [panel for panel in panels if isinstance(panel.term, Curve)]
+        if any(panel.has_strip for panel in panels):
+            if self.X is not None:
+                parts.append("Grey bars: number of rows.")
+            else:
+                parts.append("Grey lines: knots (quantiles).")
+        if any(panel.is_relative for panel in panels):
+            parts.append("Straight lines: x is a difference.")
+        if self.missing == LOWEST and any(panel.term.gap is not None for panel in curves):
+            parts.append("Missing: beside the lowest value of its list.")
+        if any(isinstance(panel.term, Pair) for panel in panels):
+            parts.append("Maps: blue adds, orange takes away.")
+        return " ".join(part.replace(" ", "\u00a0") for part in parts)  # lines are whole sentences
+
+    @property
+    def _what(self) -> str:
+        """What terms are called in the caption."""
+        return "terms" if any(isinstance(term, Pair) for term in self.terms) else "columns"
+
+
+def terms_figure(terms: Sequence[Term], matrix: Any = None, missing: str | None = None) -> Figure:
+    """The picture of a `TermsDisplay`, in a figure that is not one of pyplot's.
+
+    `matrix` holds numbers, of levels their places.
+    """
+    from matplotlib.figure import Figure
+
+    display = TermsDisplay(terms, missing=missing or SEPARATE)
+    display.X = matrix
+    figure = Figure(figsize=_figure_size(min(len(display.terms), _N_COLUMNS)))
+    display.plot(figure.add_subplot())
+    return figure
+
+
+def _levels_of(terms: Sequence[Term]) -> dict[int, tuple[Any, ...]]:
+    """The levels of each column that has some."""
+    levels = {}
+    for term in terms:
+        if isinstance(term, Levels):
+            levels[term.column] = term.levels
+        elif isinstance(term, Pair):
+            pair = zip(term.columns, term.cuts, strict=True)
+            levels |= {column: cut.names for column, cut in pair if cut.edges is None}
+    return levels
+
+
+def _maps_last(panels: Sequence[Panel[Any]]) -> list[int]:
+    """The place of each panel: in order, but maps last in their row: its first has ticks of y."""
+    n_beside = _n_beside(len(panels))
+    is_map = [not panel.heights.size for panel in panels]
+    order = sorted(range(len(panels)), key=lambda i: (i // n_beside, is_map[i], i))
+    return np.argsort(order).tolist()
+
+
+def _n_beside(n_panels: int) -> int:
+    """How many panels stand beside each other: up to three, more where there are many."""
+    if n_panels in (0, 1, 2, 4):
+        return max(1, min(n_panels, 2))
+    return max(3, round((n_panels / 3) ** 0.5))
+
+
+def _figure_size(n_panels: int) -> tuple[float, float]:
+    """In inches: as wide as a column of text, wider where more than three stand beside another."""
+    n_beside = _n_beside(n_panels)
+    panel = max(1.85, 5.5 / n_beside)
+    height = ceil(n_panels / n_beside) * (0.42 + min(0.75 * panel, 2.6))
+    return 0.65 + n_beside * panel, 0.25 + max(height, 1.0)
+
+
+def _places(area: Any, n_panels: int, labels: float, caption: int) -> Any:
+    """A grid of places, with room for labels of y (in inches) and a caption (in lines)."""
+    n_beside = _n_beside(n_panels)
+    n_below = ceil(n_panels / n_beside)
+    if _is_constrained(area):  # which sees to that room
+        return area.add_gridspec(n_below, n_beside)
+    width, height = area.bbox.size / area.figure.dpi
+    left = 0.3 + labels
+    right = 0.12
+    top = 0.26
+    bottom = 0.32 + 0.15 * caption
+    beside = 0.14
+    below = 0.46
+    panel_width = (width - left - right - (n_beside - 1) * beside) / n_beside
+    panel_height = (height - top - bottom - (n_below - 1) * below) / n_below
+    if min(panel_width, panel_height) < _LEAST_SIZE:
+        raise InputError(
+            f"{n_panels} panels do not fit into {width:.1f} by {height:.1f} inches: give larger "
+            "axes, or fewer n_columns"
+        )
+    return area.add_gridspec(
+        n_below,
+        n_beside,
+        left=left / width,
+        right=1 - right / width,
+        bottom=bottom / height,
+        top=1 - top / height,
+        wspace=beside / panel_width,
+        hspace=below / panel_height,
+    )
+
+
+def _is_constrained(area: Any) -> bool:
+    """Whether matplotlib places panels by the room that their texts take."""
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    return isinstance(area.get_layout_engine(), ConstrainedLayoutEngine)
+
+
+def _write_title(axes: Any, name: str, share: float) -> None:
+    """The name of a term on the left, its share of the spread on the right."""
+    corner = f"{share:.0%}"
+    if 0 < share < 0.005:
+        corner = "<1%"
+    axes.set_title(corner, loc="right", fontsize=SMALL_SIZE, color=DATA, pad=3)
+    name = one_line(name)
+    if name.isdecimal():
+        name = f"column {name}"
+    room = axes.bbox.width / axes.figure.dpi - widths([corner + "  "])[0]
+    axes.set_title(shortened(name, 0.96 * room, _NAME_SIZE), loc="left", fontsize=_NAME_SIZE, pad=3)
