@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks.common.markdown import table
 from structsvm_papk.datasets import retrieval_runs
 from structsvm_papk.fusion.engines import ENGINES
-from structsvm_papk.fusion.held_out import CrossValidation, Settings, shares
+from structsvm_papk.fusion.held_out import CrossValidation, Settings
 from structsvm_papk.fusion.in_rule import RuleSearch
 from structsvm_papk.fusion.joining import join
 
@@ -104,15 +104,16 @@ def measured(half, engines):
     """nDCG@10 of each of `WAYS` on the queries to be measured on, a row for each engine."""
     names = half.learn.joined.names
     assert names == half.measure.joined.names
-    certified = half.learn.settings.ranker()
-    half.learn.fit(certified)
-    put_in = shares(certified, of_minmax=True)
-    alone = {name: made.values.mean() for name, made in half.learn.alone().items()}
-    best_run = half.measure.alone()[max(alone, key=alone.get)].values.mean()
-    fits = {}  # of certified weights, which are the same for every rule
+    minmax = RuleSearch(half.learn, ENGINES["mongodb"], names)
+    put_in = minmax.options()[0].weights / len(names)
+    alone = {
+        name: half.learn.table(scores).values.mean() for name, scores in half.learn.alone().items()
+    }
+    chosen = half.measure.alone()[max(alone, key=alone.get)]
+    best_run = half.measure.table(chosen).values.mean()
     rows = []
     for engine in engines:
-        search = RuleSearch(half.learn, ENGINES[engine], names, fits=fits)
+        search = RuleSearch(half.learn, ENGINES[engine], names)
         judge = RuleSearch(half.measure, ENGINES[engine], names)
         weights = {
             "no weights": search.equal,

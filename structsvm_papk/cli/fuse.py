@@ -19,7 +19,7 @@ from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.files.model import load_model, save_model, weights_of
 from structsvm_papk.fusion import storing
 from structsvm_papk.fusion.comparing import validated
-from structsvm_papk.fusion.engines import ENGINES
+from structsvm_papk.fusion.engines import NAMES
 from structsvm_papk.fusion.held_out import Settings
 from structsvm_papk.fusion.joining import join
 from structsvm_papk.fusion.page import fusion_page
@@ -62,8 +62,18 @@ def fuse(
     for_engine: Annotated[
         str | None,
         typer.Option(
-            help=f"Learn weights for the fusion rule of a search engine: {', '.join(ENGINES)}.",
+            help="Compare the fusion rules of a search engine, or learn weights for one of them: "
+            f"{', '.join(NAMES)}.",
             metavar="NAME",
+            rich_help_panel=_LEARNING,
+        ),
+    ] = None,
+    rank_constant: Annotated[
+        float | None,
+        typer.Option(
+            help="Constant of the engine's rule of ranks, where it can be set; by default the "
+            "engine's own.",
+            metavar="C",
             rich_help_panel=_LEARNING,
         ),
     ] = None,
@@ -181,6 +191,8 @@ def fuse(
         return
     if method is not None:
         raise InputError("--method needs no judgments: leave out --qrels")
+    if rank_constant is not None and for_engine is None:
+        raise InputError("--rank-constant needs --for-engine NAME")
     if request and for_engine is None:
         raise InputError("--request needs --for-engine NAME")
     if model is not None and for_engine is not None:
@@ -195,6 +207,7 @@ def fuse(
         n_resamples=2000,
         n_refits=200,
         seed=0,
+        rank_constant=rank_constant,
     )
     on = storing.list_columns(next(iter(given.values())))
     with console.bar("reading") as update:
@@ -209,17 +222,18 @@ def fuse(
     for remark in report.remarks:
         console.warn(remark)
     trained = report.ranker.to_model()
+    to_send = report.recommended.engine_weights
     if model is not None:
         save_model(model, trained)
         console.note(f"model written to {model}")
     if weights is not None:
-        if report.engine_weights is not None:
-            report.engine_weights.save(weights)
+        if to_send is not None:
+            to_send.save(weights)
         else:
             write_atomically(weights, (json.dumps(weights_of(trained), indent=2) + "\n").encode())
         console.note(f"weights written to {weights}")
     if output is not None:
-        fusing = report.engine_weights or trained
+        fusing = to_send or trained
         n_rows = _write_fused(output, top, fusing, given, depth, said=report.remarks)
         console.note(f"{n_rows} rows written to {output}")
     save_plot(plot, report.plot)
@@ -227,8 +241,8 @@ def fuse(
         write_atomically(html, fusion_page(report).encode())
         console.note(f"page written to {html}")
     content = report.as_dict() | {"runs": {name: str(path) for name, path in given.items()}}
-    if request and report.engine_weights is not None:
-        content["request"] = report.engine_weights.request()
+    if request and to_send is not None:
+        content["request"] = to_send.request()
     console.answer(as_json, content, _show, report, content.get("request"))
     if not report.ranker.result_.converged:
         raise typer.Exit(1)
@@ -291,6 +305,7 @@ def _show_rankings(report: FusionReport) -> None:
                 _ends(ranking.lower, ranking.upper),
                 ahead,
                 _ends(ranking.ahead_lower, ranking.ahead_upper, "+.4f"),
+                "" if math.isnan(ranking.judged) else f"{ranking.judged:.0%}",
             )
         )
     _say(
@@ -299,6 +314,7 @@ def _show_rankings(report: FusionReport) -> None:
         "paired."
     )
     columns = ["ranking", f">{report.metric}", f">{level} interval", ">ahead", f">{level} interval"]
+    columns.append(f">judged@{report.k}")
     console.print_table("", columns, rows, box=None, padding=(0, 1, 0, 0))
     print(f"* the best by the {lists} of the other folds\n")
 
@@ -321,7 +337,7 @@ def _show_weights(report: FusionReport) -> None:
         unit = f"what {report.engine_weights.engine} makes of a run"
         absent = ""
     _say(
-        f"Weights per {unit}{absent}; {members} that a run missed, of "
+        f"Learned weights per {unit}{absent}; {members} that a run missed, of "
         f"{report.n_documents}, and relevant ones, of {report.n_relevant}."
     )
     columns = ["run", ">weight", "", ">not there", ">missed", ">relevant missed"]

@@ -8,33 +8,21 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from structsvm_papk import metrics
 from structsvm_papk._types import Array
-from structsvm_papk.bounds import required_users
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError, check_type
-from structsvm_papk.fusion.engines import engine_of
-from structsvm_papk.fusion.held_out import FOLD_TOL, YARDSTICKS, CrossValidation, Settings, shares
+from structsvm_papk.fusion.deciding import ENOUGH_JUDGED, Candidate, Learned, Rule, choose, titled
+from structsvm_papk.fusion.engines import engine_of, rules_of, siblings_of
+from structsvm_papk.fusion.held_out import FOLD_TOL, CrossValidation, Settings, shares
 from structsvm_papk.fusion.in_rule import Option, RuleSearch, normalised
 from structsvm_papk.fusion.joining import Joined, join
-from structsvm_papk.fusion.report import (
-    CHOSEN,
-    FUSED,
-    NO_WEIGHTS,
-    FusionReport,
-    Ranking,
-    RunWeight,
-)
+from structsvm_papk.fusion.report import NO_WEIGHTS, FusionReport, Ranking, RunWeight
 from structsvm_papk.fusion.requests import EngineWeights
-from structsvm_papk.metrics.significance import no_interval
-from structsvm_papk.metrics.table import MetricTable
 
-_FEW_TIMES = 20  # more queries than this many times those at hand are not asked for
-_WITHOUT_JUDGMENTS = (*YARDSTICKS, NO_WEIGHTS)
 _NOTHING_LEARNED = (
     "Nothing was learned: all weights are 0, as by the judgments no run ranks relevant documents "
     "above others."
@@ -114,6 +102,7 @@ def for_engine(
     k: int = 10,
     *,
     depth: int | None = None,
+    rank_constant: float | None = None,
     relevance_threshold: float | None = None,
     on: tuple[str, str] = ("query", "document"),
     ablate: bool = False,
@@ -122,29 +111,36 @@ def for_engine(
     n_resamples: int = 2000,
     random_state: int = 0,
 ) -> FusionReport:
-    """Weights for a search engine, learned and judged in the rule by which it joins lists.
+    """Weights for a search engine, learned and judged in the rules by which it joins lists.
 
-    Candidates are certified weights of min-max scores, and a search of nDCG@k in the rule that
-    begins at the best of them, which is kept where held-out queries say so.
+    Of each rule, with equal and with learned weights, and of the runs alone one is recommended.
+    Weights are learned in the numbers that the rule makes of the lists: certified ones, and a
+    search of nDCG@k in the rule that begins at the best of them. Weights of ranks depend on ranks
+    only.
 
     Parameters
     ----------
     engine : str
-        elasticsearch, opensearch, weaviate, mongodb, vespa, llamaindex, haystack: weighted sums of
-        min-max scores. elasticsearch-rrf, opensearch-rrf, mongodb-rrf, langchain, haystack-rrf,
-        azure: weighted reciprocal ranks. qdrant: its own. opensearch-zscore.
+        elasticsearch, opensearch, mongodb, haystack, milvus: all rules of the engine. Or one rule:
+        elasticsearch-linear, opensearch-minmax, mongodb-score, haystack-merge, weaviate, vespa,
+        llamaindex: weighted sums of min-max scores. elasticsearch-rrf, opensearch-rrf, mongodb-rrf,
+        haystack-rrf, langchain, azure: weighted reciprocal ranks. qdrant: its own.
+        opensearch-zscore. milvus-weighted: weighted sums of scores.
     runs, judgments, on
         As for `join_lists`.
     k, relevance_threshold, ablate, cv, level, n_resamples, random_state
         As for `cross_validate`.
     depth : int, optional
         Only so many documents of each list, as many as the engine joins.
+    rank_constant : float, optional
+        Of the engine's rule of ranks, where it can be set; by default the engine's own.
 
     Returns
     -------
     FusionReport
-        Rankings are by the engine's rule: by these weights, by each run, and without weights.
-        ``engine_weights`` has the weights, and ``engine_weights.request()`` what is pasted.
+        Rankings are by the engine's rules: by learned weights, by each run, and by equal weights.
+        ``recommended`` says which to use, and ``recommended.engine_weights.request()`` is what is
+        pasted; ``engine_weights`` are the learned ones.
 
     Raises
     ------
@@ -161,6 +157,7 @@ def for_engine(
         n_resamples=n_resamples,
         n_refits=2,
         seed=random_state,
+        rank_constant=rank_constant,
     )
     if engine is None or judgments is None:
         raise TypeError("the name of an engine, and judgments, are needed: weights need some")
@@ -175,26 +172,22 @@ def validated(
     say("cross-validation")
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
-        learning = _of_engine(folds) if settings.engine else _as_scored(folds)
-        fused = folds.table(learning.held_out(joined.names))
-        tables = folds.alone() | learning.without_judgments
-        tables |= {CHOSEN: folds.best_of(tables)}
+        rules = _rules_of_engine(folds) if settings.engine else [_as_scored(folds)]
+        alone = [Candidate(name, name, folds, scores) for name, scores in folds.alone().items()]
+        choice = choose(rules, alone, settings)
         say("fit on all queries")
-        learned = learning.final()
-        rankings = [_ranking(FUSED, fused, settings)]
-        rankings += [_ranking(name, table, settings, fused) for name, table in tables.items()]
+        learned = choice.rule.final()
         weights = learned.weights
         if ablate:
-            weights = _ablated(folds, learning, fused, learned, say)
+            weights = _ablated(folds, choice.rule, learned, say)
     of_fits = dict.fromkeys(  # each remark once
         str(warning.message)
         for warning in raised
         if not issubclass(warning.category, DegenerateOptimumWarning)  # the advice says so
     )
+    advice = choice.advice(joined.nouns, settings)
     if not any(weight.weight for weight in weights):
-        advice = _NOTHING_LEARNED
-    else:
-        advice = _advice(fused, tables, rankings, settings, joined.nouns[0])
+        advice = f"{_NOTHING_LEARNED} {advice}"
     return FusionReport(
         k=int(settings.k),
         nouns=joined.nouns,
@@ -204,63 +197,83 @@ def validated(
         n_relevant_missed=int((joined.missed_grade >= settings.relevant_from).sum()),
         n_folds=folds.n_folds,
         level=settings.level,
-        rankings=tuple(rankings),
+        rankings=tuple(choice.rankings()),
         weights=tuple(weights),
         advice=advice,
+        recommended=choice.recommended(joined, learned.engine_weights),
         ranker=learned.ranker,
         engine_weights=learned.engine_weights,
         basis=learned.basis,
-        remarks=(*joined.remarks, *of_fits),
+        remarks=(*joined.remarks, *_remarks_of_judgments(folds, alone), *of_fits),
     )
+
+
+def _remarks_of_judgments(folds: CrossValidation, alone: Sequence[Candidate]) -> list[str]:
+    """What of the runs was not judged, and queries that count 0 whatever is done."""
+    lists, members = folds.joined.nouns
+    k = int(folds.settings.k)
+    remarks = []
+    if folds.n_without_relevant:
+        remarks.append(
+            f"{folds.n_without_relevant} of {folds.joined.n_queries} judged {lists} have no "
+            f"relevant {folds.joined.frame.columns[1]}: they count 0 in every mean"
+        )
+    for run in alone:
+        if run.judged < ENOUGH_JUDGED:
+            remarks.append(
+                f"{run.name}: {run.judged:.0%} of its first {k} {members} were judged; the others "
+                "count as not relevant, so that its value may be too low"
+            )
+    return remarks
 
 
 # --- two ways to learn: scores as they are, and in an engine's rule -------------------------------
 
 
-@dataclass(frozen=True)
-class _Learned:
-    """Weights that were learned from all queries."""
-
-    ranker: Any
-    weights: list[RunWeight]
-    basis: str
-    engine_weights: EngineWeights | None = None
-
-
-@dataclass(frozen=True)
-class _Learning:
-    """How weights are learned.
-
-    `held_out` gives scores of all rows by some runs, each query by weights of the other folds.
-    """
-
-    held_out: Callable[[Sequence[str]], Array]
-    without_judgments: dict[str, MetricTable]
-    final: Callable[[], _Learned]
-
-
-def _as_scored(folds: CrossValidation) -> _Learning:
+def _as_scored(folds: CrossValidation) -> Rule:
     """Weights of scores as they are, with a weight of "not there"."""
 
-    def final() -> _Learned:
+    def final() -> Learned:
         ranker = folds.settings.ranker()
         folds.fit(ranker)
-        return _Learned(ranker, folds.weights(ranker), f"Weights {_certified(ranker)}.")
+        return Learned(ranker, folds.weights(ranker), f"Weights {_certified(ranker)}.")
 
-    return _Learning(folds.held_out, folds.yardsticks(), final)
+    equal = [Candidate(name, name, folds, scores) for name, scores in folds.yardsticks().items()]
+    return Rule("", folds, equal, folds.held_out, final)
 
 
-def _of_engine(folds: CrossValidation) -> _Learning:
-    """Weights in the rule of an engine."""
-    name = str(folds.settings.engine)
-    engine = engine_of(name)
+def _rules_of_engine(folds: CrossValidation) -> list[Rule]:
+    """The rules of an engine: those that are asked for, others with equal weights."""
+    settings = folds.settings
+    asked = rules_of(str(settings.engine))
+    siblings = siblings_of(str(settings.engine))
     joined = folds.joined
-    if engine.most_runs is not None and len(joined.names) > engine.most_runs:
+    most = engine_of(asked[0]).most_runs
+    if most is not None and len(joined.names) > most:
         raise InputError(
-            f"{name} joins at most {engine.most_runs} runs, and here are {len(joined.names)} "
+            f"{settings.engine} joins at most {most} runs, and here are {len(joined.names)} "
             f"({', '.join(joined.names)}): leave out what --ablate without --for-engine says adds "
             "least"
         )
+    if settings.rank_constant is not None and not any(
+        engine_of(name).takes_constant for name in asked
+    ):
+        raise InputError(f"{settings.engine} has no constant of ranks that can be set")
+    usable = [name for name in siblings if joined.have_scores or not engine_of(name).rule.of_scores]
+    if not any(name in usable for name in asked):
+        raise InputError(
+            f"a run has ranks and no scores, which {settings.engine} needs: give runs with scores, "
+            "or name an engine that joins ranks"
+        )
+    return [_rule_of_engine(folds, name, len(siblings) > 1, name in asked) for name in usable]
+
+
+def _rule_of_engine(folds: CrossValidation, name: str, has_siblings: bool, is_asked: bool) -> Rule:
+    """Weights in one rule of an engine."""
+    engine = engine_of(name)
+    constant = folds.settings.rank_constant if engine.takes_constant else None
+    engine = engine.with_constant(constant)
+    joined = folds.joined
     search = RuleSearch(folds, engine, joined.names)
 
     def held_out(names: Sequence[str]) -> Array:
@@ -268,38 +281,51 @@ def _of_engine(folds: CrossValidation) -> _Learning:
             return search.held_out()
         return RuleSearch(folds, engine, names).held_out()
 
-    def final() -> _Learned:
+    def weights(values: Array) -> EngineWeights:
+        return EngineWeights(
+            engine=name,
+            weights=dict(zip(joined.names, values.tolist(), strict=True)),
+            window=joined.window,
+            rank_constant=constant,
+        )
+
+    def final() -> Learned:
         option = search.chosen()
         first = search.options()[0].ranker
         found = normalised(option.weights, engine)
-        return _Learned(
+        return Learned(
             ranker=option.ranker or first,
             weights=folds.described(found, found, np.zeros(found.size)),
             basis=_basis(option, name),
-            engine_weights=EngineWeights(
-                engine=name,
-                weights=dict(zip(joined.names, found.tolist(), strict=True)),
-                window=joined.window,
-            ),
+            engine_weights=weights(found),
         )
 
-    unweighted = folds.table(search.scores(search.equal))
-    return _Learning(held_out, {NO_WEIGHTS: unweighted}, final)
+    label = engine.form if has_siblings else ""
+    scores = search.scores(search.equal)
+    can_learn = is_asked and engine.is_weighted
+    return Rule(
+        label=label,
+        folds=folds,
+        unlearned=[Candidate(NO_WEIGHTS, titled(label, NO_WEIGHTS), folds, scores)],
+        held_out=held_out if can_learn else None,
+        final=final,
+        weights=weights,
+    )
 
 
 def _basis(option: Option, name: str) -> str:
     """What is certified, and what is only the best that was found."""
     start = "equal weights"
     if option.ranker is not None:
-        start = f"weights of min-max scores, {_certified(option.ranker)}"
+        start = f"weights that are {_certified(option.ranker)}"
     if option.is_searched:
         return (
-            f"Found by a search in the rule of {name} that began at {start}: the best found, not "
-            "certified."
+            f"Learned weights: found by a search in the rule of {name} that began at {start}; the "
+            "best found, not certified."
         )
     return (
-        f"These are {start}; that they are the ones for the rule of {name} is by held-out queries, "
-        "not certified."
+        f"Learned weights: {start}; that they are the ones for the rule of {name} is by held-out "
+        "queries, not certified."
     )
 
 
@@ -311,36 +337,12 @@ def _certified(ranker: Any) -> str:
     )
 
 
-def _ranking(
-    name: str, table: MetricTable, settings: Settings, fused: MetricTable | None = None
-) -> Ranking:
-    metric = table.metrics[0]
-    resampling: dict[str, Any] = {
-        "level": settings.level, "n_resamples": settings.n_resamples, "seed": settings.seed
-    }  # fmt: skip
-    ranking = Ranking(name=name, mean=table.mean(metric), lower=np.nan, upper=np.nan)
-    if no_interval(table, metric) is None:
-        interval = metrics.interval(table, metric, **resampling)
-        ranking = replace(ranking, lower=interval.lower, upper=interval.upper)
-    if fused is None:
-        return ranking
-    (paired,) = metrics.compare(fused, table, **resampling)
-    return replace(
-        ranking,
-        ahead=paired.difference,
-        ahead_lower=paired.lower,
-        ahead_upper=paired.upper,
-        p_value=paired.p_value,
-    )
-
-
 # --- which run earns its place --------------------------------------------------------------------
 
 
 def _ablated(
-    folds: CrossValidation, learning: _Learning, fused: MetricTable, learned: _Learned,
-    say: Progress,
-) -> list[RunWeight]:  # fmt: skip
+    folds: CrossValidation, rule: Rule, learned: Learned, say: Progress
+) -> list[RunWeight]:
     settings = folds.settings
     ends = np.full((2, len(learned.weights)), np.nan)
     if learned.engine_weights is None:
@@ -352,8 +354,8 @@ def _ablated(
     for column, weight in enumerate(learned.weights):
         say(f"without {weight.name}")
         others = [name for name in folds.joined.names if name != weight.name]
-        table = folds.table(learning.held_out(others))
-        without = _ranking(weight.name, table, settings, fused)
+        others_only = Candidate(weight.name, weight.name, folds, rule.scores_of(others))
+        without = others_only.ranking(rule.learned)
         ablated.append(
             replace(
                 weight,
@@ -384,75 +386,6 @@ def _resampled_shares(folds: CrossValidation, ranker: Any) -> Array:
     for _ in range(settings.n_refits):
         weight = rng.exponential(size=folds.joined.n_queries)
         weight = np.maximum(weight, 1e-9)  # a query of weight 0 would be refused
-        folds.fit(refitted, sample_weight=weight[folds.joined.query])
-        resampled.append(shares(refitted, of_minmax=False))
+        folds.fit(refitted, weight[folds.joined.query_place])
+        resampled.append(shares(refitted))
     return np.array(resampled)
-
-
-# --- what to do -----------------------------------------------------------------------------------
-
-
-def _advice(
-    fused: MetricTable,
-    tables: Mapping[str, MetricTable],
-    rankings: Sequence[Ranking],
-    settings: Settings,
-    lists: str,
-) -> str:
-    """What to do, and the differences that it rests on: to the choice, the best, RRF, CombSUM."""
-    by_name = {ranking.name: ranking for ranking in rankings}
-    chosen = by_name[CHOSEN]
-    if np.isnan(chosen.ahead_lower):
-        return (
-            f"{fused.users.size} judged {lists} are too few to tell: with fewer than 10 there is "
-            "no interval. RRF and equal weights need no judgments."
-        )
-    best = max((by_name[name] for name in tables if name != CHOSEN), key=lambda each: each.mean)
-    differences = [f"Fused is ahead of what the other folds choose by {_difference(chosen)}"]
-    unjudged = [name for name in _WITHOUT_JUDGMENTS if name in by_name]
-    for name in dict.fromkeys((best.name, *unjudged)):
-        which = f"{name}, the best in hindsight," if name == best.name else name
-        differences.append(f"of {which} by {_difference(by_name[name])}")
-    apart = (fused.values - tables[CHOSEN].values)[:, 0]
-    verdict = _verdict_on_use(by_name[FUSED], chosen, best, apart, settings.level, lists)
-    return f"{verdict} {'; '.join(differences)}."
-
-
-def _difference(ranking: Ranking) -> str:
-    return f"{ranking.ahead:+.4f} ({ranking.ahead_lower:+.4f} to {ranking.ahead_upper:+.4f})"
-
-
-def _verdict_on_use(
-    fused: Ranking, chosen: Ranking, best: Ranking, differences: Array, level: float, lists: str
-) -> str:
-    """Use it, another is as good or better, or how many more judged lists would tell."""
-    cost = ", which needs no judgments," if best.name in _WITHOUT_JUDGMENTS else " alone"
-    if chosen.ahead_upper < 0:
-        return f"Do not use these weights: {best.name}{cost} is better; the runs may add nothing."
-    if best.mean >= fused.mean:
-        return f"{best.name}{cost} is as good here."
-    if chosen.ahead_lower > 0:
-        return "Use the fused ranking."
-    more = _more_queries(differences, chosen.ahead, level)
-    if more is None:
-        return f"{best.name}{cost} is about as good here."
-    return (
-        f"No difference to the best of the others yet: at least {more} more judged {lists} would "
-        "tell, if the difference is as measured."
-    )
-
-
-def _more_queries(differences: Array, mean: float, level: float) -> int | None:
-    """How many further queries make an interval that excludes 0; None where too many."""
-    if mean <= 0 or not differences.std() > 0:
-        return None
-    needed = required_users(
-        min(mean, 1 - 1e-9),  # a half-width has to be below 1
-        1 - level,
-        method="bootstrap",
-        std=float(differences.std(ddof=1)),
-    )
-    more = needed - differences.size
-    if more > _FEW_TIMES * differences.size:
-        return None
-    return max(more, 1)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import reprlib
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -59,22 +59,39 @@ class Rule(ABC):
 class MinMax(Rule):
     """``(s - lowest) / (highest - lowest)`` of the list.
 
-    `least` is what the lowest gets in place of 0; `equal` what a list of equal scores gets, None:
-    the score itself.
+    `least` is what the lowest gets in place of 0, `equal` what a list of equal scores gets, where
+    they are not above 0 `equal_not_positive`. Scores that differ by less than `resolution` are
+    equal.
     """
 
     least: float = 0.0
-    equal: float | None = 0.0
+    equal: float = 0.0
+    equal_not_positive: float | None = None
+    resolution: float = 0.0
     name = "minmax"
 
     def of_lists(self, score: Array, query: Array, place: Array) -> Array:
         """As `Rule` says."""
         lowest, highest = _ends(score, query)
         width = highest - lowest
-        constant = np.maximum(score, 0.0) if self.equal is None else np.full(score.size, self.equal)
-        scaled = np.divide(score - lowest, width, out=constant, where=width > 0)
-        scaled[(scaled == 0) & (width > 0)] = self.least
+        differ = (width > 0) & (width >= self.resolution)
+        constant = np.full(score.size, self.equal)
+        if self.equal_not_positive is not None:
+            constant[highest <= 0] = self.equal_not_positive
+        scaled = np.divide(score - lowest, width, out=constant, where=differ)
+        scaled[(scaled == 0) & differ] = self.least
         return scaled
+
+
+@dataclass(frozen=True)
+class Raw(Rule):
+    """The score as it is."""
+
+    name = "raw"
+
+    def of_lists(self, score: Array, query: Array, place: Array) -> Array:
+        """As `Rule` says."""
+        return score
 
 
 @dataclass(frozen=True)
@@ -155,105 +172,200 @@ def _ends(score: Array, query: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class Engine:
-    """An engine's rule, and its limits.
+    """A rule of an engine, and its limits.
 
     Attributes
     ----------
     rule : Rule
+    family : str
+        The engine, which may have several rules.
+    form : str
+        What the engine calls this one.
     source : str
-        What its documentation or source says, and where.
+        What its documentation or source says, from which version on, and where.
     most_runs : int, optional
         More lists than these it does not join.
+    is_weighted : bool
+        Whether it takes weights.
+    takes_constant : bool
+        Whether the constant of ranks can be set.
     """
 
     rule: Rule
+    family: str
+    form: str
     source: str
     most_runs: int | None = None
+    is_weighted: bool = True
+    takes_constant: bool = False
+
+    def with_constant(self, constant: float | None) -> Engine:
+        """The rule with another constant of ranks, where one is given."""
+        if constant is None or not isinstance(self.rule, ReciprocalRank | StretchedRank):
+            return self
+        return replace(self, rule=replace(self.rule, constant=constant))
 
 
 ENGINES = {
     "elasticsearch": Engine(
-        MinMax(equal=None),
-        "retriever `linear` with normalizer `minmax`: a sum of weight times (score - min) / (max - "
-        "min), each at least 0; a list of equal scores keeps them (MinMaxScoreNormalizer)",
+        MinMax(equal=1.0, resolution=1e-6),
+        "elasticsearch",
+        "linear",
+        "retriever `linear` (8.18, 9.0) with normalizer `minmax`: a sum of weight times (score - "
+        "min) / (max - min), 1 for a lone hit and for equal scores (elastic/elasticsearch #128689, "
+        "June 2025, backported to 8.18 and 8.19)",
     ),
     "elasticsearch-rrf": Engine(
         ReciprocalRank(),
+        "elasticsearch",
+        "rrf",
         "retriever `rrf`, from 9.2 on with weights: a sum of weight / (rank_constant + rank), "
         "rank_constant 60 by default",
+        takes_constant=True,
     ),
     "opensearch": Engine(
         MinMax(least=0.001, equal=1.0),
-        "`normalization-processor`, min_max and arithmetic_mean: weights in [0, 1] with the sum 1; "
-        "the lowest of a list counts .001, a lone or equal score 1; `hybrid` takes five queries",
-        most_runs=5,
-    ),
-    "opensearch-rrf": Engine(
-        ReciprocalRank(),
-        "`score-ranker-processor`, from 3.1 on with weights in [0, 1] with the sum 1: a sum of "
-        "weight / (rank_constant + rank), rank_constant 60 by default; `hybrid` takes five queries",
+        "opensearch",
+        "min_max",
+        "`normalization-processor` (2.10), min_max without bounds, and arithmetic_mean: weights in "
+        "[0, 1] with the sum 1; the lowest of a list counts .001, a lone or equal score 1; "
+        "`hybrid` takes five queries",
         most_runs=5,
     ),
     "opensearch-zscore": Engine(
         ZScore(),
-        "`normalization-processor`, z_score and arithmetic_mean: what is not above the mean of "
-        "its list counts .001 (ZScoreNormalizationTechnique); `hybrid` takes five queries",
+        "opensearch",
+        "z_score",
+        "`normalization-processor`, z_score (3.0) and arithmetic_mean: what is not above the mean "
+        "of its list counts .001 (ZScoreNormalizationTechnique); `hybrid` takes five queries",
         most_runs=5,
+    ),
+    "opensearch-rrf": Engine(
+        ReciprocalRank(),
+        "opensearch",
+        "rrf",
+        "`score-ranker-processor` (2.19), from 3.1 on with weights in [0, 1] with the sum 1: a sum "
+        "of weight / (rank_constant + rank), rank_constant 60 by default; `hybrid` takes five "
+        "queries",
+        most_runs=5,
+        takes_constant=True,
     ),
     "weaviate": Engine(
         MinMax(equal=1.0),
+        "weaviate",
+        "relativeScoreFusion",
         "hybrid search, relativeScoreFusion: (1 - alpha) times the scaled keyword score and alpha "
         "times the vector's; a list of equal scores counts 1 (FusionRelativeScore)",
         most_runs=2,
     ),
     "mongodb": Engine(
         MinMax(equal=0.0),
+        "mongodb",
+        "$scoreFusion",
         "`$scoreFusion` with minMaxScaler and avg: the mean over pipelines of weight times scaled "
         "score, 0 where a pipeline has no document, and for a list of equal scores",
     ),
     "mongodb-rrf": Engine(
         ReciprocalRank(),
+        "mongodb",
+        "$rankFusion",
         "`$rankFusion`: a sum of weight / (60 + rank); the constant cannot be changed",
+    ),
+    "milvus": Engine(
+        Raw(),
+        "milvus",
+        "WeightedRanker",
+        "`WeightedRanker(.., norm_score=False)` of hybrid_search (2.6): a sum of weight times "
+        "score, weights in [0, 1], 0 where a search has no entity; of COSINE, IP and BM25, where "
+        "larger is better",
+    ),
+    "milvus-rrf": Engine(
+        ReciprocalRank(),
+        "milvus",
+        "RRFRanker",
+        "`RRFRanker(k)` of hybrid_search (2.6): a sum of 1 / (k + rank), k 60 by default; it takes "
+        "no weights",
+        is_weighted=False,
+        takes_constant=True,
     ),
     "vespa": Engine(
         MinMax(equal=0.5),
+        "vespa",
+        "normalize_linear",
         "`normalize_linear` in a global-phase expression: (x - min) / (max - min) over the hits, "
         ".5 where all are equal (LinearNormalizer); every hit has every score there",
     ),
     "llamaindex": Engine(
-        MinMax(equal=1.0),
-        "QueryFusionRetriever, mode `relative_score`: a sum of retriever_weights times (score - "
-        "min) / (max - min); a list of equal scores counts 1",
+        MinMax(equal=1.0, equal_not_positive=0.0),
+        "llamaindex",
+        "relative_score",
+        "QueryFusionRetriever, mode `relative_score` (llama-index-core 0.14): a sum of "
+        "retriever_weights times (score - min) / (max - min); a list of equal scores counts 1, or "
+        "0 where they are not above 0",
     ),
     "haystack": Engine(
         MinMax(equal=0.0),
+        "haystack",
+        "merge",
         "DocumentJoiner, mode `merge`: a sum of weight times score, of scores that were scaled "
         "before",
     ),
     "haystack-rrf": Engine(
         ReciprocalRank(),
+        "haystack",
+        "reciprocal_rank_fusion",
         "DocumentJoiner, mode `reciprocal_rank_fusion`: a sum of weight / (60 + rank)",
     ),
     "langchain": Engine(
         ReciprocalRank(),
+        "langchain",
+        "EnsembleRetriever",
         "EnsembleRetriever: a sum of weight / (c + rank), c = 60 by default",
+        takes_constant=True,
     ),
     "azure": Engine(
         ReciprocalRank(),
+        "azure",
+        "hybrid",
         "hybrid queries: a sum of weight / (60 + rank); vector queries have a weight above 0, the "
         "text query counts 1",
     ),
     "qdrant": Engine(
         StretchedRank(),
-        "fusion `rrf` with weights: a sum of 1 / ((position + 1) / weight + k - 1), k = 2 by "
-        "default, 0 where the weight is 0 (reciprocal_rank_fusion.rs)",
+        "qdrant",
+        "rrf",
+        "fusion `rrf` with weights (1.17): a sum of 1 / ((position + 1) / weight + k - 1), k = 2 "
+        "by default, 0 where the weight is 0 (reciprocal_rank_fusion.rs)",
+        takes_constant=True,
     ),
 }
+_FIRST_OF_FAMILY = {  # names of one rule where the engine's name stands for all of them
+    "elasticsearch-linear": "elasticsearch",
+    "opensearch-minmax": "opensearch",
+    "mongodb-score": "mongodb",
+    "milvus-weighted": "milvus",
+    "haystack-merge": "haystack",
+}
+NAMES = (*ENGINES, *_FIRST_OF_FAMILY)
 
 
 def engine_of(name: str) -> Engine:
-    """The engine of a name; a wrong one lists all."""
+    """The rule of a name; a wrong one lists all."""
     if not isinstance(name, str) or name not in ENGINES:
         shown = reprlib.repr(name)
-        raise InputError(f"no engine is called {shown}; known are {', '.join(ENGINES)}")
+        raise InputError(f"no engine is called {shown}; known are {', '.join(NAMES)}")
     return ENGINES[name]
+
+
+def rules_of(name: str) -> tuple[str, ...]:
+    """Names in `ENGINES` of the rules to choose from: all of an engine, or one that is named."""
+    if isinstance(name, str) and name in _FIRST_OF_FAMILY:
+        return (_FIRST_OF_FAMILY[name],)
+    if engine_of(name).family != name:
+        return (name,)
+    return tuple(rule for rule, engine in ENGINES.items() if engine.family == name)
+
+
+def siblings_of(name: str) -> tuple[str, ...]:
+    """Names in `ENGINES` of all rules of the engine that has the rule of a name."""
+    return rules_of(engine_of(rules_of(name)[0]).family)

@@ -15,11 +15,11 @@ import numpy as np
 from structsvm_papk import metrics
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError, check_number, check_type
-from structsvm_papk.fusion.engines import engine_of
+from structsvm_papk.fusion.engines import rules_of
 from structsvm_papk.fusion.entries import places
 from structsvm_papk.fusion.joining import Joined
 from structsvm_papk.fusion.report import RunWeight
-from structsvm_papk.fusion.yardsticks import combsum, from_lowest, minmax, rrf
+from structsvm_papk.fusion.yardsticks import combsum, from_lowest, rrf
 from structsvm_papk.metrics.table import MetricTable
 
 if TYPE_CHECKING:
@@ -45,13 +45,15 @@ class Settings:
     n_resamples: int
     n_refits: int
     seed: int
+    rank_constant: float | None = None  # of the engine's rule of ranks; None: its own
 
     def __post_init__(self) -> None:
         check_number("k", self.k, least=1)
+        check_number("rank_constant", self.rank_constant, above=0, optional=True)
         check_number("relevance_threshold", self.threshold, optional=True)
         if self.engine is not None:
             check_type("engine", self.engine, str, "the name of an engine")
-            engine_of(self.engine)
+            rules_of(self.engine)
         check_number("cv", self.n_folds, least=2)
         check_number("level", self.level, above=0, below=1)
         check_number("n_resamples", self.n_resamples, least=10)
@@ -72,7 +74,6 @@ class Settings:
             relevance_threshold=self.threshold,
             policy="cap",
             missing="lowest",
-            positive=self.engine is not None,
             curves=None,
             **more,
         )
@@ -84,7 +85,6 @@ class CrossValidation:
 
     joined: Joined
     settings: Settings
-    columns: pd.DataFrame  # of the runs, as they are trained on: for an engine by min-max
     relevant: Array
     fold: Array
 
@@ -105,16 +105,11 @@ class CrossValidation:
                 f"relevant (grade >= {settings.relevant_from:g}) and other {joined.nouns[1]} that "
                 "some run retrieved; weights and their test need at least two"
             )
-        columns = joined.scores
-        if settings.engine is not None:  # 0 where a run did not retrieve the document
-            columns = columns.copy()
-            columns[:] = minmax(joined.frame, joined.names)
         return cls(
             joined=joined,
             settings=settings,
-            columns=columns,
             relevant=relevant,
-            fold=_folds(usable, settings),
+            fold=_folds(usable, joined.place_of_query, settings),
         )
 
     @property
@@ -122,18 +117,28 @@ class CrossValidation:
         """Number of folds."""
         return int(self.fold.max()) + 1
 
-    def fit(self, ranker: Any, **more: Any) -> None:
-        """Train a ranker on all queries."""
+    def fit(self, ranker: Any, weight: Array | None = None) -> None:
+        """Train a ranker on the scores of all queries."""
         everything = np.ones(self.relevant.size, dtype=bool)
-        self.fit_rows(ranker, list(self.joined.names), everything, **more)
+        self.fit_rows(ranker, self.joined.scores, everything, weight)
 
-    def fit_rows(self, ranker: Any, names: list[str], rows: Array, **more: Any) -> None:
-        """Train a ranker on some runs and rows; no list can be wrong in more places than it has."""
-        query = self.joined.query[rows]
+    def fit_rows(
+        self, ranker: Any, columns: pd.DataFrame, mask: Array, weight: Array | None = None
+    ) -> None:
+        """Train a ranker on some rows of the columns of runs, of which each may have a weight.
+
+        Rows are in the order of their ids, whatever the order of the inputs was. No list can be
+        wrong in more places than it has.
+        """
+        joined = self.joined
+        order = np.lexsort((joined.place, joined.query_place))
+        rows = order[mask[order]]
+        query = joined.query_place[rows]
         n_negatives = np.bincount(query[~self.relevant[rows]])
         ranker.k = min(int(self.settings.k), int(n_negatives.max(initial=1)))
-        grades = np.maximum(self.joined.grades[rows], 0)
-        ranker.fit(self.columns[names][rows], grades, groups=query, **more)
+        grades = np.maximum(joined.grades[rows], 0)
+        sample_weight = None if weight is None else weight[rows]
+        ranker.fit(columns.iloc[rows], grades, groups=query, sample_weight=sample_weight)
 
     def is_trainable(self, rows: Array) -> bool:
         """Whether some query has both a relevant and another document among some rows."""
@@ -148,7 +153,8 @@ class CrossValidation:
         """
         names = list(names)
         query = self.joined.query
-        retrieved = self.joined.scores[names].notna().to_numpy().any(axis=1)
+        columns = self.joined.scores[names]
+        retrieved = columns.notna().to_numpy().any(axis=1)
         scores = np.full(retrieved.size, -np.inf)
         for fold in range(self.n_folds):
             in_fold = (self.fold == fold)[query]
@@ -158,8 +164,8 @@ class CrossValidation:
                 scores[test] = 0.0
                 continue
             ranker = self.settings.ranker(tol=FOLD_TOL)
-            self.fit_rows(ranker, names, train)
-            predicted = ranker.predict(self.columns[names][test], groups=query[test])
+            self.fit_rows(ranker, columns, train)
+            predicted = ranker.predict(columns[test], groups=query[test])
             scores[test] = from_lowest(predicted, query[test])
         return scores
 
@@ -180,16 +186,35 @@ class CrossValidation:
             no_positives="zero",
         )
 
-    def alone(self) -> dict[str, MetricTable]:
-        """Each run."""
-        frame = self.joined.frame
-        return {
-            name: self.table(frame[name].fillna(-np.inf).to_numpy()) for name in self.joined.names
-        }
+    def judged_share(self, scores: Array) -> float:
+        """Mean share of the first k documents that were judged, over queries that have some.
 
-    def yardsticks(self) -> dict[str, MetricTable]:
-        """What joins runs without judgments."""
-        return {name: self.table(joins(self.joined.frame)) for name, joins in YARDSTICKS.items()}
+        Minus infinity: not retrieved.
+        """
+        joined = self.joined
+        place = places(joined.query, scores, joined.place)
+        shown = (place < int(self.settings.k)) & (scores > -np.inf)
+        n_shown = np.bincount(joined.query[shown], minlength=joined.n_queries)
+        n_judged = np.bincount(joined.query[shown & joined.judged], minlength=joined.n_queries)
+        return float((n_judged[n_shown > 0] / n_shown[n_shown > 0]).mean())
+
+    @property
+    def n_without_relevant(self) -> int:
+        """Judged queries without a document of a grade above 0."""
+        joined = self.joined
+        has_one = np.zeros(joined.n_queries, dtype=bool)
+        has_one[joined.query[joined.grades > 0]] = True
+        has_one[joined.missed_query[joined.missed_grade > 0]] = True
+        return int((~has_one).sum())
+
+    def alone(self) -> dict[str, Array]:
+        """Scores of the rows by each run."""
+        frame = self.joined.frame
+        return {name: frame[name].fillna(-np.inf).to_numpy() for name in self.joined.names}
+
+    def yardsticks(self) -> dict[str, Array]:
+        """Scores of the rows by what joins runs without judgments."""
+        return {name: joins(self.joined.frame) for name, joins in YARDSTICKS.items()}
 
     def best_of(self, tables: Mapping[str, MetricTable]) -> MetricTable:
         """In each fold the ranking that is the best on the other folds."""
@@ -203,8 +228,8 @@ class CrossValidation:
 
     def weights(self, ranker: Any) -> list[RunWeight]:
         """What each run counts, by a ranker that was trained on all columns."""
-        share = shares(ranker, of_minmax=False)
-        not_there = ranker.missing_coef_ / _total(ranker, of_minmax=False)
+        share = shares(ranker)
+        not_there = ranker.missing_coef_ / _total(ranker)
         return self.described(ranker.coef_, share, not_there)
 
     def described(self, weights: Array, share: Array, not_there: Array) -> list[RunWeight]:
@@ -223,15 +248,15 @@ class CrossValidation:
         ]
 
 
-def shares(ranker: Any, of_minmax: bool) -> Array:
-    """Weights of the runs that can be held beside each other; their sizes have the sum 1."""
-    share = _comparable(ranker, of_minmax) / _total(ranker, of_minmax)
+def shares(ranker: Any) -> Array:
+    """Weights of the runs in a unit that all share, a deviation of scores; sizes have the sum 1."""
+    share = ranker.coef_ * ranker.scale_ / _total(ranker)
     return np.where(np.abs(share) > _NOTHING, share, 0.0)
 
 
-def _total(ranker: Any, of_minmax: bool) -> float:
+def _total(ranker: Any) -> float:
     """What a share is a share of: all scores, or "not there", where scores count nothing."""
-    of_scores = float(np.abs(_comparable(ranker, of_minmax)).sum())
+    of_scores = float(np.abs(ranker.coef_ * ranker.scale_).sum())
     of_holes = 0.0
     if ranker.missing_coef_ is not None:
         of_holes = float(np.abs(ranker.missing_coef_).sum())
@@ -240,16 +265,13 @@ def _total(ranker: Any, of_minmax: bool) -> float:
     return of_holes or 1.0
 
 
-def _comparable(ranker: Any, of_minmax: bool) -> Array:
-    """Weights in a unit that all runs share."""
-    weight: Array = ranker.coef_ if of_minmax else ranker.coef_ * ranker.scale_
-    return weight
+def _folds(usable: Array, place: Array, settings: Settings) -> Array:
+    """Fold of each query: as many queries that can be trained on in each as in the others.
 
-
-def _folds(usable: Array, settings: Settings) -> Array:
-    """Fold of each query: as many queries that can be trained on in each as in the others."""
+    `place` is that of a query among all, by its id, so that the order of the input does not count.
+    """
     n_folds = min(int(settings.n_folds), int(np.count_nonzero(usable)))
-    order = np.random.default_rng(settings.seed).permutation(usable.size)
+    order = np.argsort(place)[np.random.default_rng(settings.seed).permutation(usable.size)]
     # dealt like cards, those that can be trained on first
     order = np.concatenate([order[usable[order]], order[~usable[order]]])
     fold = np.empty(usable.size, dtype=np.int64)

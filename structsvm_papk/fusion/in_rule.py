@@ -2,11 +2,13 @@
 
     maximise over w >= 0    mean over queries of nDCG@k of the documents by rule(lists, w)
 
-Candidates are certified weights, of min-max scores at the alpha of the rule, ten times less and ten
-times more, and equal ones. From the best of them weights are changed one at a time, each to the
-best that it can have beside the others (exact: nDCG is piecewise constant along a weight, and its
-breaks are the crossings of two scores). Such a search fits noise as well, so what is chosen, the
-search or a candidate, is decided by folds within the queries that are learned from.
+Candidates are certified weights of the columns that the rule makes of the lists, at the alpha of
+the rule, ten times less and ten times more, and equal ones. From the best of them weights are
+changed one at a time, each to the best that it can have beside the others (exact: nDCG is piecewise
+constant along a weight, and its breaks are the crossings of two scores). Such a search fits noise
+as well. Of scores, what is chosen, the search or a candidate, is decided by folds within the
+queries that are learned from. Of ranks, where certified weights are further from the best, the
+weights are the mean of those that searches find with one fold left out.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +24,10 @@ from structsvm_papk._types import Array
 from structsvm_papk.data.validation import single
 from structsvm_papk.fusion import _kernels
 from structsvm_papk.fusion.engines import Engine
-from structsvm_papk.fusion.held_out import FOLD_TOL, CrossValidation, shares
+from structsvm_papk.fusion.held_out import FOLD_TOL, CrossValidation
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _FACTORS = (0.1, 10.0)  # of the alpha of the rule, beside it
 _SCALES = (1.0, 0.25, 4.0, 16.0, 64.0)  # times a mean weight of 1, where scale matters
@@ -50,7 +55,6 @@ class RuleSearch:
     engine: Engine
     names: Sequence[str]
     known: dict[frozenset[int], list[Option]] = field(default_factory=dict)  # by folds left out
-    fits: dict[bytes, list[Any]] = field(default_factory=dict)  # by rows; of any rule
 
     @cached_property
     def columns(self) -> Array:
@@ -58,6 +62,12 @@ class RuleSearch:
         joined = self.folds.joined
         scores = joined.scores[list(self.names)].to_numpy()
         return self.engine.rule.columns(scores, joined.query, joined.place)
+
+    @cached_property
+    def _frame(self) -> pd.DataFrame:
+        import pandas as pd
+
+        return pd.DataFrame(self.columns, columns=list(self.names))
 
     @cached_property
     def _retrieved(self) -> Array:
@@ -121,10 +131,16 @@ class RuleSearch:
     # --- learning ---------------------------------------------------------------------------------
 
     def chosen(self, left_out: frozenset[int] = frozenset()) -> Option:
-        """What is learned from all folds but some: the option that ranks held-out queries best.
+        """What is learned from all folds but some."""
+        if self.engine.rule.of_scores:
+            return self._best_held_out(left_out)
+        return self._mean_of_searches(left_out)
 
-        In a sum of scores the first option, certified weights at the alpha of the rule, is left
-        only for a gain that is larger than its standard error: they were learned from such sums.
+    def _best_held_out(self, left_out: frozenset[int]) -> Option:
+        """The option that ranks held-out queries best.
+
+        The first option, certified weights at the alpha of the rule, is left only for a gain that
+        is larger than its standard error.
         """
         options = self.options(left_out)
         gains = self._gains_held_out(left_out)
@@ -133,9 +149,17 @@ class RuleSearch:
         mean = gains.mean(axis=1)
         best = int(np.argmax(mean))
         error = gains[best].std() / np.sqrt(gains.shape[1])
-        if self.engine.rule.of_scores and mean[best] <= error:
-            best = 0
-        return options[best]
+        return options[best if mean[best] > error else 0]
+
+    def _mean_of_searches(self, left_out: frozenset[int]) -> Option:
+        """The mean of the weights that searches find with one more fold left out."""
+        folds = sorted(set(range(self.folds.n_folds)) - left_out)
+        *_, searched = self.options(left_out)
+        if len(folds) < 2:
+            return searched
+        found = [self.options(left_out | {fold})[-1].weights for fold in folds]
+        scaled = [normalised(weights, self.engine) for weights in found]
+        return searched._replace(weights=np.mean(scaled, axis=0))
 
     def _gains_held_out(self, left_out: frozenset[int]) -> Array:
         """How far each option is ahead of the first on queries of folds that it has not seen."""
@@ -157,12 +181,10 @@ class RuleSearch:
     def _learned(self, queries: Array) -> list[Option]:
         rows = queries[self.folds.joined.query] & self._retrieved
         options = []
-        if rows.tobytes() not in self.fits:
-            self.fits[rows.tobytes()] = self._certified(rows, exact=bool(queries.all()))
-        for ranker in self.fits[rows.tobytes()]:
+        for ranker in self._certified(rows, exact=bool(queries.all())):
             share = self.equal / self.equal.size
             if ranker is not None and ranker.coef_.any():  # weights of 0 would rank nothing
-                share = shares(ranker, of_minmax=True)
+                share = ranker.coef_ / ranker.coef_.sum()
             options += [Option(scale * share.size * share, ranker) for scale in self._scales]
         options.append(Option(self.equal))
         if not self.folds.is_trainable(rows):  # all folds are left out, or have nothing to tell
@@ -177,16 +199,21 @@ class RuleSearch:
         return (1.0,) if self.engine.rule.bend == 0 else _SCALES
 
     def _certified(self, rows: Array, exact: bool) -> list[Any]:
-        """Rankers with certified weights of min-max scores, at three strengths; None: no fit."""
+        """Rankers with certified weights of the rule's columns, at three strengths; None: no fit.
+
+        In Qdrant's rule, which is no sum of weight times column, they are of the columns all the
+        same: where to begin.
+        """
         if not self.folds.is_trainable(rows):
             return [None] * (1 + len(_FACTORS))
-        tol = {} if exact else {"tol": FOLD_TOL}
-        rankers = [self.folds.settings.ranker(**tol)]
-        self.folds.fit_rows(rankers[0], list(self.names), rows)
+        tol: dict[str, Any] = {} if exact else {"tol": FOLD_TOL}
+        rankers = [self.folds.settings.ranker(positive=True, **tol)]
+        self.folds.fit_rows(rankers[0], self._frame, rows)
         alpha = float(rankers[0].result_.alpha)
         for factor in _FACTORS:
-            rankers.append(self.folds.settings.ranker(alpha=factor * alpha, **tol))
-            self.folds.fit_rows(rankers[-1], list(self.names), rows)
+            ranker = self.folds.settings.ranker(positive=True, alpha=factor * alpha, **tol)
+            self.folds.fit_rows(ranker, self._frame, rows)
+            rankers.append(ranker)
         return rankers
 
     def _searched(self, weights: Array, queries: Array) -> Array:

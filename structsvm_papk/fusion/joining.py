@@ -111,6 +111,8 @@ class Joined:
         What a reader should know of queries that are not in all inputs.
     used : tuple of str
         Of each input, which columns were taken for what.
+    judged : ndarray of bool, shape (n_rows,)
+        Whether the row's document was judged; empty without judgments.
     """
 
     frame: pd.DataFrame
@@ -122,12 +124,19 @@ class Joined:
     missed_grade: Array = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     remarks: tuple[str, ...] = ()
     used: tuple[str, ...] = ()
+    judged: Array = field(default_factory=lambda: np.empty(0, dtype=bool))
+    ranked_only: tuple[str, ...] = ()
 
     @property
     def nouns(self) -> tuple[str, str]:
         """What lists and their members are called, as ``("queries", "documents")``."""
         list_name, member_name = self.frame.columns[:2]
         return _plural(list_name), _plural(member_name)
+
+    @property
+    def have_scores(self) -> bool:
+        """Whether all runs have scores, and not only ranks."""
+        return not self.ranked_only
 
     @property
     def n_queries(self) -> int:
@@ -138,6 +147,17 @@ class Joined:
     def place(self) -> Array:
         """Each row's document in the order of ids, by which trec_eval breaks ties."""
         return validation.places_of(self.documents)[self.document]
+
+    @cached_property
+    def place_of_query(self) -> Array:
+        """Each query in the order of ids."""
+        first = np.flatnonzero(np.diff(self.query, prepend=-1))
+        return validation.places_of(self.frame.iloc[first, 0])
+
+    @property
+    def query_place(self) -> Array:
+        """Each row's query in the order of ids."""
+        return self.place_of_query[self.query]
 
     @property
     def window(self) -> int:
@@ -206,12 +226,15 @@ def join(
     # 3. their grades, and those of documents that were not retrieved
     missed_query = np.empty(0, dtype=np.int64)
     missed_grade = np.empty(0, dtype=np.int64)
+    is_judged = np.empty(0, dtype=bool)
     if judgments is not None:
         judged = inputs[-1]
         place = np.minimum(np.searchsorted(rows, pairs[-1]), rows.size - 1)
         is_row = rows[place] == pairs[-1]
         grade = np.zeros(rows.size)
         grade[place[is_row]] = judged.value[is_row]
+        is_judged = np.zeros(rows.size, dtype=bool)
+        is_judged[place[is_row]] = True
         frame[GRADE] = _whole(grade)
         number = np.full(queries.size, -1)  # of a query that is left, by its code
         number[codes_left] = np.arange(codes_left.size)
@@ -231,6 +254,7 @@ def join(
         missed_grade=missed_grade,
         remarks=tuple(remarks),
         used=tuple(entries.used for entries in inputs),
+        judged=is_judged,
     )
 
 

@@ -91,7 +91,7 @@ def _weights(report: FusionReport) -> Section:
         Column("relevant missed"),
     ]
     return Section(
-        "Weights",
+        "Learned weights",
         f"Of {unit} Missed: {report.nouns[1]} of the other runs that this one does not have.",
         columns,
         rows,

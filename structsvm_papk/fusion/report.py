@@ -33,6 +33,8 @@ class Ranking:
         Fused less this one, paired by query; NaN for the fused one itself.
     p_value : float
         Paired permutation test, two-sided.
+    judged : float
+        Mean share of the first k documents that were judged (judged@k).
     """
 
     name: str
@@ -43,6 +45,54 @@ class Ranking:
     ahead_lower: float = np.nan
     ahead_upper: float = np.nan
     p_value: float = np.nan
+    judged: float = np.nan
+
+    def compared(self) -> str:
+        """How far the fused ranking is ahead of this one, or behind it, in words."""
+        first = "ahead of" if self.ahead >= 0 else "behind"
+        text = f"{abs(self.ahead):.4f} {first} {self.name}"
+        if np.isnan(self.ahead_lower):
+            return text
+        worst = _side(self.ahead_lower)
+        best = _side(self.ahead_upper)
+        return f"{text} (at worst {worst}, at best {best})"
+
+
+def _side(difference: float) -> str:
+    return f"{abs(difference):.4f} {'ahead' if difference >= 0 else 'behind'}"
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """What to use, by name, and what it gains.
+
+    Attributes
+    ----------
+    name : str
+        As "linear with learned weights", "rrf with equal weights", or a run.
+    kind : {"learned", "equal", "alone"}
+    engine_weights : EngineWeights or None
+        What an engine needs for it; of a run alone the others have weight 0.
+    over_equal, over_best_run : Ranking or None
+        The same rule with equal weights, and the best run, with how far this is ahead of them;
+        None where it is that itself.
+    """
+
+    name: str
+    kind: str
+    engine_weights: EngineWeights | None = None
+    over_equal: Ranking | None = None
+    over_best_run: Ranking | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "engine": self.engine_weights and self.engine_weights.as_dict(),
+            "over_equal": self.over_equal and asdict(self.over_equal),
+            "over_best_run": self.over_best_run and asdict(self.over_best_run),
+        }
 
 
 @dataclass(frozen=True)
@@ -104,15 +154,22 @@ class FusionReport:
     level : float
         Coverage of the intervals.
     rankings : tuple of Ranking
-        The fused one, each run, RRF and CombSUM, and the best of these by the training folds.
+        The fused one (learned weights), each run, what needs no judgments (RRF and CombSUM, or an
+        engine's rules with equal weights), other rules of the engine with learned weights, and the
+        best of these by the training folds.
     weights : tuple of RunWeight
+        Learned ones.
     advice : str
-        What to do, and how far the fused ranking is ahead of the best of the others, RRF, CombSUM.
+        What to do, and what it rests on.
+    recommended : Recommendation
+        Learned weights only where their gain over equal weights of the same rule, and over the best
+        run, is shown by both intervals.
     ranker : PAPKRanker
         Trained on all queries; its columns are the runs in their order.
     engine_weights : EngineWeights or None
-        For an engine, what it needs: the name, weights, window; with `request()`. Rankings are then
-        by its rule, and `ranker` is the certified fit that the weights are from.
+        For an engine, the learned weights: the rule's name, weights, window; with `request()`.
+        Rankings are then by its rule, and `ranker` is the certified fit that the weights are from.
+        What to send is ``recommended.engine_weights``.
     basis : str
         What of the weights is certified, and what is only the best that was found.
     remarks : tuple of str
@@ -130,6 +187,7 @@ class FusionReport:
     rankings: tuple[Ranking, ...]
     weights: tuple[RunWeight, ...]
     advice: str
+    recommended: Recommendation
     ranker: PAPKRanker
     engine_weights: EngineWeights | None
     basis: str
@@ -150,6 +208,7 @@ class FusionReport:
             "rankings": [asdict(ranking) for ranking in self.rankings],
             "weights": [asdict(weight) for weight in self.weights],
             "engine": self.engine_weights and self.engine_weights.as_dict(),
+            "recommended": self.recommended.as_dict(),
             "alpha": float(self.ranker.result_.alpha),
             "certificate": certificate_of(self.ranker.result_),
         }

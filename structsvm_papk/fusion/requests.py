@@ -37,6 +37,8 @@ class EngineWeights:
         By run, at least 0; with the sum 1 where their scale does not matter.
     window : int
         Documents of each list that the weights were learned on: the engine has to join as many.
+    rank_constant : float, optional
+        Of the engine's rule of ranks; None: the engine's own.
 
     Raises
     ------
@@ -47,6 +49,7 @@ class EngineWeights:
     engine: str
     weights: dict[str, float]
     window: int
+    rank_constant: float | None = None
 
     def __post_init__(self) -> None:
         engine_of(self.engine)
@@ -58,11 +61,20 @@ class EngineWeights:
         weights = {name: float(weight) for name, weight in self.weights.items()}
         object.__setattr__(self, "weights", weights)
         object.__setattr__(self, "window", whole_number("window", self.window))
+        check_number("rank_constant", self.rank_constant, above=0.0, optional=True)
+        own = engine_of(self.engine).rule.rank_constant
+        if self.rank_constant == own:
+            object.__setattr__(self, "rank_constant", None)
+        elif self.rank_constant is not None and not engine_of(self.engine).takes_constant:
+            raise InputError(
+                f"rank_constant is {self.rank_constant}, and {self.engine} has {own}, which cannot "
+                "be changed"
+            )
 
     @property
     def record(self) -> Engine:
         """The engine with its rule."""
-        return engine_of(self.engine)
+        return engine_of(self.engine).with_constant(self.rank_constant)
 
     @property
     def values(self) -> Array:
@@ -95,7 +107,10 @@ class EngineWeights:
     def request(self) -> str:
         """What is pasted: a body of JSON, or a line of code."""
         weights = {name: round(w, _DIGITS) for name, w in self.weights.items()}
-        made = _REQUESTS[self.engine](weights, self.window)
+        constant = self.record.rule.rank_constant
+        if constant is not None and constant == int(constant):
+            constant = int(constant)
+        made = _REQUESTS[self.engine](weights, self.window, constant)
         return made if isinstance(made, str) else json.dumps(made, indent=2)
 
 
@@ -127,7 +142,8 @@ def read_weights(path: Path) -> EngineWeights | None:
     if not isinstance(content, dict) or "engine" not in content:
         return None
     try:
-        read = EngineWeights(content["engine"], content["weights"], content["window"])
+        constant = content.get("rank_constant")
+        read = EngineWeights(content["engine"], content["weights"], content["window"], constant)
     except KeyError as error:
         raise InputError(f"{path}: not the weights of an engine: {error} is missing") from None
     except InputError as error:
@@ -157,6 +173,7 @@ def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 # --- requests -------------------------------------------------------------------------------------
 
 Weights: TypeAlias = dict[str, float]
+Request: TypeAlias = Callable[[Weights, int, float | None], Any]  # of weights, window, constant
 
 
 def _here(what: str) -> dict[str, str]:
@@ -181,7 +198,7 @@ def _retriever(name: str, window: int) -> dict[str, str]:
     return _here(f"the retriever of {name}: standard, or knn with k {window}")
 
 
-def _elasticsearch(weights: Weights, window: int) -> dict[str, Any]:
+def _elasticsearch(weights: Weights, window: int, constant: float | None) -> dict[str, Any]:
     retrievers = [
         {"retriever": _retriever(name, window), "weight": w, "normalizer": "minmax"}
         for name, w in weights.items()
@@ -190,22 +207,26 @@ def _elasticsearch(weights: Weights, window: int) -> dict[str, Any]:
     return {"retriever": {"linear": linear}, "size": min(_SHOWN, window)}
 
 
-def _elasticsearch_rrf(weights: Weights, window: int) -> dict[str, Any]:
+def _elasticsearch_rrf(weights: Weights, window: int, constant: float | None) -> dict[str, Any]:
     retrievers = [
         {"retriever": _retriever(name, window), "weight": w} for name, w in weights.items()
     ]
-    rrf = {"retrievers": retrievers, "rank_constant": 60, "rank_window_size": window}
+    rrf = {"retrievers": retrievers, "rank_constant": constant, "rank_window_size": window}
     return {"retriever": {"rrf": rrf}, "size": min(_SHOWN, window)}
 
 
-def _opensearch(processor: dict[str, Any]) -> Callable[[Weights, int], dict[str, Any]]:
+def _opensearch(
+    processor: dict[str, Any],
+) -> Callable[[Weights, int, float | None], dict[str, Any]]:
     """A search with its pipeline in the request; the pipeline can be stored as well."""
 
-    def request(weights: Weights, window: int) -> dict[str, Any]:
+    def request(weights: Weights, window: int, constant: float | None) -> dict[str, Any]:
         (name,) = processor
         combination = processor[name]["combination"] | {
             "parameters": {"weights": list(weights.values())}
         }
+        if constant is not None:
+            combination["rank_constant"] = constant
         filled = {name: processor[name] | {"combination": combination}}
         queries = [_here(f"the query of {run}: match, or knn with k {window}") for run in weights]
         hybrid = {"pagination_depth": window, "queries": queries}
@@ -240,7 +261,7 @@ def _pipelines(weights: Weights, window: int) -> tuple[dict[str, Any], Weights]:
     )
 
 
-def _mongodb(weights: Weights, window: int) -> list[dict[str, Any]]:
+def _mongodb(weights: Weights, window: int, constant: float | None) -> list[dict[str, Any]]:
     pipelines, weights = _pipelines(weights, window)
     fusion = {
         "input": {"pipelines": pipelines, "normalization": "minMaxScaler"},
@@ -249,22 +270,22 @@ def _mongodb(weights: Weights, window: int) -> list[dict[str, Any]]:
     return [{"$scoreFusion": fusion}, {"$limit": _SHOWN}]
 
 
-def _mongodb_rrf(weights: Weights, window: int) -> list[dict[str, Any]]:
+def _mongodb_rrf(weights: Weights, window: int, constant: float | None) -> list[dict[str, Any]]:
     pipelines, weights = _pipelines(weights, window)
     fusion = {"input": {"pipelines": pipelines}, "combination": {"weights": weights}}
     return [{"$rankFusion": fusion}, {"$limit": _SHOWN}]
 
 
-def _qdrant(weights: Weights, window: int) -> dict[str, Any]:
+def _qdrant(weights: Weights, window: int, constant: float | None) -> dict[str, Any]:
     prefetch = [
         {"query": _here(f"the vector of the query for {name}"), "using": name, "limit": window}
         for name in weights
     ]
-    rrf = {"k": 2, "weights": list(weights.values())}
+    rrf = {"k": constant, "weights": list(weights.values())}
     return {"prefetch": prefetch, "query": {"rrf": rrf}, "limit": _SHOWN}
 
 
-def _weaviate(weights: Weights, window: int) -> str:
+def _weaviate(weights: Weights, window: int, constant: float | None) -> str:
     *_, vector = weights
     alpha = round(weights[vector] / sum(weights.values()), _DIGITS)
     return (
@@ -274,7 +295,7 @@ def _weaviate(weights: Weights, window: int) -> str:
     )
 
 
-def _azure(weights: Weights, window: int) -> dict[str, Any]:
+def _azure(weights: Weights, window: int, constant: float | None) -> dict[str, Any]:
     """Vector queries have weights above 0, the text query, the first run, counts 1."""
     text, *vectors = weights
     unit = weights[text] or 1.0
@@ -295,7 +316,23 @@ def _azure(weights: Weights, window: int) -> dict[str, Any]:
     return {"search": f"PUT HERE the text query, which counts 1, here {text}"} | body
 
 
-def _vespa(weights: Weights, window: int) -> str:
+def _milvus(weights: Weights, window: int, constant: float | None) -> str:
+    values = ", ".join(map(str, weights.values()))
+    return (
+        f"collection.hybrid_search({_listed(weights)}, "
+        f"rerank=WeightedRanker({values}, norm_score=False), limit={_SHOWN})"
+        f"  # requests AnnSearchRequest(.., limit={window}) of these fields, by COSINE, IP or BM25"
+    )
+
+
+def _milvus_rrf(weights: Weights, window: int, constant: float | None) -> str:
+    return (
+        f"collection.hybrid_search({_listed(weights)}, rerank=RRFRanker({constant}), "
+        f"limit={_SHOWN})  # requests AnnSearchRequest(.., limit={window}) of these fields"
+    )
+
+
+def _vespa(weights: Weights, window: int, constant: float | None) -> str:
     names = zip(_plain(weights), weights.values(), strict=True)
     terms = [f"{w} * normalize_linear({name})" for name, w in names]
     return f"global-phase {{\n    expression: {' + '.join(terms)}\n    rerank-count: {window}\n}}"
@@ -305,15 +342,15 @@ def _listed(names: Iterable[str]) -> str:
     return f"[{', '.join(_plain(names))}]"
 
 
-def _langchain(weights: Weights, window: int) -> str:
+def _langchain(weights: Weights, window: int, constant: float | None) -> str:
     values = list(weights.values())
     return (
-        f"EnsembleRetriever(retrievers={_listed(weights)}, weights={values}, c=60)"
+        f"EnsembleRetriever(retrievers={_listed(weights)}, weights={values}, c={constant})"
         f"  # each with k={window}"
     )
 
 
-def _llamaindex(weights: Weights, window: int) -> str:
+def _llamaindex(weights: Weights, window: int, constant: float | None) -> str:
     values = list(weights.values())
     return (
         f"QueryFusionRetriever({_listed(weights)}, retriever_weights={values}, "
@@ -322,31 +359,33 @@ def _llamaindex(weights: Weights, window: int) -> str:
     )
 
 
-def _haystack(weights: Weights, window: int) -> str:
+def _haystack(weights: Weights, window: int, constant: float | None) -> str:
     return (
         f'DocumentJoiner(join_mode="merge", weights={list(weights.values())}, top_k={_SHOWN})'
         f"  # lists of {_listed(weights)}, each with top_k={window}, scaled to 0..1 before"
     )
 
 
-def _haystack_rrf(weights: Weights, window: int) -> str:
+def _haystack_rrf(weights: Weights, window: int, constant: float | None) -> str:
     return (
         f'DocumentJoiner(join_mode="reciprocal_rank_fusion", weights={list(weights.values())}, '
         f"top_k={_SHOWN})  # lists of {_listed(weights)}, each with top_k={window}"
     )
 
 
-_REQUESTS: dict[str, Callable[[Weights, int], Any]] = {
+_REQUESTS: dict[str, Request] = {
     "elasticsearch": _elasticsearch,
     "elasticsearch-rrf": _elasticsearch_rrf,
     "opensearch": _opensearch(_normalization("min_max")),
     "opensearch-rrf": _opensearch(
-        {"score-ranker-processor": {"combination": {"technique": "rrf", "rank_constant": 60}}}
+        {"score-ranker-processor": {"combination": {"technique": "rrf"}}}
     ),
     "opensearch-zscore": _opensearch(_normalization("z_score")),
     "weaviate": _weaviate,
     "mongodb": _mongodb,
     "mongodb-rrf": _mongodb_rrf,
+    "milvus": _milvus,
+    "milvus-rrf": _milvus_rrf,
     "vespa": _vespa,
     "llamaindex": _llamaindex,
     "haystack": _haystack,

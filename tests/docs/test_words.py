@@ -22,7 +22,8 @@ def words():
     return {
         name: len(page.read_text(encoding="utf-8").split())
         for name, page in names.items()
-        if name not in ("docs/changelog.md", "docs/math/proofs.md") and not name.startswith("docs/assets/")
+        if name not in ("docs/changelog.md", "docs/math/proofs.md")
+        and not name.startswith("docs/assets/")
     }
 
 
