@@ -25,6 +25,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if "--json" in words:
             print('{"error": "interrupted"}')
         status = 128 + signal.SIGINT
+    except MemoryError:  # as modules were imported, or as another one was reported
+        status = 2
+        os.write(2, b"Error: not enough memory\n")
+        if "--json" in words:
+            os.write(1, b'{"error": "not enough memory"}\n')
     if arguments is None:  # the process ends now: a signal changes nothing of what is done
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)

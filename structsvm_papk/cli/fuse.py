@@ -283,7 +283,7 @@ def _show(report: FusionReport, request: str | None) -> None:
     _say(report.basis)
     _say(report.advice)
     if request is not None:
-        print(f"\n{request}")
+        console.write_data(f"\n{request}\n")
 
 
 def _show_rankings(report: FusionReport) -> None:

@@ -116,6 +116,6 @@ def predict(
                 content["contributions"] = terms.to_dict("list")
         console.print_json({"model": str(model), "n_rows": scores.size, **content})
     elif output is None:
-        print(text, end="")
+        console.write_data(text)
     else:
         console.note(f"{len(frame)} scores written to {output}")

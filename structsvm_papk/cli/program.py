@@ -2,6 +2,7 @@
 
 import errno
 import io
+import mmap
 import os
 import signal
 import sys
@@ -21,6 +22,9 @@ from structsvm_papk.errors import InputError, plain_interrupts
 WRONG_INPUT = 2
 OWN_ERROR = 3
 INTERRUPTED = 128 + signal.SIGINT
+_COMMAND_BYTES = 800_000_000  # beside the interpreter: libraries and kernels of a small fit
+_THREAD_BYTES = 80_000_000  # stack and buffers of a thread of the BLAS libraries
+_LESS = "take fewer rows or columns, or read them with --memory-budget"
 # of click, or of the copy of it that newer releases of typer have
 _ClickException: type[Any] = next(
     base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException"
@@ -55,6 +59,7 @@ class Commands(TyperGroup):
         if cmd_name not in self.commands:
             return None
         name = cmd_name.replace("-", "_")
+        _refuse_little_memory()
         command = getattr(import_module(f"structsvm_papk.cli.{name}"), name)
         if not isinstance(command, typer.Typer):  # a function, and not commands of its own
             alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -78,6 +83,24 @@ app = typer.Typer(
 for panel, commands in _PANELS.items():
     for name, sentence in commands.items():  # what they do is imported when they are called
         app.command(name, help=sentence, rich_help_panel=panel)(lambda: None)
+
+
+def _refuse_little_memory() -> None:
+    """Raise `MemoryError` where a command would not have the address space for its libraries.
+
+    With less of it (``ulimit -v``) OpenBLAS aborts the process, or waits for memory without end,
+    and then no signal is answered.
+    """
+    n_threads = os.cpu_count() or 1
+    with suppress(ValueError):
+        n_threads = min(n_threads, int(os.environ.get("OMP_NUM_THREADS", n_threads)))
+    needed = _COMMAND_BYTES + n_threads * _THREAD_BYTES
+    try:
+        mmap.mmap(-1, needed).close()  # reserved, not used
+    except OSError:
+        raise MemoryError(
+            f"a command needs {needed / 1e6:.0f} MB of address space; raise the limit (ulimit -v)"
+        ) from None
 
 
 def _print_version(wanted: bool) -> None:
@@ -113,27 +136,40 @@ def _run(arguments: list[str]) -> int:
         sys.stdout = _ClosedOutput()
     try:
         with (
+            _standard_output(),
             _termination_as_interrupt(),
             plain_interrupts(),
             console.compiling_noted(),
             console.warnings_as_ours(),
         ):
             status = app(args=arguments, prog_name="structsvm-papk", standalone_mode=False)
-        sys.stdout.flush()
+            sys.stdout.flush()
     except InputError as error:
         return _failed(arguments, str(error), WRONG_INPUT)
     except _ClickException as error:
         return _failed(arguments, error.format_message(), WRONG_INPUT)
     except MemoryError as error:
-        return _failed(arguments, f"not enough memory: {error}", WRONG_INPUT)
+        return _failed(arguments, f"not enough memory: {str(error) or _LESS}", WRONG_INPUT)
+    except UnicodeEncodeError as error:
+        text = error.object[error.start : error.end]
+        return _failed(
+            arguments,
+            f"{text!a} cannot be written in {error.encoding}: set PYTHONIOENCODING=utf-8, or write "
+            "to a file",
+            WRONG_INPUT,
+        )
     except (BrokenPipeError, SystemExit):  # typer and rich make the latter of the former
         _give_up_stdout()
         return WRONG_INPUT
     except OSError as error:
+        if error.errno == errno.ENOMEM:
+            return _failed(arguments, f"not enough memory: {_LESS}", WRONG_INPUT)
         if error.filename is not None:
             return _failed(arguments, f"{error.filename}: {error.strerror}", WRONG_INPUT)
         _give_up_stdout()  # a write that failed, and the next one would too
-        return _failed(arguments, f"cannot write the output: {error.strerror}", WRONG_INPUT)
+        return _failed(
+            arguments, f"cannot write the output: {error.strerror or error}", WRONG_INPUT
+        )
     except (KeyboardInterrupt, typer.Abort):
         status = INTERRUPTED
     except Exception as error:
@@ -161,6 +197,35 @@ def _termination_as_interrupt() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _standard_output() -> Iterator[None]:
+    """Standard output that writes all or fails, and shows what its encoding lacks.
+
+    An unbuffered one (PYTHONUNBUFFERED) would write a part of a text where the disk is full, and
+    not say so. What is data and no message goes by `console.write_data`, which loses nothing.
+    """
+    stream = sys.stdout
+    if not isinstance(stream, io.TextIOWrapper):
+        yield
+        return
+    errors = stream.errors
+    if errors == "strict":
+        stream.reconfigure(errors="backslashreplace")
+    if isinstance(stream.buffer, io.RawIOBase):
+        sys.stdout = open(  # noqa: SIM115
+            os.dup(stream.fileno()), "w", 1, encoding=stream.encoding, errors=stream.errors
+        )
+    try:
+        yield
+    finally:
+        if sys.stdout is not stream:
+            whole = sys.stdout
+            sys.stdout = stream
+            with suppress(OSError):  # said before
+                whole.close()
+        stream.reconfigure(errors=errors)
 
 
 class _ClosedOutput(io.TextIOBase):

@@ -86,6 +86,12 @@ def print_json(content: dict[str, Any]) -> None:
     answered.set(True)
 
 
+def write_data(text: str) -> None:
+    """Print data on standard output; `UnicodeEncodeError` where its encoding would change them."""
+    text.encode(sys.stdout.encoding or "utf-8")
+    sys.stdout.write(text)
+
+
 def run_of(arguments: Sequence[str]) -> dict[str, Any]:
     """The `run` of a JSON output: what was run, where, when and with what."""
     return {
