@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -56,11 +56,16 @@ class StabilityBound:
     n_users: int
     risk: float
     bound: float
-    values: Array
-    distances: Array
+    values: Array = field(repr=False)
+    distances: Array = field(repr=False)
     from_gap: float
     note: str
-    _lists: tuple[Array, ...]
+    _lists: tuple[Array, ...] = field(repr=False)
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether the bound says nothing, as no risk is above 1."""
+        return self.bound >= 1.0
 
     def at(self, n_users: float) -> float:
         """The bound that so many users of the same kind would give at this optimum and alpha."""
@@ -87,7 +92,8 @@ class StabilityBound:
         plain = {name: getattr(self, name) for name in ("k", "alpha", "n_users", "risk", "bound")}
         return plain | {
             "largest_distance": float(self.distances.max()),
-            "from_gap": self.from_gap, "in_expectation": True, "note": self.note,
+            "from_gap": self.from_gap, "in_expectation": True, "vacuous": self.vacuous,
+            "note": self.note,
         }  # fmt: skip
 
 

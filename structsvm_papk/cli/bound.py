@@ -246,13 +246,14 @@ def new_users(
             "level": 1 - rho,
         },
     }
-    half_width = "says nothing"
-    if not of_the_class.vacuous:
-        half_width = f"half-width {of_the_class.half_width:.3g}"
+    half_width = _unless_vacuous(of_the_class, f"half-width {of_the_class.half_width:.3g}")
     rows = [
         ("users that it was trained on", f"{answer.n_users:,}"),
         ("their risk", f"{answer.risk:.4f}"),
-        ("a new user's risk, in expectation, at most", f"{answer.bound:.4f}"),
+        (
+            "a new user's risk, in expectation, at most",
+            _unless_vacuous(answer, f"{answer.bound:.4f}"),
+        ),
         ("weights move without a user by at most", f"{answer.distances.max():.3g}"),
         ("  of which for the certificate's gap", f"{answer.from_gap:.3g}"),
         (f"uniform bound at {1 - rho:g}, all rows as one list", half_width),

@@ -9,6 +9,7 @@ import typer
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.options import PROBLEM, READING, SOLVER
 from structsvm_papk.cli._shared.outputs import check_outputs, save_plot
+from structsvm_papk.cli._shared.own_surrogate import surrogate_of
 from structsvm_papk.cli._shared.reading import Problem, Reading, say_columns
 from structsvm_papk.errors import InputError, check_choice
 from structsvm_papk.oracles.list_risk import refuse_deeper_than_all
@@ -27,7 +28,8 @@ def compare(
     surrogate: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"{', '.join(CONVEX)}; repeat for more, or all. By default all.",
+            help=f"{', '.join(CONVEX)}; or FILE.py:CLASS, a class of your own; repeat for more, or "
+            "all. By default all.",
             rich_help_panel=PROBLEM,
         ),
     ] = None,
@@ -120,12 +122,12 @@ def compare(
     names: list[str] = []
     for name in surrogate or ["all"]:
         names += CONVEX if name == "all" else [name]
-    names = list(dict.fromkeys(names))  # each once
+    losses = [surrogate_of(name, k) for name in dict.fromkeys(names)]  # each once
     solvers = solver or DEFAULT_SOLVERS
     for name in solvers:
         check_choice("--solver", name, SOLVERS)
-    for name in names:
-        any_surrogate = problem.surrogate(name, k)
+    for loss in losses:
+        any_surrogate = problem.surrogate(loss, k)
         for each in solvers:
             solver_name(each, any_surrogate)  # refuses what this solver cannot do
     table = reading.table(data)
@@ -136,7 +138,7 @@ def compare(
     with console.live() as watch:
         runs = run_all(
             lists,
-            names,
+            losses,
             k,
             alpha,
             depth=problem.depth,
@@ -210,14 +212,16 @@ def print_runs(runs: Sequence[Any], title: str) -> None:
             f"{run.result.objective:.7f}",
             console.known(run.result.lower_bound, ".7f"),
             console.known(run.gap, ".0e"),
-            f"{run.result.data_passes:g}",
-            f"{run.result.seconds:.2f}",
+            f"{run.data_passes:g}",
+            f"{run.seconds:.2f}",
             *(console.known(run.pap_at_k[place], ".3f") for place in places),
         )
         for run in runs
     ]
     numbers = [f">{name}" for name in ("objective", "bound", "gap", "passes", "s", *places)]
     title += f"; pAp@{runs[0].k} on {' and '.join(places)}; gap to the surrogate's best bound"
+    if any("etas_tried" in run.settings for run in runs):
+        title += "; passes and seconds of a descent are those of all its step sizes"
     console.print_table(
         title, ["surrogate", "solver", *numbers], rows, box=None, padding=(0, 1, 0, 0)
     )

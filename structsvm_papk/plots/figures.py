@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib.util import find_spec
+from itertools import cycle
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
 
 _LOWEST_GAP = 1e-16
 _AXES = {"data_passes": "passes over the data", "seconds": "seconds"}
-_CERTIFIED = "#1b5e9b"
-_DESCENT = ("#f2b134", "#dd6b1f", "#8f2d16", "#8a8a8a")
+# colours and marks of solvers, those with a certificate and the others, to be told apart in grey
+_CERTIFIED = (("#1b5e9b", "o"), ("#2a8a57", "s"), ("#7a4fa3", "^"), ("#555555", "D"))
+_DESCENT = (("#f2b134", "v"), ("#dd6b1f", "X"), ("#8f2d16", "P"), ("#8a8a8a", "*"))
+_MARKS = 0.12  # of the width of a panel, from one mark to the next
 COLORS = ("#1b5e9b", "#dd6b1f", "#2a8a57", "#8f2d16", "#7a4fa3", "#555555")
 
 
@@ -40,8 +43,8 @@ def convergence_figure(runs: Sequence[Any], title: str = "") -> Figure:
     """Gap to the best known lower bound, against data passes and against seconds.
 
     One column of panels per surrogate. Solid lines show ``(objective - best bound) /
-    max(best objective, 1e-3)`` of the best w so far; the dashed line shows the gap that the
-    cutting plane had certified by then.
+    max(best objective, 1e-3)`` of the best w so far; a dashed line shows the gap that a solver had
+    certified by then. Each solver has its colour and its mark.
 
     Parameters
     ----------
@@ -63,37 +66,63 @@ def convergence_figure(runs: Sequence[Any], title: str = "") -> Figure:
     figure = Figure(figsize=(width, 6.2), layout="constrained")
     panels = figure.subplots(2, len(names), squeeze=False, sharey=True)
     highest = _LOWEST_GAP
+    styles = _styles(runs)
     for column, name in enumerate(names):
         of_surrogate = [run for run in runs if run.surrogate == name]
         for axes, effort in zip(panels[:, column], _AXES, strict=True):
-            highest = max(highest, _draw_panel(axes, of_surrogate, effort))
+            highest = max(highest, _draw_panel(axes, of_surrogate, effort, styles))
         panels[0, column].set_title(literal(name))
     for row in panels[:, 0]:
         row.set_ylabel("relative gap to the\nbest known lower bound")
     panels[0, 0].set_ylim(top=3 * highest)  # the first certified gaps may be far above
     handles, labels = panels[0, 0].get_legend_handles_labels()
     figure.legend(
-        handles, labels, loc="outside lower center", ncols=min(len(labels), 1 + len(names))
+        handles,
+        labels,
+        loc="outside lower center",
+        ncols=min(len(labels), 1 + len(names)),
+        fontsize="small",
     )
     figure.suptitle(literal(fill(title, round(11 * width))), fontsize="medium")
     return figure
 
 
-def _draw_panel(axes: Axes, runs: Sequence[Any], effort: str) -> float:
+def _styles(runs: Sequence[Any]) -> dict[str, tuple[str, str]]:
+    """Colour and mark of each solver, in every panel the same."""
+    certified = {run.solver: np.isfinite(run.result.lower_bound) for run in runs}
+    styles: dict[str, tuple[str, str]] = {}
+    for group, has_bound in ((_CERTIFIED, True), (_DESCENT, False)):
+        names = [name for name in certified if certified[name] == has_bound]
+        styles |= dict(zip(names, cycle(group), strict=False))
+    return styles
+
+
+def _draw_panel(
+    axes: Axes, runs: Sequence[Any], effort: str, styles: dict[str, tuple[str, str]]
+) -> float:
     """Draw the runs of one surrogate against an effort; return the largest gap of a solid line."""
     bound = max(run.result.lower_bound for run in runs)
     scale = max(min(run.result.objective for run in runs), 1e-3)
-    descents = iter(_DESCENT)
     highest = _LOWEST_GAP
     for run in runs:
         result = run.result
         certified = np.isfinite(result.lower_bound)
-        color = _CERTIFIED if certified else next(descents, _DESCENT[-1])
+        color, mark = styles[run.solver]
         spent = result.curve(effort)
         gap = np.maximum((result.curve("objective") - bound) / scale, _LOWEST_GAP)
-        best_of = "etas_tried" in run.settings  # another step size in each panel
-        label = literal(run.solver if best_of else run.label)
-        axes.step(spent, gap, where="post", color=color, label=label, zorder=3 if certified else 2)
+        tried = run.settings.get("etas_tried")  # the best one is another in each panel
+        label = literal(f"{run.solver} (best of {tried})" if tried else run.label)
+        axes.step(
+            spent,
+            gap,
+            where="post",
+            color=color,
+            marker=mark,
+            markevery=_MARKS,
+            markersize=5,
+            label=label,
+            zorder=3 if certified else 2,
+        )
         if certified:
             proven = (result.curve("objective") - result.curve("lower_bound")) / scale
             proven = np.maximum(proven, _LOWEST_GAP)

@@ -36,10 +36,11 @@ from structsvm_papk.rankers.settings import (
     automatic_alpha,
     check_alpha,
     is_auto,
+    k_of,
     make_solver,
 )
 from structsvm_papk.solvers.solver import Progress, SolverResult, Status, check_signs, relative_gap
-from structsvm_papk.surrogates import Surrogate, make_surrogate
+from structsvm_papk.surrogates import Surrogate
 
 # the twelve step sizes of the paper, and larger ones, which many problems need
 ETAS = tuple(m * 10.0**e for e in range(-4, 2) for m in (1, 2, 5))
@@ -58,7 +59,8 @@ class SolverRun:
     `settings` are what else the solver was told; `pap_at_k` is the mean pAp@k gain (ties are
     errors) on 'train' and, where there is one, 'test'. `best_bound` is the best lower bound that
     any solver of this problem certified, -inf without one; `remark` what is special about the
-    problem, if anything.
+    problem, if anything. `data_passes` and `seconds` are those of all step sizes that were tried,
+    where `result` is the run of the best one.
     """
 
     solver: str
@@ -69,6 +71,8 @@ class SolverRun:
     exclusions: Exclusions
     settings: dict[str, Any]
     pap_at_k: dict[str, float]
+    data_passes: int
+    seconds: float
     best_bound: float = -math.inf
     remark: str = ""
 
@@ -88,6 +92,20 @@ class SolverRun:
         """Of the objective to the best bound, relative; infinite without one."""
         return relative_gap(self.result.objective, self.best_bound)
 
+    def curve(self, name: str) -> Array:
+        """A column of the history; of 'gap' the gap to the best bound, of every solver alike."""
+        if name != "gap":
+            return self.result.curve(name)
+        objectives = self.result.curve("objective").tolist()
+        return np.array([relative_gap(objective, self.best_bound) for objective in objectives])
+
+    def __repr__(self) -> str:
+        return (
+            f"SolverRun({self.label}, {self.surrogate}, k={self.k}, alpha={self.alpha:g}: "
+            f"objective={self.result.objective:.7g}, gap={self.gap:.1e}, {self.result.status}, "
+            f"data_passes={self.data_passes}, seconds={self.seconds:.2f})"
+        )
+
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON; a bound that is not known is None."""
         known = math.isfinite(self.best_bound)
@@ -102,7 +120,9 @@ class SolverRun:
             "message": self.result.message,
             "remark": self.remark,
             "data_passes": self.result.data_passes,
+            "data_passes_of_all_tried": self.data_passes,
             "seconds": self.result.seconds,
+            "seconds_of_all_tried": self.seconds,
             "pap_at_k": self.pap_at_k,
             "settings": self.settings,
             "n_users": int(self.exclusions.n_used),
@@ -170,9 +190,13 @@ class _Race:
         tried = self.settings(name, alpha)
         best: SolverResult | None = None
         told: dict[str, Any] = {}
+        data_passes = 0
+        seconds = 0.0
         for settings in tried:
             solver = make_solver(name, risk.surrogate, alpha, **settings)
             result = solver.solve(risk, callback=self._within_passes(name, callback))
+            data_passes += result.data_passes
+            seconds += result.seconds
             if best is None or result.objective < best.objective:
                 best = result
                 told = settings
@@ -188,7 +212,18 @@ class _Race:
             gains["test"] = test(best.w)
         told = {key: value for key, value in told.items() if value is not None}
         users = risk.exclusions
-        return SolverRun(name, surrogate.name, surrogate.k, alpha, best, users, told, gains)
+        return SolverRun(
+            solver=name,
+            surrogate=surrogate.label,
+            k=surrogate.k,
+            alpha=alpha,
+            result=best,
+            exclusions=users,
+            settings=told,
+            pap_at_k=gains,
+            data_passes=data_passes,
+            seconds=seconds,
+        )
 
     def _within_passes(self, name: str, callback: Callback | None) -> Callback | None:
         """A callback that ends a certified run after the passes that it is given."""
@@ -205,8 +240,8 @@ class _Race:
 
 def compare(
     data: RankingData,
-    surrogates: Sequence[str],
-    k: int,
+    surrogates: Sequence[str | Surrogate],
+    k: int | None,
     alpha: Any = ALPHA,
     *,
     solvers: Sequence[str] = DEFAULT_SOLVERS,
@@ -234,9 +269,10 @@ def compare(
     data : RankingData
         Users without a positive or a negative are left out; fewer negatives than k count as they
         are.
-    surrogates : sequence of str
-        Convex ones.
-    k : int
+    surrogates : sequence of str or Surrogate
+        Convex ones: names, or objects, such as of a class of your own.
+    k : int or None
+        None where a surrogate is an object, which has its own.
     alpha : float or 'auto'
         As for `PAPKRanker`.
     solvers : sequence of str
@@ -302,17 +338,22 @@ def compare(
     check_number("curves", curves, least=1, optional=True)  # folds decide nothing here
     pieces = check_curves(curves)
     of_another = depth is not None or standardize not in ("auto", False) or pieces is not None
+    surrogates = as_names("surrogates", surrogates)
+    of_another |= any(isinstance(each, Surrogate) and each.depth for each in surrogates)
     if paper and of_another:
         raise InputError(
             "paper=True is depth k and columns as they are: no depth, standardize or curves"
         )
-    losses = [make_surrogate(name, k, depth) for name in as_names("surrogates", surrogates)]
+    if not surrogates:
+        raise InputError("surrogates must not be empty")
+    k = k_of(k, surrogates)
+    units = False if paper else standardize
+    settings = [_setting(each, depth, units, pieces) for each in surrogates]
+    losses = [setting.make(k) for setting in settings]
     check_alpha(alpha)
     check_signs(positive)
-    units = False if paper else standardize
     columns = TrainingColumns(data, missing, units, positive=positive)
-    setting = Setting(losses[0].name, depth, "equal", AUTO, units, pieces)
-    in_columns = columns.of(setting)
+    in_columns = columns.of(settings[0])
     lists = in_columns.lists
     gain_on_test = None
     if test is not None:
@@ -326,13 +367,13 @@ def compare(
     _warm_up(lists, losses, solvers, qp_solver)
     runs: list[SolverRun] = []
     known_alpha = None if is_auto(alpha) else alpha  # 'auto' is that of the first surrogate
-    for loss in losses:
+    for setting, loss in zip(settings, losses, strict=True):
         risk = EmpiricalRisk(loss, lists, policy, n_threads=n_threads)
         if known_alpha is None:
-            known_alpha = _automatic_alpha(columns, pieces, risk)
+            known_alpha = _automatic_alpha(columns, setting, risk)
         of_problem: list[SolverRun] = []
         for name in solvers:
-            callback = watch(name, loss.name) if watch else None
+            callback = watch(name, loss.label) if watch else None
             of_problem.append(race.run(name, risk, known_alpha, gain_on_test, callback))
             if of_problem[-1].result.status is Status.INTERRUPTED:
                 return runs + _with_bound(of_problem, "")
@@ -341,9 +382,16 @@ def compare(
 
 
 def _with_bound(runs: Sequence[SolverRun], remark: str) -> list[SolverRun]:
-    """The runs of one problem with its best bound."""
+    """The runs of one problem with its best bound, also in the history of those without one."""
     bound = max(run.result.lower_bound for run in runs)
-    return [replace(run, best_bound=bound, remark=remark) for run in runs]
+    with_bound = []
+    for run in runs:
+        result = run.result
+        if not math.isfinite(result.lower_bound):
+            history = tuple(replace(entry, lower_bound=bound) for entry in result.history)
+            result = replace(result, history=history)
+        with_bound.append(replace(run, result=result, best_bound=bound, remark=remark))
+    return with_bound
 
 
 def _remark(
@@ -377,13 +425,20 @@ def _gain(
     return mean_pap_at_k(scores_of_lists(columns.function(w), lists, missing, fill), lists, k)
 
 
-def _automatic_alpha(columns: TrainingColumns, pieces: int | None, risk: EmpiricalRisk) -> float:
-    """What `PAPKRanker` takes for the surrogate of a risk, of columns with so many pieces."""
-    surrogate = risk.surrogate
-    setting = Setting(surrogate.name, surrogate.depth, "equal", AUTO, columns.standardize, pieces)
+def _setting(
+    surrogate: Any, depth: int | float | None, standardize: bool | str, pieces: int | None
+) -> Setting:
+    """What is minimised; an object's own depth counts where no other is given."""
+    if depth is None and isinstance(surrogate, Surrogate):
+        depth = surrogate.depth
+    return Setting.of(surrogate, depth, "equal", AUTO, standardize, pieces)
+
+
+def _automatic_alpha(columns: TrainingColumns, setting: Setting, risk: EmpiricalRisk) -> float:
+    """What `PAPKRanker` takes for the setting of a risk."""
     if columns.given.n_users == 1:
         left = Left(curves=False, alpha=True)
-        choice = choose(columns, setting, left, surrogate.k)
+        choice = choose(columns, setting, left, risk.surrogate.k)
         if choice is not None and choice.best is not None:
             return choice.best.setting.known_alpha
     return automatic_alpha(Evidence.of(columns.of(setting).lists, risk.of_users))

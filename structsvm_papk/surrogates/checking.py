@@ -142,14 +142,22 @@ class _Lists:
         """Sums over each list."""
         return np.add.reduceat(coef * where, self.indptr[:-1])
 
-    def refuse(self, claim: str, wrong: Array, scores: Array, left: Array, right: Array) -> None:
+    def refuse(
+        self,
+        claim: str,
+        wrong: Array,
+        scores: Array,
+        left: Array,
+        right: Array,
+        fault: str = " declares what it is not",
+    ) -> None:
         """Raise with the first list on which a claim is wrong."""
         for u in np.flatnonzero(wrong)[:1]:
             user = np.round(scores[self.indptr[u] : self.indptr[u + 1]], 6) + 0.0  # not -0.0
             p, q = (part.tolist() for part in np.split(user, self.n_pos[u : u + 1]))
             where = f"k={self.surrogate.k}, depth={self.surrogate.depth}, positives {p}, "
             raise InputError(
-                f"{type(self.surrogate).__name__} declares what it is not: {claim}"
+                f"{type(self.surrogate).__name__}{fault}: {claim}"
                 f"{self._inherited(claim)}. At {where}negatives {q} these are {left[u]:.8g} and "
                 f"{right[u]:.8g}"
             )
@@ -209,8 +217,14 @@ def _near(left, right):
 
 
 def _slopes(lists, scores):
+    _quotients(lists, scores)
     if lists.surrogate.convex:
-        _cuts(lists, "convex: a value is at least the cut from other scores", lists.surrogate)
+        claim = "convex, with coef a subgradient: a value is at least the cut from other scores"
+        _cuts(lists, claim, lists.surrogate)
+
+
+def _quotients(lists, scores):
+    """Slopes beside difference quotients, which say of a loss that is convex what is wrong."""
     way, noise = lists.rng.normal(size=(2, scores.size))
     scores = scores + 0.01 * noise  # ties have several slopes
     values, coef = lists.evaluate(scores)
@@ -218,7 +232,9 @@ def _slopes(lists, scores):
     near = _CURVED * (1 + np.abs(ahead))
     slope = lists.sums(coef, way)
     wrong = (np.abs(ahead - behind) <= near) & (np.abs(slope - ahead) > 2 * near)
-    lists.refuse("coef is the slope, as of difference quotients", wrong, scores, slope, ahead)
+    claim = "along some direction, coef and the difference quotient of the values"
+    fault = ".evaluate writes a wrong slope"
+    lists.refuse(claim, wrong, scores, slope, ahead, fault)
 
 
 def _cuts(lists, claim, surrogate):

@@ -192,6 +192,18 @@ def test_the_command_gives_the_bound_of_python(trained):
     assert "depth and curves were not chosen by these users" in shown
 
 
+def test_a_bound_that_says_nothing_is_called_vacuous(tmp_path, trained):
+    train, model = trained / "train.csv", tmp_path / "model"
+    invoke("fit", train, "--k", 3, "--alpha", 1e-6, "-o", model)
+    answer = json.loads(invoke("bound", "new-users", model, train, "--json").stdout)
+    assert answer["vacuous"] and answer["bound"] == 1.0
+    shown = " ".join(invoke("bound", "new-users", model, train).output.split())
+    assert "in expectation, at most │ vacuous: says nothing" in shown and "1.0000" not in shown
+    risk = small_risk("avg", 0.9, 0)
+    found = bounds.stability(risk, CuttingPlane(1.0).solve(risk))
+    assert not found.vacuous and "array" not in repr(found) and len(repr(found)) < 300
+
+
 def test_the_command_refuses_other_data_and_lost_options(trained):
     shown = invoke("bound", "new-users", trained / "model", trained / "new.csv")
     assert "not of this risk" in str(shown.exception)

@@ -113,3 +113,17 @@ def test_a_long_title_of_a_convergence_figure_is_not_cut(names):
     figure.draw_without_rendering()
     box = figure._suptitle.get_window_extent()
     assert box.x0 >= 0 and box.x1 <= figure.bbox.width
+
+
+def test_solvers_of_a_figure_can_be_told_apart_in_grey_and_the_legend_is_not_cut():
+    names = ("cutting_plane", "one_slack", "line_search", "subgradient", "averaged", "stochastic")
+    data = RankingData.from_groups(X, Y, GROUPS)
+    runs = compare(data, ["avg", "ts"], 2, 0.1, solvers=names, etas=[0.1, 1.0], passes=10)
+    figure = convergence_figure(runs)
+    figure.draw_without_rendering()
+    box = figure.legends[0].get_window_extent()
+    assert box.x0 >= 0 and box.x1 <= figure.bbox.width
+    solid = [line for line in figure.axes[0].lines if "certified" not in line.get_label()]
+    assert len({line.get_marker() for line in solid}) == len(names)
+    assert len({line.get_color() for line in solid}) == len(names)
+    assert "subgradient (best of 2)" in [line.get_label() for line in solid]

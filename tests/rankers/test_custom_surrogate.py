@@ -4,16 +4,20 @@ import pickle
 import threading
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 import cvxpy as cp
 import numpy as np
 import pytest
 from sklearn.base import clone
 
+import helpers.own
+from helpers.commands import invoke, run_json
 from helpers.own import PowerPairs
 from helpers.problems import degenerate_lists
 from helpers.sources import write_csv
-from structsvm_papk import CuttingPlane, EmpiricalRisk, PAPKRanker, RankingData, cli
+from structsvm_papk import CuttingPlane, EmpiricalRisk, PAPKRanker, RankingData, cli, rankers
+from structsvm_papk.cli._shared.own_surrogate import surrogate_of
 from structsvm_papk.datasets import linear_lists
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError, OracleFailure
 from structsvm_papk.files import load_model
@@ -93,6 +97,59 @@ def test_cuts_are_those_of_the_same_formula():
     first = CuttingPlane(0.1).solve(EmpiricalRisk(SQUARES, data))
     with pytest.raises(InputError):
         CuttingPlane(0.1).solve(EmpiricalRisk(Changed(2), data), warm_start=first)
+
+
+def test_solvers_are_compared_on_a_class_of_ones_own(tmp_path, capsys):
+    data = RankingData.from_groups(*ROWS)
+    how = {"alpha": 0.1, "etas": [0.1, 1.0], "passes": 40, "depth": 10}
+    runs = rankers.compare(data, [SQUARES, PowerPairs(2, exponent=1.5), "avg"], None, **how)
+    names = ["power_pairs(exponent=2.0)", "power_pairs(exponent=1.5)", "avg"]
+    assert list(dict.fromkeys(run.surrogate for run in runs)) == names
+    risk = EmpiricalRisk(replace(SQUARES, depth=10), data.standardized("auto"), "cap")
+    alone = CuttingPlane(0.1).solve(risk)
+    assert alone.w.any()
+    assert runs[0].result.objective == pytest.approx(alone.objective, rel=2e-6)
+    assert all(run.best_bound <= run.result.objective for run in runs)
+    how = {"alpha": 0.1, "solvers": ["cutting_plane"]}
+    (deep,) = rankers.compare(data, [replace(SQUARES, depth=10)], 2, **how)
+    assert deep.result.objective == pytest.approx(alone.objective, rel=2e-6)
+    # as a file of the command
+    write_csv(tmp_path / "lists.csv", *ROWS)
+    told = ["compare", tmp_path / "lists.csv", "--k", 2, "--alpha", 0.1, "--depth", 10]
+    told += ["--eta", 0.1, "--eta", 1, "--passes", 40]
+    file = Path(helpers.own.__file__)
+    status, answer = run_json(capsys, *told, "--surrogate", f"{file}:PowerPairs")
+    assert status == 0 and [run["surrogate"] for run in answer["runs"]] == names[:1] * 3
+    assert answer["runs"][0]["objective"] == pytest.approx(runs[0].result.objective, rel=2e-6)
+    descent = answer["runs"][1]
+    assert descent["data_passes_of_all_tried"] == 2 * descent["data_passes"] == 80
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "words"),
+    [
+        ("", ":Loss", "has no class of Surrogate, and no object of one, 'Loss'; .* has none"),
+        ("from structsvm_papk.surrogates.losses import Avg as Loss", "", "say which class"),
+        ("x = 1\n1 / 0", ":Loss", "line 2: ZeroDivisionError"),
+        ("x = (", ":Loss", "line 1: SyntaxError"),
+        (None, ":Loss", "there is no such file"),
+    ],
+)
+def test_files_without_such_a_class_are_refused(tmp_path, text, name, words):
+    file = tmp_path / "loss.py"
+    if text is not None:
+        file.write_text(text)
+    write_csv(tmp_path / "lists.csv", *ROWS)
+    call = ["compare", tmp_path / "lists.csv", "--k", 2, "--surrogate", f"{file}{name}"]
+    with pytest.raises(InputError, match=words):
+        raise invoke(*call).exception
+
+
+def test_an_object_in_a_file_has_its_settings(tmp_path):
+    file = tmp_path / "loss.py"
+    file.write_text(Path(helpers.own.__file__).read_text() + "\nhalf = PowerPairs(3, exponent=1.5)")
+    assert surrogate_of(f"{file}:half", 3).label == "power_pairs(exponent=1.5)"
+    assert surrogate_of("avg", 3) == "avg"
 
 
 def test_the_warning_of_zero_names_a_call_that_works():

@@ -20,7 +20,7 @@ from structsvm_papk.rankers.solver_race import SOLVERS
 from structsvm_papk.solvers.averaged_subgradient import AveragedSubgradient
 from structsvm_papk.solvers.solver import Status
 from structsvm_papk.solvers.stochastic_subgradient import StochasticSubgradient
-from structsvm_papk.surrogates.losses import SURROGATES
+from structsvm_papk.surrogates.losses import SURROGATES, Avg
 
 
 def lists(kind):
@@ -146,6 +146,12 @@ def test_every_solver_has_its_gap_to_the_best_bound():
         )[0]
         for eta in how["etas"]
     ]
+    descent = by_name["subgradient"]
+    assert descent.data_passes == 3 * descent.result.data_passes == 180
+    assert descent.seconds > descent.result.seconds
+    for run in by_name.values():
+        assert run.curve("gap")[-1] == run.gap and np.isfinite(run.result.curve("gap")).all()
+    assert (np.diff(descent.result.curve("gap")) <= 0).all()
     lowest = min(alone, key=lambda run: run.result.objective)
     assert by_name["subgradient"].result.objective == lowest.result.objective
     assert by_name["subgradient"].settings["etas_tried"] == 3
@@ -172,6 +178,9 @@ def test_the_papers_problem_and_remarks():
     [
         ({"solvers": ["newton"]}, "solvers='newton' is not known"),
         ({"solvers": []}, "solvers must not be empty"),
+        ({"paper": True, "surrogates": [Avg(3, depth=5)]}, "no depth, standardize or curves"),
+        ({"surrogates": []}, "surrogates must not be empty"),
+        ({"surrogates": [Avg(2)]}, "give one of them, k or Avg"),
         ({"etas": []}, "nor etas"),
         ({"passes": 0}, "passes must be a whole number"),
         ({"seconds": 0.0}, "seconds must be a number above 0"),
@@ -185,4 +194,4 @@ def test_the_papers_problem_and_remarks():
 )
 def test_what_cannot_be_compared_is_refused(how, message):
     with pytest.raises(InputError, match=message):
-        rankers.compare(ranking_data(n_users=6), ["avg"], 3, 0.1, **how)
+        rankers.compare(ranking_data(n_users=6), how.pop("surrogates", ["avg"]), 3, 0.1, **how)

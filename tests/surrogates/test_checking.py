@@ -88,8 +88,9 @@ WRONG = {
     "value and sum of slopes are finite": (PowerPairs, evaluating(no_slope)),
     "values do not depend on the order": (PowerPairs, evaluating(of_the_first_item)),
     "evaluate(first, last) writes": (PowerPairs, evaluating(of_everybody)),
-    "convex: a value": (PowerPairs, evaluating(times(-1, -1))),
-    "coef is the slope": (PowerPairs, {"convex": False} | evaluating(times(1, 0.5))),
+    "convex, with coef": (PowerPairs, evaluating(times(-1, -1))),
+    "a wrong slope: along": (PowerPairs, evaluating(times(1, 0.5))),
+    "coef and the difference": (PowerPairs, {"convex": False} | evaluating(times(1, 0.5))),
     "top_negatives_only": (PowerPairs, {"shift_invariant": False} | evaluating(plus_all(1.0))),
     "shift_invariant": (PowerPairs, {"top_negatives_only": False} | evaluating(plus_all(-1.0))),
     "above_slope_at_zero: 1 at 0, linear": (PowerPairs, {"above_slope_at_zero": True}),
@@ -117,7 +118,8 @@ def test_what_is_false_is_named(claim):
     with pytest.raises(InputError) as caught:
         check_surrogate(type("Wrong", (base,), change)(5))
     told = str(caught.value)
-    assert " declares what it is not: " in told and claim in told
+    said = ".evaluate writes" if "slope: along" in claim or "difference" in claim else " declares"
+    assert told.startswith(f"Wrong{said}") and claim in told
     assert "positives [" in told and "negatives [" in told and "these are" in told
 
 
@@ -179,13 +181,14 @@ def clearing(self, scores, indptr, n_pos, first, last, values, coef):
     coef[indptr[last] :] = 0.0
 
 
-CONVEX, OTHERS = "convex: a value", "a user's value and slope do not depend on"
+CONVEX, OTHERS = "convex, with coef", "a user's value and slope do not depend on"
+SLOPE = "Wrong.evaluate writes a wrong slope: along some direction"
 RARELY_WRONG = {
-    "values of many negatives": (per_user(lambda s, u, p, q: q.size > 7, 0.5, 1), CONVEX),
-    "slopes of many positives": (per_user(lambda s, u, p, q: p.size > 7, 1, 0.5), CONVEX),
-    "k above 3": (per_user(lambda s, u, p, q: s.k > 3, 1, 0.5), CONVEX),
+    "values of many negatives": (per_user(lambda s, u, p, q: q.size > 7, 0.5, 1), SLOPE),
+    "slopes of many positives": (per_user(lambda s, u, p, q: p.size > 7, 1, 0.5), SLOPE),
+    "k above 3": (per_user(lambda s, u, p, q: s.k > 3, 1, 0.5), SLOPE),
     "many negatives count": (
-        per_user(lambda s, u, p, q: s.depth_of_list(q.size) > 9, 1, 0.5), CONVEX,
+        per_user(lambda s, u, p, q: s.depth_of_list(q.size) > 9, 1, 0.5), SLOPE,
     ),
     "slopes at w = 0": (per_user(lambda s, u, p, q: not (p.any() or q.any()), 1, 3), CONVEX),
     "high scores": (per_user(lambda s, u, p, q: q.max() - p.min() > 40, 0.01, 0.01), CONVEX),

@@ -89,6 +89,8 @@ class Problem:
             parts.append(f"missing {missing}")
         return ", ".join(parts)
 
-    def surrogate(self, name: str, k: int) -> Surrogate:
-        """The surrogate called `name` at this depth."""
-        return make_surrogate(name, k, self.depth)
+    def surrogate(self, given: str | Surrogate, k: int) -> Surrogate:
+        """The surrogate of a name, or an object, at this depth."""
+        if isinstance(given, Surrogate):
+            return replace(given, depth=self.depth)
+        return make_surrogate(given, k, self.depth)
