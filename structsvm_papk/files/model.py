@@ -7,13 +7,14 @@ JSON (`weights_of`).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from structsvm_papk._types import PathLike
+from structsvm_papk._types import Array, PathLike
 from structsvm_papk._version import __version__
 from structsvm_papk.data.columns.additive import AdditiveFunction, FilledRows
 from structsvm_papk.data.columns.checks import LOWEST, MISSING, check_matrix
@@ -299,8 +300,8 @@ def _arrays_of(function: AdditiveFunction) -> dict[str, np.ndarray]:
     }
 
 
-def _curves_of(arrays: dict[str, np.ndarray], names: tuple[str, ...]) -> dict[int, Term]:
-    """The terms of columns of numbers, by column, of the arrays of a file."""
+def _curves_of(arrays: dict[str, np.ndarray], names: tuple[str, ...]) -> list[Curve]:
+    """The terms of columns of numbers, of the arrays of a file."""
     columns = arrays.pop("columns")
     starts = arrays.pop("knot_starts")
     knots = arrays.pop("knots").astype(float)
@@ -317,16 +318,18 @@ def _curves_of(arrays: dict[str, np.ndarray], names: tuple[str, ...]) -> dict[in
         raise ValueError("knot_starts must say which knots every curve has, one or more")
     if n and (columns.min() < 0 or columns.max() >= len(names)):
         raise ValueError("a curve is of no column")
-    terms: dict[int, Term] = {}
+    if (deviations < 0.0).any() or not np.isin(has_gap, [0, 1]).all():
+        raise ValueError("deviations must be 0 or above, has_gap 0 or 1")
+    curves = []
     for i, j in enumerate(columns.tolist()):
         own = slice(starts[i], starts[i + 1])
         if (np.diff(knots[own]) <= 0.0).any():
             raise ValueError("the knots of a column must increase")
         gap = float(gaps[i]) if has_gap[i] else None
-        terms[j] = Curve(
-            names[j], j, knots[own], values[own], float(slopes[i]), float(deviations[i]), gap
+        curves.append(
+            Curve(names[j], j, knots[own], values[own], float(slopes[i]), float(deviations[i]), gap)
         )
-    return terms
+    return curves
 
 
 def _entry_of(term: Any) -> dict[str, Any]:
@@ -348,35 +351,67 @@ def _entry_of_cut(cut: Cut) -> dict[str, Any]:
 
 
 def _term_of(entry: dict[str, Any], names: tuple[str, ...]) -> Term:
-    """A term that is no curve, of its entry in a file."""
-    columns = tuple(int(j) for j in entry["columns"])
-    weights = np.array(entry["weights"], dtype=float)
-    deviation = float(entry["deviation"])
-    if not np.isfinite(weights).all() or not 0 <= min(columns) <= max(columns) < len(names):
-        raise ValueError("a term must have finite weights, and columns that there are")
-    if entry["kind"] == "levels":
-        levels = tuple(entry["levels"])
-        gap = entry["gap"]
-        if weights.shape != (len(levels),):
-            raise ValueError("a weight for every level")
-        check_number("gap", gap, optional=True)
-        return Levels(names[columns[0]], columns[0], levels, weights, deviation, gap)
-    first, second = (_cut_of(cut) for cut in entry["cuts"])
-    if weights.shape != (first.n_cells + 1, second.n_cells + 1):
-        raise ValueError("a weight for every cell")
-    pair = columns[0], columns[1]
-    return Pair((names[pair[0]], names[pair[1]]), pair, (first, second), weights, deviation)
+    """A term that is no curve, of its entry in a file; each part of a type and in a range."""
+    columns = tuple(entry["columns"])
+    if not all(type(j) is int and 0 <= j < len(names) for j in columns):
+        raise ValueError("a term is of no column")
+    check_number("deviation", entry["deviation"], least=0.0)
+    weights = np.array(entry["weights"])
+    if weights.size and (weights.dtype.kind not in "if" or not np.isfinite(weights).all()):
+        raise ValueError("a term must have finite weights")
+    make = {"levels": _levels_of, "pair": _pair_of}[entry["kind"]]
+    return make(entry, columns, names, weights.astype(float))
+
+
+def _levels_of(entry: Any, columns: tuple[int, ...], names: Any, weights: Array) -> Levels:
+    levels = entry["levels"]
+    plain = isinstance(levels, list) and {type(x) for x in levels} <= {str, bool, int, float}
+    if not plain or len(set(levels)) < len(levels):
+        raise ValueError("levels must be a list of different texts, numbers or booleans")
+    if len(columns) != 1 or weights.shape != (len(levels),):
+        raise ValueError("a column, and a weight for every level")
+    check_number("gap", entry["gap"], optional=True)
+    j = columns[0]
+    return Levels(names[j], j, tuple(levels), weights, float(entry["deviation"]), entry["gap"])
+
+
+def _pair_of(entry: Any, columns: tuple[int, ...], names: Any, weights: Array) -> Pair:
+    cuts = tuple(_cut_of(cut) for cut in entry["cuts"])
+    shape = tuple(cut.n_cells + 1 for cut in cuts)
+    if len(set(columns)) != 2 or len(columns) != 2 or weights.shape != shape or len(cuts) != 2:
+        raise ValueError("two columns, and a weight for every cell")
+    own = names[columns[0]], names[columns[1]]
+    return Pair(own, (columns[0], columns[1]), cuts, weights, float(entry["deviation"]))
 
 
 def _cut_of(entry: dict[str, Any]) -> Cut:
-    edges = entry["edges"]
-    n_cells = int(entry["n_cells"])
-    if edges is None:
+    n_cells = whole_number("n_cells", entry["n_cells"])
+    if entry["edges"] is None:
         return Cut(None, n_cells, tuple(entry["names"]))
-    edges = np.array(edges, dtype=float)
-    if n_cells != edges.size + 1 or not np.isfinite(edges).all():
-        raise ValueError("a cell behind every edge")
+    edges = np.array(entry["edges"], dtype=float)
+    increasing = np.isfinite(edges).all() and (np.diff(edges) > 0.0).all()
+    if n_cells != edges.size + 1 or not increasing:
+        raise ValueError("a cell behind every edge, and edges that increase")
     return Cut(edges, n_cells)
+
+
+def _function_of(terms: Sequence[Any], n_features: int) -> AdditiveFunction:
+    """A term for every column, in their order, and those of two; cells are of what is there."""
+    single = [term for term in terms if len(term.columns) == 1]
+    single.sort(key=lambda term: term.column)
+    if [term.column for term in single] != list(range(n_features)):
+        raise ValueError("a term for every column")
+    pairs = [term for term in terms if len(term.columns) == 2]
+    if len({pair.columns for pair in pairs}) < len(pairs):
+        raise ValueError("two pairs are of the same columns")
+    for pair in pairs:
+        for j, cut in zip(pair.columns, pair.cuts, strict=True):
+            levels = getattr(single[j], "levels", ())
+            if cut.edges is None and not (cut.names == levels and cut.n_cells == len(levels)):
+                raise ValueError("a cell for every level")
+            if cut.edges is not None and isinstance(single[j], Levels):
+                raise ValueError("a cell for every level")
+    return AdditiveFunction((*single, *pairs), n_features)
 
 
 def load_model(path: PathLike) -> Model:
@@ -395,17 +430,12 @@ def load_model(path: PathLike) -> Model:
         n_features = whole_number("n_features", description["n_features"])
         entries = _checked(description, n_features)
         names = entries["feature_names"] or tuple(f"x{j}" for j in range(n_features))
-        terms = _curves_of(arrays, names)
+        curves = _curves_of(arrays, names)
         others = [_term_of(entry, names) for entry in description["other_terms"]]
-        terms |= {term.columns[0]: term for term in others if len(term.columns) == 1}
-        if sorted(terms) != list(range(n_features)):
-            raise ValueError("a term for every column")
-        in_order = [terms[j] for j in range(n_features)]
-        pairs = [term for term in others if len(term.columns) == 2]
         fill = arrays.pop("fill", None)
         if arrays or (fill is not None and fill.shape != (n_features,)):
             raise ValueError("fill must be a value for every column, and nothing else beside it")
-        function = AdditiveFunction((*in_order, *pairs), n_features)
+        function = _function_of([*curves, *others], n_features)
         return Model(function=function, fill=fill, **entries)
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise _FILE.damaged(path, f"bad or missing entry ({error})") from None

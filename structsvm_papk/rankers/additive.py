@@ -313,7 +313,8 @@ class AdditiveRanker(BaseEstimator):
             A missing value of a column of numbers that had none in training; text where training
             had numbers, or the other way round.
         """
-        return self.function_.scores(self._filled(X, groups), n_threads=self.n_threads)
+        rows = self._filled(X, groups)
+        return self.function_.scores(rows, n_threads=self.n_threads)
 
     def contributions(self, X: Any, groups: ArrayLike | None = None) -> Array:
         """What each term adds to the score of each row, shape (n_rows, n_terms).
@@ -332,8 +333,8 @@ class AdditiveRanker(BaseEstimator):
         InputError
             As for `decision_function`.
         """
-        check_is_fitted(self)
-        return self.function_.contributions(self._filled(X, groups))
+        rows = self._filled(X, groups)
+        return self.function_.contributions(rows)
 
     def _filled(self, X: Any, groups: ArrayLike | None) -> FilledRows:
         """Checked rows of a fitted ranker, whose missing values are filled or known to terms."""

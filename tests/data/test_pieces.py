@@ -5,7 +5,13 @@ import pytest
 
 from helpers.columns import assert_as_written_out, knots_at_quantiles, mixed_columns
 from structsvm_papk import RankingData
-from structsvm_papk.data.columns.knots import MOST_PIECES, ColumnKnots, Knots, check_curves
+from structsvm_papk.data.columns.knots import (
+    MOST_PIECES,
+    ColumnKnots,
+    Knots,
+    check_curves,
+    knots_of,
+)
 from structsvm_papk.data.columns.pieces import PiecewiseColumns
 from structsvm_papk.errors import InputError
 
@@ -24,7 +30,9 @@ def test_products_and_spreads_are_those_of_the_columns_written_out(dtype, order,
         trained = trained[: max(3, n // 2)]  # values outside the knots too
     rising = rng.random(d) < 0.3
     knots = knots_at_quantiles(X, trained, int(rng.integers(1, 20)), rising)
-    assert_as_written_out(PiecewiseColumns(X, knots), rng)
+    is_rise = np.arange(knots.n_weights) >= knots.n_straight
+    is_rise &= knots.is_rising[knots.column_of_weight]
+    assert_as_written_out(PiecewiseColumns(X, knots), rng, called_indicators=~is_rise)
 
 
 def test_cells_count_the_knots_that_are_not_above_a_value():
@@ -87,6 +95,39 @@ def test_weights_of_a_function_are_those_of_the_smallest_penalty(stiffness):
     of_units = np.column_stack([knots.values(unit) for unit in np.eye(knots.n_weights)])
     least = np.linalg.lstsq(of_units / scale, values, rcond=None)[0] / scale
     np.testing.assert_allclose(found, least, atol=1e-9)
+
+
+@pytest.mark.parametrize("stiffness", [3.0, 30.0])
+@pytest.mark.parametrize("kind", ["normal", "rare", "mostly zero", "few", "heavy"])
+def test_no_rising_function_costs_more_than_as_straight_part_and_pieces(kind, stiffness):
+    """Else a bound of the problem of rises would not be one of the rising functions."""
+    rng = np.random.default_rng(3)
+    n = 400
+    column = {
+        "normal": rng.normal(size=n),
+        "rare": np.where(rng.random(n) < 0.94, 0.0, rng.integers(1, 5, n)),
+        "mostly zero": np.where(rng.random(n) < 0.9, 0.0, rng.exponential(size=n)),
+        "few": rng.integers(0, 5, n),
+        "heavy": np.exp(3 * rng.normal(size=n)),
+    }[kind]
+    lists = RankingData.from_groups(
+        column[:, None], rng.random(n) < 0.3, np.repeat(np.arange(20), 20)
+    )
+    free, rising = (
+        lists.with_curves(knots_of(lists.value_counts(), 16, np.array([has_to])))
+        .standardized("auto")
+        .stiffened(stiffness)
+        for has_to in (False, True)
+    )
+    straight = np.zeros(free.n_features)
+    straight[0] = 1.0
+    for _ in range(50):
+        w = rng.exponential(size=free.n_features) * (rng.random(free.n_features) < 0.3)
+        for weights in (straight, w):
+            values = free.knots.values(weights)
+            rises = rising.knots.weights(values, np.zeros(1))
+            cost = np.square(free.units.of_solver(weights)).sum()
+            assert np.square(rising.units.of_solver(rises)).sum() <= cost * (1 + 1e-9)
 
 
 def test_the_fingerprint_knows_values_and_knots():

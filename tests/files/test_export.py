@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
+from helpers.functions import lines
 from structsvm_papk import PAPKRanker
 from structsvm_papk.datasets import engagement_lists
 from structsvm_papk.errors import InputError
@@ -72,7 +73,7 @@ def test_weights_that_float32_does_not_hold_and_wrong_input(tmp_path, size):
     pytest.importorskip("onnx")
     X = np.random.default_rng(0).normal(size=(40, 2))
     ranker = PAPKRanker(k=1).fit(X, X[:, 0] > 0, np.repeat([1, 2], 20))
-    ranker._weights = np.array([1.0, size])
+    ranker.function_ = lines([1.0, size])
     with pytest.raises(InputError, match=r"'x1' is 1e(\+39|-43), outside the range of float32"):
         ranker.to_onnx(tmp_path / "x.onnx", dtype="float32")
     ranker.to_onnx(tmp_path / "x.onnx")
@@ -189,19 +190,17 @@ def test_json_has_the_functions(curved):
     X, ranker = curved
     plain = json.loads(json.dumps(ranker.export_weights(), allow_nan=False))
     assert "weights" not in plain
-    assert list(plain["curves"]) == list(X.columns)
-    for curve, kept in zip(ranker.curves_, plain["curves"].values(), strict=True):
-        assert set(kept) == {"knots", "values", "slope"}
+    assert [term["column"] for term in plain["terms"]] == list(X.columns)
+    for curve, kept in zip(ranker.curves_, plain["terms"], strict=True):
+        assert kept == curve.description()
         np.testing.assert_array_equal(kept["knots"], curve.knots)
         np.testing.assert_array_equal(kept["values"], curve.values)
-        assert kept["slope"] == curve.slope
-    n_knots = [len(kept["knots"]) for kept in plain["curves"].values()]
-    assert n_knots == [9, 9, 9, 9, 1, 1]
+    assert [term["kind"] for term in plain["terms"]] == ["curve"] * 4 + ["line"] * 2
     score = np.zeros(len(X))  # by what the file says only
-    for name, kept in plain["curves"].items():
-        knots, x = kept["knots"], X[name].to_numpy()
-        score += np.interp(x, knots, kept["values"])
-        score += kept["slope"] * (np.minimum(x - knots[0], 0) + np.maximum(x - knots[-1], 0))
+    for kept in plain["terms"]:
+        knots = kept["knots"]
+        x = X[kept["column"]].to_numpy()
+        score += np.interp(x, knots, kept["values"]) + kept["slope"] * (x - knots[0])
     np.testing.assert_allclose(score, ranker.predict(X), rtol=0, atol=1e-12)
 
 

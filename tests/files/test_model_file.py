@@ -8,8 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from helpers.functions import lines, of_every_kind
 from helpers.marks import POSIX
-from structsvm_papk.data.columns.knots import Knots
+from structsvm_papk.data.columns.additive import AdditiveFunction
+from structsvm_papk.data.columns.terms import Curve, Cut, Levels, Pair
 from structsvm_papk.errors import InputError
 from structsvm_papk.files import tensors as tensor_file
 from structsvm_papk.files.atomic import check_writable, write_atomically
@@ -21,14 +23,16 @@ CERTIFICATE = {
     "objective": 0.5, "lower_bound": None, "gap": 1e-7, "status": "converged", "converged": True,
     "n_iter": 12,
 }  # fmt: skip
+NAMES = ("a", "b", "naïve", "d")
+SLOPES = np.array([0.1, -1 / 3, 5e-324, 1.7e308])
 MODEL = Model(
-    coef=np.array([0.1, -1 / 3, 5e-324, 1.7e308]),
+    function=lines(SLOPES, NAMES),
     k=3,
     surrogate="ts",
     alpha=0.01,
     solver="cutting_plane",
     certificate=CERTIFICATE,
-    feature_names=("a", "b", "naïve", "d"),
+    feature_names=NAMES,
     relevance_threshold=2.0,
 )
 
@@ -58,13 +62,14 @@ def change(header, **changes):
 
 def test_round_trip_is_exact_and_the_layout_is_safetensors(saved, tmp_path):
     model = load_model(saved)
-    assert model.coef.tobytes() == MODEL.coef.tobytes() and model.package_version
+    assert model.function.lines.tobytes() == SLOPES.tobytes() and model.package_version
     for name, value in vars(MODEL).items():
-        assert name in ("coef", "package_version") or getattr(model, name) == value
+        assert name in ("function", "package_version") or getattr(model, name) == value
     header, array = parts(saved)
-    assert header["coef"] == {"dtype": "F64", "shape": [4], "data_offsets": [0, 32]}
-    assert len(array) == 32 and (saved.stat().st_size - 32) % 8 == 0
-    np.testing.assert_array_equal(np.frombuffer(array, "<f8"), MODEL.coef)
+    start, end = header["slopes"]["data_offsets"]
+    assert header["slopes"] == {"dtype": "F64", "shape": [4], "data_offsets": [start, start + 32]}
+    assert (saved.stat().st_size - len(array)) % 8 == 0
+    np.testing.assert_array_equal(np.frombuffer(array[start:end], "<f8"), SLOPES)
     named = replace(MODEL, feature_names=("0" * 64, *MODEL.feature_names[1:]))
     save_model(tmp_path / "zeros", named)  # as the checksum's place holds at first
     assert load_model(tmp_path / "zeros").feature_names == named.feature_names
@@ -119,13 +124,15 @@ def test_a_file_is_refused_by_its_beginning_before_it_is_read(saved):
     "entry",
     [
         *({"shape": [10**15]}, {"shape": [5]}, {"data_offsets": [0, 8 * 10**15]}),
-        *({"data_offsets": [8, 40]}, {"dtype": "F32"}),
+        *({"data_offsets": [9, 41]}, {"dtype": "F32"}),
         *(None, True, 4, 0.5, "F64", [0, 32], {}),
     ],
 )
 def test_stated_sizes_are_not_trusted(saved, entry):
     header, array = parts(saved)
-    header["coef"] = header["coef"] | entry if entry and isinstance(entry, dict) else entry
+    if entry and isinstance(entry, dict):
+        entry = header["slopes"] | entry
+    header["slopes"] = entry
     rewrite(saved, header, array)
     with pytest.raises(InputError, match="stated size"):
         load_model(saved)
@@ -156,8 +163,9 @@ def test_signed_nonsense_is_refused(saved, name, values):
 
 def test_another_format_and_what_no_checksum_shows(saved):
     header, array = parts(saved)
+    start, end = header["slopes"]["data_offsets"]
     wrong = np.array([1.0, np.nan, 0.0, 0.0]).tobytes()
-    rewrite(saved, header, wrong)
+    rewrite(saved, header, array[:start] + wrong + array[end:])
     with pytest.raises(InputError, match="not finite"):
         load_model(saved)
     for wrong in ("\ud800", "[]", "[" * 200_000, None):  # at first half a surrogate pair
@@ -167,73 +175,234 @@ def test_another_format_and_what_no_checksum_shows(saved):
             load_model(saved)
     header["__metadata__"]["format_version"] = "4"
     rewrite(saved, header, array)
-    with pytest.raises(InputError, match=r"has model format 4, .* reads format 6: train again"):
+    with pytest.raises(InputError, match=r"has model format 4, .* reads format 7: train again"):
         load_model(saved)
 
 
-# --- curves -----------------------------------------------------------------------------------
-
-KNOTS = Knots.of([np.array([-1.0, 0.1, 1 / 3]), np.array([7.0])])
-CURVES = replace(MODEL, feature_names=("a", "naïve"), knots=KNOTS)
+# --- terms ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("missing", [False, True])
-def test_a_model_of_curves_comes_back_bit_for_bit(tmp_path, missing):
+def assert_same_terms(one, other):
+    """Bit for bit."""
+    for term, its in zip(one.function.terms, other.function.terms, strict=True):
+        assert type(term) is type(its)
+        assert term.description() == its.description()
+        assert (term.name, term.columns, term.deviation) == (its.name, its.columns, its.deviation)
+
+
+@pytest.mark.parametrize("missing", [None, "separate", "lowest"])
+def test_a_model_of_every_kind_of_term_comes_back_bit_for_bit(tmp_path, missing):
+    function, X = of_every_kind(missing is not None)
+    names = ("stars", "price", "kind", "age")
+    fill = np.array([0.25, -1 / 3, 0.0, 1.0]) if missing == "lowest" else None
+    given = replace(
+        MODEL, function=function, feature_names=names, missing=missing, fill=fill, curves=16,
+        stiffness=30.0,
+    )  # fmt: skip
     path = tmp_path / "m"
-    coef = np.array([0.1, -1 / 3, 0.7, -2.0])
-    given = replace(CURVES, coef=coef, missing_coef=np.array([0.1, -1 / 3]) if missing else None)
     save_model(path, given)
     model = load_model(path)
-    assert model.coef.tobytes() == given.coef.tobytes()
-    assert model.knots.positions.tobytes() == KNOTS.positions.tobytes()
-    assert model.knots.starts.dtype == np.int64
-    assert model.knots.starts.tolist() == [0, 3, 4]
-    assert (model.n_features, model.names) == (2, ("a", "naïve"))
-    X = np.array([[-9.0, 0.0], [0.0, 1.0], [0.3, 1.0], [50.0, 7.0]])
-    groups = "one_list" if missing else None
-    if missing:
-        X[1, 0] = np.nan
-    scores = model.predict(X, groups)
-    np.testing.assert_array_equal(scores, given.predict(X, groups))
-    curves = KNOTS.curves(coef, "ab", np.zeros(2))
-    filled = np.where(np.isnan(X), -9.0, X)
-    expected = curves[0](filled[:, 0]) + curves[1](filled[:, 1]) + missing * np.isnan(X[:, 0]) * 0.1
-    np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-14)
+    assert_same_terms(model, given)
+    assert (model.n_features, model.names) == (4, names)
+    assert (model.curves, model.stiffness, model.missing) == (16, 30.0, missing)
+    assert not model.needs_lists
+    table = [["flat", "house", "tent", "castle"][int(p)] if p == p else None for p in X[:, 2]]
+    rows = X.astype(object)
+    rows[:, 2] = table
+    np.testing.assert_array_equal(model.predict(rows), given.predict(rows))
+    np.testing.assert_array_equal(model.contributions(rows), given.contributions(rows))
+    if fill is not None:
+        np.testing.assert_array_equal(model.fill, fill)
     save_model(tmp_path / "again", model)
     assert (tmp_path / "again").read_bytes() == path.read_bytes()
 
 
+@pytest.mark.parametrize("levels", [("a", "ä", ""), (False, True), (1, 2, 5), (0.5, 1.5, 2.0)])
+def test_levels_keep_their_type(tmp_path, levels):
+    term = Levels("a", 0, levels, np.arange(len(levels)) / 3, 0.1)
+    given = replace(MODEL, function=AdditiveFunction((term,), 1), feature_names=("a",))
+    save_model(tmp_path / "m", given)
+    found = load_model(tmp_path / "m").function.terms[0].levels
+    assert found == levels and [*map(type, found)] == [*map(type, levels)]
+
+
+def curve(knots, values=None, **changes):
+    knots = np.array(knots, dtype=float)
+    values = np.arange(float(knots.size)) if values is None else np.array(values)
+    settings = {"slope": 0.0, "deviation": 1.0} | changes
+    return Curve("a", 0, knots, values, **settings)
+
+
 @pytest.mark.parametrize(
-    ("positions", "starts", "said"),
+    ("term", "said"),
     [
-        ([-1.0, 0.1, 0.1, 7.0], [0, 3, 4], "the knots of a column must increase"),
-        ([-1.0, 0.3, 0.1, 7.0], [0, 3, 4], "the knots of a column must increase"),
-        ([-1.0, 0.1, 0.3, 7.0], [0, 4, 4], "must increase|one or more for every column"),
-        ([-1.0, 0.1, 0.3, 7.0], [0, 3, 2, 4], "must increase|one or more for every column"),
-        ([-1.0, 0.1, 0.3, 7.0], [1, 3, 4], "one or more for every column"),
-        ([-1.0, 0.1, 0.3, 7.0], [0, 3, 5], "one or more for every column"),
-        ([-1.0, 0.1, 0.3, 7.0], [0, 3], "one or more for every column"),
-        ([-1.0, 0.1, 0.3, 7.0], [0], "one or more for every column"),
-        ([-1.0, 0.1, 0.3, 7.0], [0.0, 3.0, 4.0], "one or more for every column"),
-        ([-1.0, 0.1, 0.3], [0, 2, 3], "one or more for every column"),
-        ([-1.0, np.nan, 0.3, 7.0], [0, 3, 4], "a coefficient is not finite"),
-        ([-1.0, 0.1, 0.3, 7.0], [0, 1, 2, 3, 4], "feature_names must be a list of 4"),
+        (curve([-1.0, 0.1, 0.1]), "the knots of a column must increase"),
+        (curve([-1.0, 0.3, 0.1]), "the knots of a column must increase"),
+        (curve([]), "one or more"),
+        (curve([0.0, np.nan]), "a coefficient is not finite"),
+        (curve([0.0, 1.0], slope=np.inf), "a coefficient is not finite"),
+        (curve([0.0, 1.0], gap=np.nan), "a coefficient is not finite"),
+        (curve([0.0, 1.0], [0.0, 1.0, 2.0]), "for every curve"),
+        (curve([0.0], deviation=-1.0), "deviation"),
     ],
 )
-def test_damaged_knots_are_refused(tmp_path, positions, starts, said):
-    bad = Knots(np.array(positions), np.array(starts))
-    save_model(tmp_path / "m", replace(CURVES, knots=bad))
+def test_damaged_curves_are_refused(tmp_path, term, said):
+    bad = replace(MODEL, function=AdditiveFunction((term,), 1), feature_names=("a",))
+    save_model(tmp_path / "m", bad)
     with pytest.raises(InputError, match=rf"is damaged.*({said})"):
         load_model(tmp_path / "m")
 
 
-def test_knots_without_their_starts_are_refused(tmp_path):
-    save_model(tmp_path / "m", CURVES)
+@pytest.mark.parametrize(
+    ("name", "values", "said"),
+    [
+        ("knot_starts", [0, 1, 2, 3], "bad or missing|stated size"),
+        ("knot_starts", [1, 1, 2, 3, 4], "one or more"),
+        ("knot_starts", [0, 1, 1, 3, 4], "one or more"),
+        ("knot_starts", [0, 1, 2, 3, 5], "one or more"),
+        ("columns", [0, 1, 2, 2], "a term for every column"),
+        ("columns", [0, 1, 2, 4], "of no column"),
+        ("columns", [0, 1, 2, -1], "of no column"),
+        ("columns", [0.0, 1.0, 2.0, 3.0], "for every curve"),
+        ("slopes", [0.0, 1.0, 2.0], "for every curve|stated size"),
+        ("has_gap", [0, 0, 0, 2], "has_gap"),
+        ("knots", None, "knots"),
+        ("gaps", None, "gaps"),
+        ("other", [1.0], "nothing else beside it"),
+    ],
+)
+def test_damaged_arrays_are_refused(saved, name, values, said):
+    header, array = parts(saved)
+    arrays = {}
+    for key, entry in header.items():
+        if key != "__metadata__":
+            start, end = entry["data_offsets"]
+            dtype = {"F64": "<f8", "I64": "<i8"}[entry["dtype"]]
+            arrays[key] = np.frombuffer(array[start:end], dtype)
+    if values is None:
+        arrays.pop(name)
+    else:
+        arrays[name] = np.array(values)
+    body = b""
+    metadata = header["__metadata__"]
+    header = {"__metadata__": metadata}
+    for key, own in arrays.items():
+        dtype = "I64" if own.dtype.kind == "i" else "F64"
+        offsets = [len(body), len(body) + own.nbytes]
+        header[key] = {"dtype": dtype, "shape": [own.size], "data_offsets": offsets}
+        body += own.tobytes()
+    rewrite(saved, header, body)
+    with pytest.raises(InputError, match=rf"is damaged.*({said})"):
+        load_model(saved)
+
+
+LEVELS = {
+    "kind": "levels", "columns": [0], "levels": ["x", "y"], "weights": [0.5, 1.0], "gap": None,
+    "deviation": 0.1,
+}  # fmt: skip
+EDGES = {"edges": [0.0, 1.0], "n_cells": 3, "names": []}
+CELLS = {"edges": None, "n_cells": 2, "names": ["x", "y"]}
+PAIR = {
+    "kind": "pair", "columns": [0, 1], "weights": np.ones((3, 4)).tolist(), "cuts": [CELLS, EDGES],
+    "deviation": 0.1,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *({"kind": kind} for kind in ("line", None, "pair")),
+        *({"columns": columns} for columns in ([], [1], [0, 1], [-1], [0.5], [True], "0", 0)),
+        *({"levels": levels} for levels in (["x"], ["x", "x"], ["x", None], ["x", []], "xy", 4)),
+        {"levels": [["x"], ["y"]]},
+        {"levels": [1, True]},
+        *(
+            {"weights": weights}
+            for weights in ([0.5], [[0.5, 1.0]], [0.5, np.nan], ["1", "2"], None)
+        ),
+        *({"gap": gap} for gap in ("a", np.inf, [0.0], True)),
+        *({"deviation": deviation} for deviation in (np.nan, -1.0, "a", None)),
+    ],
+    ids=str,
+)
+def test_damaged_levels_are_refused(tmp_path, changes):
+    given = replace(
+        MODEL,
+        function=AdditiveFunction(
+            (
+                Levels("a", 0, ("x", "y"), np.array([0.5, 1.0]), 0.1),
+                replace(lines([0.0, 2.0]).terms[1], name="b"),
+            ),
+            2,
+        ),
+        feature_names=("a", "b"),
+    )
+    assert_refused(tmp_path / "m", given, [LEVELS], [LEVELS | changes])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *(
+            {"columns": columns}
+            for columns in ([0], [0, 0], [0, 2], [1, 0], [0, 1, 1], [0.0, 1.0], "01")
+        ),
+        *(
+            {"cuts": cuts}
+            for cuts in ([CELLS], [EDGES, CELLS], [CELLS, EDGES, EDGES], None, [1, 2])
+        ),
+        {"cuts": [CELLS, EDGES | {"edges": [1.0, 0.0]}]},
+        {"cuts": [CELLS, EDGES | {"edges": [0.0, 0.0]}]},
+        {"cuts": [CELLS, EDGES | {"edges": [0.0, np.inf]}]},
+        {"cuts": [CELLS, EDGES | {"edges": [0.0]}]},
+        {"cuts": [CELLS, EDGES | {"n_cells": 3.5}]},
+        {"cuts": [CELLS | {"names": ["x"]}, EDGES]},
+        {"cuts": [CELLS | {"n_cells": 3}, EDGES]},
+        {"weights": np.ones((4, 3)).tolist()},
+        {"weights": np.full((3, 4), np.nan).tolist()},
+        {"deviation": np.nan},
+        {"kind": "levels"},
+    ],
+    ids=str,
+)
+def test_damaged_pairs_are_refused(tmp_path, changes):
+    cuts = (Cut(None, 2, ("x", "y")), Cut(np.array([0.0, 1.0]), 3))
+    given = replace(
+        MODEL,
+        function=AdditiveFunction(
+            (
+                Levels("a", 0, ("x", "y"), np.array([0.5, 1.0]), 0.1),
+                replace(lines([0.0, 2.0]).terms[1], name="b"),
+                Pair(("a", "b"), (0, 1), cuts, np.ones((3, 4)), 0.1),
+            ),
+            2,
+        ),
+        feature_names=("a", "b"),
+    )
+    assert_refused(tmp_path / "m", given, [LEVELS, PAIR], [LEVELS, PAIR | changes])
+
+
+def assert_refused(path, model, right, wrong):
+    """The file is as `right` says, and a signed one with `wrong` in its place is refused."""
+    save_model(path, model)
+    header, array = parts(path)
+    description = json.loads(header["__metadata__"]["model"])
+    assert description["other_terms"] == right
+    load_model(path)
+    change(header, other_terms=wrong)
+    rewrite(path, header, array)
+    with pytest.raises(InputError, match="is damaged: bad or missing"):
+        load_model(path)
+
+
+def test_a_column_has_one_term(tmp_path):
+    save_model(tmp_path / "m", MODEL)
     header, array = parts(tmp_path / "m")
-    header["other"] = header.pop("knot_starts")
-    rewrite(tmp_path / "m", header, array)
-    with pytest.raises(InputError, match="knots and knot_starts must both be there, or neither"):
-        load_model(tmp_path / "m")
+    for entries in ([LEVELS], [LEVELS, LEVELS], [PAIR, PAIR], None, {"a": 1}, [3]):
+        change(header, other_terms=entries)
+        rewrite(tmp_path / "m", header, array)
+        with pytest.raises(InputError, match="is damaged: bad or missing"):
+            load_model(tmp_path / "m")
 
 
 @POSIX

@@ -83,7 +83,7 @@ def test_knots_are_quantiles_of_all_rows_of_a_file(tmp_path):
         for j in range(N_FEATURES):
             assert np.isin(own.column(j), X[:, j]).all()
             shares = [np.searchsorted(np.sort(X[:, j]), each.column(j)) for each in (own, whole)]
-            np.testing.assert_allclose(shares[0] / len(X), shares[1] / len(X), atol=0.02)
+            np.testing.assert_allclose(shares[0] / len(X), shares[1] / len(X), atol=0.03)
 
 
 def test_parquet_and_threads_are_the_same_problem(tmp_path):

@@ -276,7 +276,7 @@ def test_the_risk_in_partitions_is_that_of_copies(place, weight, tmp_path, clien
                     assert value == pytest.approx(wanted, rel=1e-12)
                     np.testing.assert_allclose(slope, wanted_slope, rtol=0, atol=1e-12)
             assert found.gain(w) == pytest.approx(
-                mean_pap_at_k(w, in_memory.of_users, 3), rel=1e-12
+                mean_pap_at_k(in_memory.of_users.scores(w), in_memory.of_users, 3), rel=1e-12
             )
             evidence = Evidence.of(found, found), Evidence.of(lists, in_memory.of_users)
             assert automatic_alpha(evidence[0]) == pytest.approx(

@@ -35,7 +35,8 @@ def test_value_and_subgradient_are_those_of_the_risk_in_memory(tmp_path, name):
         value, slope = oracle(w)
         assert value == pytest.approx(expected(w)[0], rel=1e-13)
         np.testing.assert_allclose(slope, expected(w)[1], rtol=0, atol=1e-13)
-    assert oracle.gain(w) == pytest.approx(mean_pap_at_k(w, expected.data, 4), rel=1e-13)
+    data = expected.data
+    assert oracle.gain(w) == pytest.approx(mean_pap_at_k(data.scores(w), data, 4), rel=1e-13)
     found, expected = oracle.exclusions, expected.exclusions
     assert str(found) == str(expected)
     np.testing.assert_array_equal(found.no_positive, expected.no_positive)
@@ -47,7 +48,8 @@ def test_the_gain_is_over_users_with_k_negatives_though_others_are_trained_on(tm
     X, y, groups = lists()
     y[(groups < 8) & (np.arange(4000) % 40 > 2)] = True  # the first partition has no others
     w = np.arange(N_FEATURES) / 10
-    expected = mean_pap_at_k(w, RankingData.from_groups(X, y, groups), 4)
+    data = RankingData.from_groups(X, y, groups)
+    expected = mean_pap_at_k(data.scores(w), data, 4)
     source = npy_source(tmp_path, X, y, groups)
     oracle = StreamedRisk(make_surrogate("ts", 4), source, X_BYTES // 8, policy="cap")
     assert oracle.n_users > 70 and len(oracle.partitions.summaries) > 3

@@ -117,7 +117,7 @@ def test_names_of_a_frame_and_the_certificate_are_in_the_model_file(task, tmp_pa
     fitted.save(tmp_path / "m")
     model = load_model(tmp_path / "m")
     assert model.feature_names == tuple("abcd") and model.k == 3
-    np.testing.assert_array_equal(model.coef, fitted.coef_)
+    np.testing.assert_array_equal(model.function.slopes, fitted.coef_)
     assert model.certificate["gap"] == fitted.result_.gap
 
 
@@ -236,7 +236,7 @@ def test_settings_that_cannot_be_used(task, settings, reason):
 
 def test_data_that_cannot_be_used(task):
     X, y, groups = task
-    ranker = Linear(k=3)
+    ranker = Linear(k=3, missing=None)
     hole = X.copy()
     hole[7, 2] = np.nan
     for arguments, reason in [

@@ -55,9 +55,9 @@ def test_it_is_the_fit_on_columns_divided_by_hand(tmp_path):
     assert "two values" not in each.result_.message
     own.save(tmp_path / "m")
     model = load_model(tmp_path / "m")
-    assert model.units.rule == own.export_weights()["scale_rule"] == "indicators"
-    assert model.standardized and each.to_model().units.rule == "each"
-    assert by_hand.to_model().units.rule is None and not by_hand.to_model().standardized
+    assert model.scale_rule == own.export_weights()["scale_rule"] == "indicators"
+    assert model.standardized and each.to_model().scale_rule == "each"
+    assert by_hand.to_model().scale_rule is None and not by_hand.to_model().standardized
 
 
 @pytest.mark.parametrize("names", [(0, 100), (-1, 1), (1, 0), (7.5, 7.25)])
@@ -92,7 +92,7 @@ def test_every_storage_has_the_same_divisors(tmp_path, dtype):
         ranker.fit_risk(risk)
         np.testing.assert_array_equal(ranker.scale_[[2, 3]], own.scale_[[2, 3]])
         np.testing.assert_allclose(ranker.scale_, own.scale_, rtol=1e-12)
-        assert ranker.to_model().units.rule == own.to_model().units.rule == "indicators"
+        assert ranker.to_model().scale_rule == own.to_model().scale_rule == "indicators"
     np.testing.assert_array_equal(own.scale_[[2, 3]], 0.5)
     deviation = RankingData.from_groups(X, y, users).deviation()
     np.testing.assert_array_equal(own.scale_[[0, 1]], deviation[[0, 1]])
@@ -107,12 +107,12 @@ def test_dask_has_them_too():
     found = Linear(2, alpha=0.1).fit(da.from_array(X, chunks=(45, -1)), y, groups=users)
     np.testing.assert_array_equal(found.scale_[[2, 3]], 0.5)
     np.testing.assert_allclose(found.scale_, own.scale_, rtol=1e-12)
-    assert found.to_model().units.rule == "indicators"
+    assert found.to_model().scale_rule == "indicators"
 
 
 def test_columns_that_say_is_there_have_two_values():
     X, y, users = lists()
     X[:, 0][np.random.default_rng(1).random(y.size) < 0.4] = np.nan
     ranker = Linear(2, missing="lowest").fit(X[:, :2], y, groups=users)
-    assert ranker.result_.w[2] == -0.5 * ranker.missing_coef_[0] != 0.0
-    assert ranker.to_model().units.rule == "indicators"
+    assert ranker.result_.w[2] == 0.5 * ranker.missing_coef_[0] != 0.0
+    assert ranker.to_model().scale_rule == "indicators"

@@ -10,10 +10,12 @@ import pytest
 from helpers.full_problem import full_problem
 from helpers.marks import slow
 from helpers.problems import divided_out
-from structsvm_papk import EmpiricalRisk, PAPKRanker, RankingData
+from structsvm_papk import CuttingPlane, EmpiricalRisk, PAPKRanker, RankingData
+from structsvm_papk.data.columns.knots import knots_of
 from structsvm_papk.errors import InputError
 from structsvm_papk.files import load_model
-from structsvm_papk.rankers.settings import STIFFNESS
+from structsvm_papk.rankers.in_columns import TrainingColumns
+from structsvm_papk.rankers.settings import STIFF, STIFFNESS, Setting
 
 SIGNS = np.array([1, -1, 0])
 ALPHA = 0.05
@@ -50,8 +52,14 @@ def test_curves_rise_and_fall_as_they_have_to(curves):
     assert steps(rising).min() >= 0 and steps(rising).max() > 0
     assert steps(falling).max() <= 0 and steps(falling).min() < 0
     assert steps(other).min() < 0 < steps(other).max()
-    line = np.linspace(-9, 9, 200)
-    assert np.diff(rising(line)).min() >= -1e-12 and np.diff(falling(line)).max() <= 1e-12
+    line = np.sort(np.append(np.linspace(-9, 9, 2000), [-1e300, 1e300]))
+    for j, sign in ((0, 1.0), (1, -1.0)):  # to the last bit, far outside of training, too
+        along = np.concatenate([np.nextafter(fitted.curves_[j].knots, side) for side in (-9, 9)])
+        along = np.sort(np.concatenate([line, fitted.curves_[j].knots, along]))
+        moved = np.tile(X[:1], (along.size, 1))
+        moved[:, j] = along
+        assert (sign * np.diff(fitted.predict(moved))).min() >= 0.0
+        assert (sign * np.diff(fitted.curves_[j](along))).min() >= 0.0
     assert fitted.result_.objective > free.result_.objective * (1 + 1e-3)
 
 
@@ -93,8 +101,8 @@ def test_the_certificate_is_of_the_problem_with_signs(surrogate, curves, signs):
     data = RankingData.from_groups(X, y, groups)
     sign_of_weights = signs
     if curves is not None:
-        data = data.with_curves(data.knots_at_quantiles(curves))
-        sign_of_weights = np.concatenate([signs, signs[data.knots.column_of_piece]])
+        data = data.with_curves(knots_of(data.value_counts(), curves, signs != 0))
+        sign_of_weights = signs[data.knots.column_of_weight]
     data = data.standardized("auto").stiffened(STIFFNESS)
     risk = EmpiricalRisk(fitted.make_surrogate(), divided_out(data))
     free = full_problem(risk, ALPHA)[0]
@@ -109,6 +117,56 @@ def test_the_certificate_is_of_the_problem_with_signs(surrogate, curves, signs):
     assert result.objective == pytest.approx(problem.value, rel=1e-6)
     assert result.lower_bound <= problem.value * (1 + 1e-8)
     assert free.value < problem.value * (1 - 1e-3)
+
+
+def few_values(seed=0):
+    """Columns of which one has zeros mostly, and another one five values, the upper ones rare."""
+    X, y, groups = rows(seed, n_lists=20)
+    rng = np.random.default_rng(seed)
+    X[:, 0] = np.where(rng.random(y.size) < 0.8, 0.0, np.abs(X[:, 0]))
+    X[:, 1] = np.where(rng.random(y.size) < 0.94, 0.0, rng.integers(1, 5, y.size))
+    return X, y, groups
+
+
+@pytest.mark.parametrize("stiffness", [STIFFNESS, slow(STIFF)])
+@pytest.mark.parametrize("make", [rows, few_values])
+def test_the_bound_is_below_the_objective_of_every_rising_function(make, stiffness):
+    """Of straight part and pieces, as columns without a sign have them, in an own cvxpy form.
+
+    The problem of weights that are rises says that they are no smaller than 0, and its penalty is
+    never above that of the same function of straight part and pieces: so the bound holds for all.
+    """
+    X, y, groups = make()
+    given = RankingData.from_groups(X, y, groups)
+    signs = np.ones(3)
+    setting = Setting("avg", 0.9, "equal", ALPHA, pieces=3, stiffness=stiffness)
+    columns = TrainingColumns(given, None, "auto", signs).of(setting)
+    surrogate = setting.make(2)
+    risk = EmpiricalRisk(surrogate, columns.lists, "cap")
+    result = CuttingPlane(ALPHA, tol=1e-8, positive=columns.constrained).solve(risk)
+    assert result.converged and columns.constrained.all()
+
+    free = given.with_curves(given.knots_at_quantiles(3))
+    divided = free.standardized("auto").stiffened(stiffness)
+    written, w = full_problem(EmpiricalRisk(surrogate, divided_out(divided), "cap"), ALPHA)
+    scale = divided.units.scale
+    knots = free.knots
+    values = np.column_stack([knots.values(unit) for unit in np.eye(knots.n_weights)])
+    rises = (values[knots.left + 1] - values[knots.left]) / scale
+    lines = np.flatnonzero(knots.is_line)
+    constraints = [*written.constraints, rises @ w >= 0, *(w[line] >= 0 for line in lines)]
+    problem = cp.Problem(written.objective, constraints)
+    problem.solve(solver="CLARABEL", tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
+    assert result.lower_bound <= problem.value * (1 + 1e-7)
+    # the function that cvxpy has found is one of those that were searched
+    function = knots.values(w.value / scale)
+    own = columns.plan.knots
+    np.testing.assert_array_equal(own.positions, knots.positions)
+    found = columns.lists.units.of_solver(own.weights(function, knots.slopes(w.value / scale)))
+    assert found.min() > -1e-6
+    value = ALPHA / 2 * found @ found + risk(found)[0]
+    assert result.lower_bound <= value * (1 + 1e-7)
+    assert value <= problem.value * (1 + 1e-6)
 
 
 def test_ones_everywhere_are_the_setting_positive():
@@ -151,6 +209,9 @@ def test_missing_values_leave_the_signs():
     assert fitted.missing_coef_[0] != 0  # of either sign
     added = fitted.contributions(X, groups)
     np.testing.assert_allclose(added.sum(axis=1), fitted.predict(X, groups), atol=1e-12)
+    separate = ranker(monotonic_cst=SIGNS).fit(X, y, groups)
+    assert steps(separate.curves_[0]).min() >= 0 >= steps(separate.curves_[1]).max()
+    assert separate.result_.converged and separate.missing_coef_[0] != 0
 
 
 @pytest.mark.parametrize("surrogate", ["ramp", "clipped_ramp"])

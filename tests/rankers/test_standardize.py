@@ -91,8 +91,8 @@ def test_objective_weights_and_model_file_are_of_the_problem_that_was_solved(set
     assert "standard deviations" in own.result_.message
     own.save(tmp_path / "m")
     model = load_model(tmp_path / "m")
-    assert model.units.rule == "each" and own.export_weights()["standardized"]
-    np.testing.assert_array_equal(model.coef, own.coef_)
+    assert model.scale_rule == "each" and own.export_weights()["standardized"]
+    np.testing.assert_array_equal(model.function.slopes, own.coef_)
 
 
 def test_one_list_and_few_positives():
@@ -149,9 +149,9 @@ def test_a_sparse_matrix_is_divided_by_one_number(tmp_path):
     assert "divided by one number" in own.result_.message
     own.save(tmp_path / "m")
     model = load_model(tmp_path / "m")
-    assert model.standardized and model.units.rule == own.export_weights()["scale_rule"] == "common"
+    assert model.standardized and model.scale_rule == own.export_weights()["scale_rule"] == "common"
     dense = Linear(2, alpha=0.1).fit(X, y, groups=users)
-    assert dense.to_model().units.rule == "each"
+    assert dense.to_model().scale_rule == "each"
     np.testing.assert_allclose(dense.scale_[:5], spreads, rtol=1e-12)
     with pytest.raises(InputError, match="standardize must be 'auto', True or False"):
         Linear(2, standardize="yes").fit(X, y, groups=users)

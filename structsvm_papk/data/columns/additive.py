@@ -142,8 +142,14 @@ def _dense(rows: FilledRows) -> FilledRows:
 
 
 def _added(term: Term, rows: FilledRows, block: slice) -> Array:
-    """What a term adds to some rows; where values were filled, its `gap` comes on top."""
+    """What a term adds to some rows; where values were filled, its `gap` comes on top.
+
+    A pair of columns has cells for missing values instead.
+    """
     values = [rows.X[block, column].astype(np.float64) for column in term.columns]
+    if rows.holes is not None and len(values) == 2:
+        is_hole = [rows.holes[block, column] for column in term.columns]
+        values = [np.where(hole, np.nan, x) for hole, x in zip(is_hole, values, strict=True)]
     added = term.of(values)
     gap = getattr(term, "gap", None)
     if rows.holes is not None and gap is not None:

@@ -385,8 +385,8 @@ class Knots:
 
         On pieces it is `stiffness` times as strong. Of a column that has to rise it is
         ``stiffness / (1 + stiffness)``: the largest that depends on nothing else, and with which no
-        rising function costs more than the same function of straight part and pieces does
-        (``docs/math/proofs.md``, "Columns that rise").
+        rising function costs more than the same function of straight part and pieces does, where
+        both are divided by their deviations (``docs/math/proofs.md``, "Columns that rise").
         """
         stiff = np.ones(self.n_weights)
         rising = self.is_rising[self.column_of_piece]

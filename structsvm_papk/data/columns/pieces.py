@@ -177,7 +177,10 @@ class PiecewiseColumns(Columns):
         )
 
     def variation(self, rows: Array, indptr: Array, spread: Spread) -> Variation:
-        """Of lines as of dense columns; a piece takes two values where no row is inside it."""
+        """Of lines as of dense columns; a piece takes two values where no row is inside it.
+
+        Of a column that has to rise no piece is called an indicator, see `Knots.stiffness`.
+        """
         knots = self.knots
         dense = DenseColumns(self.X)
         lines = dense.variation(rows, indptr, dense.spread(rows, indptr))
@@ -194,6 +197,7 @@ class PiecewiseColumns(Columns):
             X, cells, rows, indptr, knots.cell_starts, self._in_pieces, self._piece_starts,
             squares, inside,
         )  # fmt: skip
+        inside |= knots.is_rising[knots.column_of_piece]
         return Variation(
             deviation=np.concatenate(
                 [

@@ -252,7 +252,8 @@ class Plan:
         """
         if function.n_columns != self.n_columns:
             raise InputError(
-                f"the function has {function.n_columns} columns, the data {self.n_columns}"
+                f"warm_start: the last fit had {function.n_columns} features, X has "
+                f"{self.n_columns}"
             )
         of_column = {term.columns[0]: term for term in function.terms if len(term.columns) == 1}
         parts = []

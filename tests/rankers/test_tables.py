@@ -1,0 +1,289 @@
+"""Tables with text, gaps and numbers: the optimum of columns made by hand, and what terms add."""
+
+import cvxpy as cp
+import numpy as np
+import pandas as pd
+import pytest
+
+from helpers.full_problem import full_problem
+from helpers.marks import slow
+from structsvm_papk import EmpiricalRisk, PAPKRanker, RankingData
+from structsvm_papk.data.columns.knots import knots_of
+from structsvm_papk.data.columns.pieces import PiecewiseColumns
+from structsvm_papk.errors import InputError
+from structsvm_papk.files import load_model
+from structsvm_papk.rankers.settings import STIFFNESS
+
+N_LISTS, N_ROWS = 12, 14
+GROUPS = np.random.default_rng(9).permutation(np.repeat(np.arange(N_LISTS), N_ROWS))
+ALPHA = 0.05
+HOUSES = np.array(["cabin", "flat", "house", "tent"])
+
+
+def hotels(seed=0, gaps=True):
+    """A price with gaps, stars, a kind of house with gaps, whether there is a pool."""
+    rng = np.random.default_rng(seed)
+    n = GROUPS.size
+    price = np.exp(rng.normal(size=n))
+    stars = rng.integers(1, 6, n).astype(float)
+    kind = rng.integers(0, 4, n)
+    pool = rng.random(n) < 0.3
+    score = -np.abs(np.log(price)) + 0.3 * stars + np.array([0.0, 1.0, -1.0, 0.5])[kind] + pool
+    score = score + 0.5 * rng.normal(size=n)
+    y = score > np.quantile(score, 0.7)
+    frame = pd.DataFrame({"price": price, "stars": stars, "kind": HOUSES[kind], "pool": pool})
+    if gaps:
+        frame.loc[rng.random(n) < 0.2, "price"] = np.nan
+        frame.loc[rng.random(n) < 0.1, "kind"] = None
+    return frame, y
+
+
+def ranker(curves=None, surrogate="avg", **settings):
+    settings = {"alpha": ALPHA, "curves": curves, "tol": 1e-9, **settings}
+    return PAPKRanker(2, surrogate, **settings)
+
+
+def by_hand(frame, curves=None, signs=None):
+    """The columns written out: numbers or their curves, what is missing, one-hot levels."""
+    numbers = frame[["price", "stars"]].to_numpy()
+    missing = np.isnan(numbers)
+    filled = np.where(missing, np.nanmedian(numbers, axis=0), numbers)
+    gaps = missing[:, missing.any(axis=0)]
+    stiff = np.ones(2)
+    if curves is not None:
+        lists = RankingData.from_groups(
+            numbers, np.arange(len(frame)) % 2, GROUPS, missing="lowest"
+        )
+        rising = np.zeros(2, dtype=bool) if signs is None else signs != 0
+        knots = knots_of(lists.value_counts(), curves, rising)
+        filled = PiecewiseColumns(filled, knots).toarray()
+        stiff = knots.stiffness(STIFFNESS)
+    levels = [frame["kind"] == house for house in HOUSES]
+    if frame["kind"].isna().any():
+        levels.append(frame["kind"].isna())
+    levels += [~frame["pool"], frame["pool"]]
+    # straight parts come first, and "is missing" has nothing else
+    written = np.column_stack([filled[:, :2], gaps, filled[:, 2:], *levels]).astype(float)
+    ones = np.ones(gaps.shape[1]), np.ones(len(levels))
+    return written, np.concatenate([stiff[:2], ones[0], stiff[2:], ones[1]])
+
+
+def risk_by_hand(fitted, frame, y, curves=None):
+    """In the units of the penalty: indicators by half, all others by their deviation."""
+    written, stiff = by_hand(frame, curves)
+    lists = RankingData.from_groups(written, y, GROUPS).standardized()
+    scale = lists.units.scale * np.sqrt(stiff)
+    divided = RankingData.from_groups(written / scale, y, GROUPS)
+    return EmpiricalRisk(fitted.make_surrogate(), divided, "cap")
+
+
+@pytest.mark.parametrize("gaps", [True, False])
+@pytest.mark.parametrize("curves", [None, 4])
+@pytest.mark.parametrize("surrogate", ["avg", slow("max"), "ts", slow("pauc")])
+def test_the_optimum_is_that_of_columns_written_out_and_of_cvxpy(surrogate, curves, gaps):
+    frame, y = hotels(gaps=gaps)
+    fitted = ranker(curves, surrogate).fit(frame, y, GROUPS)
+    written, stiff = by_hand(frame, curves)
+    scale = RankingData.from_groups(written, y, GROUPS).standardized().units.scale
+    one_hot = ranker(None, surrogate, standardize=False)
+    one_hot.fit(written / (scale * np.sqrt(stiff)), y, GROUPS)
+    result = fitted.result_
+    assert result.converged and result.w.size == written.shape[1]
+    assert result.objective == pytest.approx(one_hot.result_.objective, rel=1e-8)
+    assert result.lower_bound <= one_hot.result_.objective * (1 + 1e-12)
+    # one solution's weights are those of the other problem: columns stand in the same order
+    risk = risk_by_hand(fitted, frame, y, curves)
+    value = ALPHA / 2 * result.w @ result.w + risk(result.w)[0]
+    assert value == pytest.approx(result.objective, rel=1e-10)
+    problem, _ = full_problem(risk, ALPHA)
+    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
+    assert result.objective == pytest.approx(problem.value, rel=1e-7)
+    assert result.lower_bound <= problem.value * (1 + 1e-8)
+    # and the terms add what the columns do
+    scores = written / (scale * np.sqrt(stiff)) @ result.w
+    assert_same_within_lists(fitted.predict(frame), scores)
+
+
+def assert_same_within_lists(one, other, atol=1e-9):
+    shift = pd.Series(one - other).groupby(GROUPS).transform("mean").to_numpy()
+    np.testing.assert_allclose(one - other, shift, rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize("curves", [None, 4])
+def test_a_missing_value_adds_its_gap_and_nothing_else(curves):
+    frame, y = hotels()
+    fitted = ranker(curves).fit(frame, y, GROUPS)
+    price, stars, kind, pool = fitted.terms_
+    added = fitted.contributions(frame)
+    no_price = frame["price"].isna().to_numpy()
+    assert (added[no_price, 0] == price.gap).all() and price.gap != 0.0
+    no_kind = frame["kind"].isna().to_numpy()
+    assert (added[no_kind, 2] == kind.gap).all()
+    assert stars.gap is None and pool.gap is None
+    there = ~no_price
+    np.testing.assert_array_equal(added[there, 0], price(frame["price"][there]))
+    np.testing.assert_array_equal(fitted.missing_coef_, [price.gap, 0.0, 0.0, 0.0])
+    total = np.zeros(len(frame))
+    for column in added.T:
+        total = total + column
+    np.testing.assert_array_equal(fitted.predict(frame), total)
+    # what others of its list have does not matter, as it does with missing="lowest"
+    alone = np.concatenate([fitted.predict(frame[i : i + 1]) for i in range(20)])
+    np.testing.assert_array_equal(alone, total[:20])
+
+
+@pytest.mark.parametrize("curves", [None, 4])
+def test_deviations_are_those_of_what_each_term_adds_in_training(curves):
+    frame, y = hotels()
+    fitted = ranker(curves).fit(frame, y, GROUPS)
+    added = pd.DataFrame(fitted.contributions(frame))
+    within = added - added.groupby(GROUPS).transform("mean")
+    expected = np.sqrt(np.square(within).mean().to_numpy())
+    told = [term.deviation for term in fitted.terms_]
+    # of the price it is without what the gap adds
+    np.testing.assert_allclose(told[1:], expected[1:], rtol=1e-9)
+    assert told[0] > 0.0
+
+
+def test_the_penalty_holds_a_gap_to_the_middle_of_its_column():
+    """Where nothing says what is missing, a strong penalty gives it about the median's value."""
+    rng = np.random.default_rng(0)
+    n = GROUPS.size
+    x = rng.normal(size=n) + 5.0
+    y = x + 0.3 * rng.normal(size=n) > 6.0
+    x[rng.random(n) < 0.2] = np.nan
+    fitted = ranker(alpha=1.0).fit(x[:, None], y, GROUPS)
+    (term,) = fitted.terms_
+    assert term.slope > 0.0
+    assert abs(term.gap - term(np.nanmedian(x))) < 0.3 * (term(7.0) - term(5.0))
+
+
+@pytest.mark.parametrize("curves", [None, 4, "auto"])
+def test_rows_lists_and_storage_in_another_order_change_nothing(curves):
+    frame, y = hotels()
+    settings = {"tol": 1e-11, "curves": curves, "alpha": "auto" if curves == "auto" else ALPHA}
+    plain = ranker(**settings).fit(frame, y, GROUPS)
+    order = np.random.default_rng(1).permutation(len(frame))
+    shuffled = ranker(**settings).fit(frame.iloc[order], y[order], GROUPS[order])
+    renamed = ranker(**settings).fit(frame.astype({"kind": "category"}), y, -GROUPS)
+    for other in (shuffled, renamed):
+        assert other.result_.objective == pytest.approx(plain.result_.objective, rel=1e-9)
+        np.testing.assert_allclose(other.predict(frame), plain.predict(frame), atol=1e-4)
+    threads = ranker(**settings, n_threads=2).fit(frame, y, GROUPS)
+    np.testing.assert_array_equal(threads.predict(frame), plain.predict(frame))
+
+
+def test_columns_in_another_order_are_the_same_problem():
+    frame, y = hotels()
+    plain = ranker(4).fit(frame, y, GROUPS)
+    turned = frame[["pool", "kind", "stars", "price"]]
+    other = ranker(4).fit(turned, y, GROUPS)
+    assert other.result_.objective == pytest.approx(plain.result_.objective, rel=1e-8)
+    assert [term.name for term in other.terms_] == list(turned)
+    np.testing.assert_allclose(other.predict(turned), plain.predict(frame), atol=1e-3)
+
+
+@pytest.mark.parametrize("curves", [None, 4])
+def test_saved_models_score_the_same_bits(tmp_path, curves):
+    frame, y = hotels()
+    fitted = ranker(curves).fit(frame, y, GROUPS)
+    fitted.save(tmp_path / "m")
+    model = load_model(tmp_path / "m")
+    new, _ = hotels(seed=5)
+    new.loc[3, "kind"] = "castle"
+    np.testing.assert_array_equal(model.predict(new), fitted.predict(new))
+    np.testing.assert_array_equal(model.contributions(new), fitted.contributions(new))
+    assert fitted.contributions(new)[3, 2] == 0.0
+    assert [term.description() for term in model.function.terms] == [
+        term.description() for term in fitted.terms_
+    ]
+    assert [term.deviation for term in model.function.terms] == [
+        term.deviation for term in fitted.terms_
+    ]
+
+
+def test_columns_where_all_is_missing_and_levels_that_do_not_vary():
+    frame, y = hotels()
+    frame["nothing"] = np.nan
+    frame["no text"] = pd.Series([None] * len(frame), dtype="category")
+    frame["one"] = "same"
+    fitted = ranker(4).fit(frame, y, GROUPS)
+    plain = ranker(4).fit(hotels()[0], y, GROUPS)
+    assert fitted.result_.objective == pytest.approx(plain.result_.objective, rel=1e-8)
+    added = fitted.contributions(frame)
+    assert not added[:, 4:].any()
+    np.testing.assert_allclose(fitted.predict(frame), plain.predict(hotels()[0]), atol=1e-3)
+    assert [term.is_zero for term in fitted.terms_[4:]] == [True] * 3
+
+
+def test_new_gaps_of_numbers_are_refused_and_those_of_text_add_nothing():
+    frame, y = hotels(gaps=False)
+    fitted = ranker(4).fit(frame, y, GROUPS)
+    new = frame.copy()
+    new.loc[4, "kind"] = None
+    assert fitted.contributions(new)[4, 2] == 0.0
+    new.loc[7, "stars"] = np.nan
+    for predict in (fitted.predict, fitted.to_model().predict):
+        with pytest.raises(InputError, match=r"row 7, column 'stars'.*had none in training"):
+            predict(new)
+    with pytest.raises(InputError, match=r"missing value|NaN at row 2"):
+        ranker(missing=None).fit(hotels()[0].drop(columns="kind"), y, GROUPS)
+
+
+def test_signs_of_text_and_positive_weights():
+    frame, y = hotels()
+    with pytest.raises(InputError, match=r"column 2 .*text or categories, which do not rise"):
+        ranker(monotonic_cst={"kind": 1}).fit(frame, y, GROUPS)
+    rising = ranker(4, monotonic_cst={"stars": 1, "price": -1}).fit(frame, y, GROUPS)
+    assert np.diff(rising.terms_[0].values).max() <= 0.0 <= np.diff(rising.terms_[1].values).min()
+    assert rising.result_.converged
+    positive = ranker(4, positive=True).fit(frame, y, GROUPS)
+    assert positive.terms_[2].weights.min() >= 0.0 and positive.terms_[3].weights.min() >= 0.0
+    assert all(np.diff(curve.values).min() >= 0.0 for curve in positive.curves_)
+
+
+def test_lowest_beside_text_and_curves():
+    """Gaps of text are a level; those of numbers take the lowest of their list, and a weight."""
+    frame, y = hotels()
+    fitted = ranker(4, missing="lowest").fit(frame, y, GROUPS)
+    price = fitted.terms_[0]
+    lowest = frame["price"].groupby(GROUPS).transform("min").to_numpy()
+    no_price = frame["price"].isna().to_numpy()
+    added = fitted.contributions(frame, GROUPS)
+    np.testing.assert_array_equal(added[no_price, 0], price(lowest[no_price]) + price.gap)
+    no_kind = frame["kind"].isna().to_numpy()
+    np.testing.assert_array_equal(added[no_kind, 2], fitted.terms_[2].gap)
+    np.testing.assert_allclose(added.sum(axis=1), fitted.predict(frame, GROUPS), atol=1e-12)
+
+
+def test_a_warm_start_goes_on_from_the_terms():
+    frame, y = hotels()
+    warm = ranker(4, warm_start=True).fit(frame, y, GROUPS)
+    objective = warm.result_.objective
+    again = warm.fit(frame, y, GROUPS)
+    assert again.result_.history[0].objective <= objective * (1 + 1e-9)
+    some = np.isin(GROUPS, np.arange(9))
+    part = frame[some].assign(kind=frame["kind"][some].replace("tent", "castle"))
+    assert warm.fit(part, y[some], GROUPS[some]).result_.converged
+
+
+def test_folds_choose_for_tables_too():
+    frame, y = hotels()
+    chosen = PAPKRanker(2).fit(frame, y, GROUPS)
+    assert any(note.startswith("Folds chose") for note in chosen.result_.notes)
+    assert [term.name for term in chosen.terms_] == list(frame)
+    one_list = PAPKRanker(2, "avg", one_list=True).fit(frame, y)
+    assert one_list.result_.converged
+
+
+@pytest.mark.parametrize("curves", [None, 4])
+def test_units_say_what_the_penalty_divides_by(curves):
+    frame, y = hotels()
+    fitted = ranker(curves).fit(frame, y, GROUPS)
+    written, _ = by_hand(frame, curves)
+    scale = RankingData.from_groups(written, y, GROUPS).standardized().units.scale
+    np.testing.assert_allclose(fitted.scale_[:2], scale[:2], rtol=1e-9)
+    assert np.isnan(fitted.scale_[2:]).all()
+    rising = ranker(4, monotonic_cst={"price": -1}).fit(frame, y, GROUPS)
+    assert np.isnan(rising.scale_[0]) and rising.scale_[1] > 0.0
+    assert ranker(standardize=False).fit(frame, y, GROUPS).scale_ is None
