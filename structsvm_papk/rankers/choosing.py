@@ -304,7 +304,8 @@ def _of_one_list(columns: TrainingColumns, given: Setting, left: Left) -> list[C
     if left.surrogate:
         tried = [replace(given, surrogate=name) for name in SURROGATES_OF_ONE_LIST]
     if left.curves:
-        tried.append(replace(tried[0], pieces=PIECES, stiffness=STIFF))
+        curved = replace(tried[0], pieces=PIECES)
+        tried += [replace(curved, stiffness=STIFF), replace(curved, stiffness=STIFFNESS)]
     candidates = []
     for setting in tried:
         in_columns = columns.of(setting)

@@ -17,7 +17,7 @@ def levels(rng, n, with_none=True):
     n_levels = np.array([3, MOST_LEVELS, 1, 7])
     codes = np.column_stack([rng.integers(0, most + with_none, n) for most in n_levels])
     codes[: n // 2, 3] = 2
-    return LevelColumns(codes.astype(np.uint8), n_levels, np.array([0, 0, 1, 1], dtype=bool))
+    return LevelColumns(codes.astype(np.uint8), n_levels, stiff=3.0)
 
 
 def indicators(columns):

@@ -33,8 +33,8 @@ class LevelColumns(Columns):
     codes : ndarray of uint8, shape (n_rows, n_columns)
         The level of every row in every column, or the number of levels for none.
     n_levels : ndarray of int64, shape (n_columns,)
-    stiff : ndarray of bool, shape (n_columns,), optional
-        Columns whose weights the penalty holds as those of pieces; by default none.
+    stiff : float
+        How many times stronger the penalty is on the weights than on that of a line.
     names : sequence of str, optional
         What messages call the columns.
     """
@@ -45,12 +45,12 @@ class LevelColumns(Columns):
         self,
         codes: Array,
         n_levels: Array,
-        stiff: Array | None = None,
+        stiff: float = 1.0,
         names: Sequence[str] | None = None,
     ) -> None:
         self.codes = codes
         self.n_levels = n_levels
-        self.stiff = np.zeros(n_levels.size, dtype=bool) if stiff is None else stiff
+        self.stiff = stiff
         self.names = names
         self.n_rows = codes.shape[0]
         self.n_weights = int(n_levels.sum())
@@ -154,7 +154,7 @@ class LevelColumns(Columns):
         return np.asarray(np.sqrt(squares / max(rows.size, 1)))
 
     def stiffness(self, stiffness: float) -> Array:
-        return np.where(np.repeat(self.stiff, self.n_levels), stiffness, 1.0)
+        return np.full(self.n_weights, self.stiff)
 
     def values_of(self, weight: int, rows: Array) -> ColumnValues:
         column = int(np.repeat(np.arange(self.n_columns), self.n_levels)[weight])

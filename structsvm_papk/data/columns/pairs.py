@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 MOST_CELLS = MOST_LEVELS
 _CELLS = 4  # of a column of numbers
+_STIFF = 3.0  # how many times stronger the penalty is on a cell than on a level
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ class PairCuts:
         codes = np.empty((rows.X.shape[0], len(self.pairs)), dtype=np.uint8)
         for place, pair in enumerate(self.pairs):
             codes[:, place] = pair.codes(rows)
-        return LevelColumns(codes, self.n_cells, stiff=np.ones(len(self.pairs), dtype=bool))
+        return LevelColumns(codes, self.n_cells, stiff=_STIFF)
 
     def terms(self, w: Array, names: Sequence[str], deviations: Array) -> list[Pair]:
         """The terms of the weights of all cells."""
