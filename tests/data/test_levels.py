@@ -82,14 +82,15 @@ def test_deviations_of_terms_are_those_of_what_each_column_adds(curves):
     np.testing.assert_allclose(computed, expected, rtol=1e-9, atol=1e-12)
 
 
-def test_stiffness_is_of_pairs_and_pieces_and_not_of_levels():
+def test_cells_have_a_stiffness_of_their_own_levels_none_and_pieces_the_given_one():
     columns = levels(np.random.default_rng(0), 20)
-    stiff = columns.stiffness(30.0)
-    assert (stiff[: 3 + MOST_LEVELS] == 1.0).all() and (stiff[3 + MOST_LEVELS :] == 30.0).all()
+    np.testing.assert_array_equal(columns.stiffness(30.0), np.full(columns.n_weights, 3.0))
+    plain = LevelColumns(columns.codes, columns.n_levels)
+    np.testing.assert_array_equal(plain.stiffness(30.0), np.ones(plain.n_weights))
     both = beside(np.random.default_rng(0), 40, curves=True)
-    own = np.concatenate([part.stiffness(3.0) for part in both.parts])
-    np.testing.assert_array_equal(both.stiffness(3.0), own)
-    assert 3.0 in own
+    own = np.concatenate([part.stiffness(30.0) for part in both.parts])
+    np.testing.assert_array_equal(both.stiffness(30.0), own)
+    assert 30.0 in own
 
 
 def test_offsets_of_numbers_are_subtracted_and_levels_stay():
