@@ -6,9 +6,9 @@ carries a checksum.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,25 @@ _DUAL = "dual."  # before the names of dual variables
 _OF_STARTS = ("initial", "passes", "passes_before")  # numbers of a `KeptStart`
 
 
+class _Version(NamedTuple):
+    """What tells a file from others that have had its name."""
+
+    number: int
+    time: int
+    size: int
+
+
+_ABSENT = _Version(0, 0, 0)
+
+
+def _version_of(path: Path) -> _Version:
+    try:
+        status = path.stat()
+    except OSError:
+        return _ABSENT
+    return _Version(status.st_ino, status.st_mtime_ns, status.st_size)
+
+
 @dataclass(frozen=True)
 class Checkpoint:
     """Where a solver keeps its result so far, and how often: the argument `checkpoint`.
@@ -34,17 +53,31 @@ class Checkpoint:
         A file of its own for each solve, which need not exist.
     interval : float
         Seconds from the end of one write to the next. The end of a solve is always written.
+    choice : dict, optional
+        What folds chose, which `PAPKRanker` keeps beside the result.
     """
 
     path: Path
     interval: float = 60.0
+    choice: Mapping[str, Any] | None = field(default=None, repr=False)
+    # the file as this run has read or written it last
+    _known: _Version | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", as_path(self.path, "path of a checkpoint"))
         check_number("the interval of a checkpoint", self.interval, least=0.0)
 
+    def kept_choice(self) -> dict[str, Any] | None:
+        """The `choice` in the file; None without one."""
+        if not self.path.exists():
+            return None
+        choice = self._content()[0].get("choice")
+        return choice if isinstance(choice, dict) else None
+
     def read(self, identity: Mapping[str, Any]) -> SolverResult | None:
         """The result that the file holds, of the problem with that identity; None without one.
+
+        A result of another choice of folds, for the same lists and settings, is none.
 
         Raises
         ------
@@ -52,32 +85,66 @@ class Checkpoint:
             The file is damaged or of another problem, or could not be replaced.
         """
         check_writable(self.path)
+        self._note_version()
         if not self.path.exists():
             return None
-        advice = f"delete {self.path} to start again, or choose another file"
-        try:
-            description, arrays = _FILE.read(self.path)
-        except InputError as error:
-            raise InputError(f"{error}; {advice}") from None
+        description, arrays = self._content()
         kept = description.get("identity")
         now = _with_version(identity)
         if not isinstance(kept, dict):
-            raise InputError(f"{_FILE.damaged(self.path, 'it names no problem')}; {advice}")
+            raise self.damaged("it names no problem")
+        if self._chosen_again(description.get("choice")):
+            return None
         differences = [_difference(name, kept.get(name), now[name]) for name in now]
         differences = [text for text in differences if text]
         if differences:
             raise InputError(
-                f"{self.path} holds the result of another run: {'; '.join(differences)}; {advice}"
+                f"{self.path} holds the result of another run: {'; '.join(differences)}; "
+                f"{self._advice}"
             )
         note = f"It went on from {self.path}."
         try:
             return _result_of(description, arrays, float(identity["alpha"]), note)
         except (KeyError, TypeError, ValueError) as error:
             reason = f"no run writes such a result ({type(error).__name__}: {error})"
-            raise InputError(f"{_FILE.damaged(self.path, reason)}; {advice}") from None
+            raise self.damaged(reason) from None
+
+    def damaged(self, reason: str) -> InputError:
+        """The error of a file that is damaged."""
+        return InputError(f"{_FILE.damaged(self.path, reason)}; {self._advice}")
+
+    @property
+    def _advice(self) -> str:
+        return f"delete {self.path} to start again, or choose another file"
+
+    def _content(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        try:
+            return _FILE.read(self.path)
+        except InputError as error:
+            raise InputError(f"{error}; {self._advice}") from None
+
+    def _chosen_again(self, kept: Any) -> bool:
+        """Whether folds have chosen another setting for the same lists since."""
+        if self.choice is None or not isinstance(kept, dict):
+            return False
+        same = kept.get("given") == self.choice["given"]
+        return same and kept.get("setting") != self.choice["setting"]
+
+    def _note_version(self) -> None:
+        object.__setattr__(self, "_known", _version_of(self.path))
 
     def write(self, identity: Mapping[str, Any], result: SolverResult) -> None:
-        """Replace the file by one that holds this result."""
+        """Replace the file by one that holds this result.
+
+        Raises
+        ------
+        InputError
+            The file cannot be written, or another run has written it since it was read.
+        """
+        if self._known is not None and _version_of(self.path) not in (self._known, _ABSENT):
+            raise InputError(
+                f"another run writes {self.path}: give each run a checkpoint of its own"
+            )
         arrays: dict[str, Array] = {"w": result.w}
         arrays["lipschitz_factor"] = np.array(result.lipschitz_factor)
         description: dict[str, Any] = {"identity": _with_version(identity)}
@@ -95,13 +162,16 @@ class Checkpoint:
             arrays["starts"] = np.array([[start.first, start.w] for start in result.starts])
             for name in _OF_STARTS:
                 arrays[name] = np.array([getattr(start, name) for start in result.starts])
+        if self.choice is not None:
+            description["choice"] = dict(self.choice)
         write_atomically(self.path, _FILE.encoded(description, arrays))
+        self._note_version()
 
 
 def as_checkpoint(given: Checkpoint | PathLike) -> Checkpoint:
-    """A `Checkpoint` from one, or from a path."""
+    """A `Checkpoint` of its own from one, or from a path."""
     if isinstance(given, Checkpoint):
-        return given
+        return replace(given)
     return Checkpoint(as_path(given, "checkpoint"))
 
 

@@ -182,21 +182,25 @@ class Choice:
         return round(float(np.average(values[known], weights=weights[known])), 12)
 
     @property
+    def n_folds(self) -> int:
+        """How many folds were finished."""
+        return max(map(len, self.fits))
+
+    @property
     def best(self) -> Candidate | None:
         """The candidate with the largest mean of those that all finished folds have tried.
 
         The first of equals; None where no fold was finished.
         """
-        most = max(map(len, self.fits))
-        if most == 0:
+        if self.n_folds == 0:
             return None
-        tried = [i for i, fits in enumerate(self.fits) if len(fits) == most]
+        tried = [i for i, fits in enumerate(self.fits) if len(fits) == self.n_folds]
         return self.candidates[max(tried, key=lambda i: (self.mean(i), -i))]
 
     @property
     def summary(self) -> str:
         """A sentence of what was chosen, and what ended the choice before all folds were tried."""
-        chosen = "Folds were not asked: the usual settings were taken"
+        chosen = "No fold was finished: the usual surrogate and alpha and lines were taken"
         if self.best is not None:
             chosen = f"Folds chose {self.best}"
         if not self.ended_by:

@@ -20,6 +20,7 @@ from structsvm_papk.data.columns.knots import check_curves
 from structsvm_papk.data.columns.plan import Plan
 from structsvm_papk.data.columns.tables import FROM_DTYPE
 from structsvm_papk.data.columns.units import check_standardize
+from structsvm_papk.data.fingerprint import fingerprint_of
 from structsvm_papk.data.lists import Exclusions
 from structsvm_papk.data.monotonic import signs_of_columns
 from structsvm_papk.data.ranking_data import RankingData
@@ -33,6 +34,7 @@ from structsvm_papk.rankers import given_solver
 from structsvm_papk.rankers.additive import AdditiveRanker, take_columns, warn_of_ids
 from structsvm_papk.rankers.choosing import Left, Training, choose
 from structsvm_papk.rankers.in_columns import InColumns, TrainingColumns
+from structsvm_papk.rankers.kept_choice import KeptChoice
 from structsvm_papk.rankers.log import Log
 from structsvm_papk.rankers.pairing import screened_pairs
 from structsvm_papk.rankers.settings import (
@@ -63,6 +65,7 @@ class _Chosen(NamedTuple):
     setting: Setting
     notes: tuple[str, ...] = ()
     seconds: float = 0.0  # that the choice has taken
+    kept: KeptChoice | None = None  # for a checkpoint
 
 
 @dataclass(eq=False, repr=False)
@@ -392,6 +395,13 @@ class PAPKRanker(AdditiveRanker):
         )
         if not left.anything:
             return _Chosen(given)
+        kept = None
+        fingerprint = ""
+        if self.checkpoint is not None:
+            fingerprint = self._fingerprint_of_choice(columns, given, left)
+            kept = KeptChoice.read(as_checkpoint(self.checkpoint), fingerprint, given)
+        if kept is not None and kept.complete:
+            return _Chosen(kept.setting, (kept.summary,), kept=kept)
         deadline = None
         begun = time.perf_counter()
         if self.time_limit is not None:
@@ -406,10 +416,28 @@ class PAPKRanker(AdditiveRanker):
         )
         if choice is None:
             return _Chosen(given)
-        setting = given if choice.best is None else choice.best.setting
         if choice.ended_by:
             warn(choice.summary, ConvergenceWarning)
-        return _Chosen(setting, (choice.summary,), time.perf_counter() - begun)
+        notes = [choice.summary]
+        if kept is None or choice.n_folds > kept.n_folds or not choice.ended_by:
+            setting = given if choice.best is None else choice.best.setting
+            if kept is not None and kept.setting != setting:
+                notes.append("With more time folds chose anew, and the fit began anew.")
+            kept = KeptChoice(
+                given=fingerprint,
+                setting=setting,
+                summary=choice.summary,
+                n_folds=choice.n_folds,
+                complete=not choice.ended_by,
+            )
+        return _Chosen(kept.setting, tuple(notes), time.perf_counter() - begun, kept)
+
+    def _fingerprint_of_choice(self, columns: TrainingColumns, given: Setting, left: Left) -> str:
+        """What tells apart all that folds may choose for."""
+        signs = () if columns.signs is None else (columns.signs,)
+        settings = repr(replace(given, surrogate="")), repr(left), self.missing, self.positive
+        surrogate = given.make(self.n_shown).settings()
+        return fingerprint_of(*surrogate, *settings, columns.given.fingerprint(), *signs)
 
     @property
     def n_shown(self) -> int:
@@ -538,6 +566,8 @@ class PAPKRanker(AdditiveRanker):
         if self.warm_start and hasattr(self, "function_"):
             start = columns.weights(self.function_)
         checkpoint = None if self.checkpoint is None else as_checkpoint(self.checkpoint)
+        if checkpoint is not None and chosen.kept is not None:
+            checkpoint = replace(checkpoint, choice=chosen.kept.content())
         log = Log(self.verbose)
         remarks = columns.lists.remarks
         for remark in remarks:

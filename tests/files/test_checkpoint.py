@@ -266,6 +266,36 @@ def test_a_full_disk_costs_the_checkpoint_but_not_the_run(tmp_path, monkeypatch)
     assert before == place.path.read_bytes() and list(tmp_path.iterdir()) == [place.path]
 
 
+@pytest.mark.parametrize("which", ["another", "the same"])
+def test_two_runs_that_share_a_file_are_told(which, tmp_path):
+    solver, risk = SOLVERS["bundle"]
+    other = make_risk("avg") if which == "another" else risk
+    path = tmp_path / "kept"
+    results = []
+
+    def at_the_same_time(progress):
+        if progress.iteration == 2:
+            path.unlink(missing_ok=True)  # as if both had begun before either wrote
+            results.append(CuttingPlane(1e-3).solve(other, checkpoint=Checkpoint(path, 1e9)))
+
+    with pytest.warns(UserWarning, match=rf"another run writes {path}: .* The run goes on") as said:
+        result = solver.solve(risk, callback=at_the_same_time, checkpoint=Checkpoint(path, 0.0))
+    assert len(said) == 1 and result.converged and "another run writes" in result.message
+    (kept,) = results
+    assert _FILE.read(path)[1]["w"].tolist() == kept.w.tolist()  # nothing of it is lost
+
+
+def test_a_file_that_was_deleted_meanwhile_is_written_again(tmp_path):
+    solver, risk = SOLVERS["bundle"]
+    path = tmp_path / "kept"
+
+    def delete(progress):
+        path.unlink(missing_ok=True)
+
+    assert solver.solve(risk, callback=delete, checkpoint=Checkpoint(path, 0.0)).converged
+    assert path.exists()
+
+
 def test_a_file_that_cannot_be_written_is_refused_before_any_work(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("x")
     risk = make_risk()
