@@ -30,7 +30,6 @@ ALPHAS = (0.1, 0.01, 0.001)
 SOLVERS = (
     "cutting_plane",
     "one_slack",
-    "line_search",
     "dual_ascent",
     "subgradient",
     "averaged",

@@ -74,8 +74,7 @@ _SOLVERS: dict[str, Any] = {
     "averaged": AveragedSubgradient,
     "stochastic": StochasticSubgradient,
 }
-_METHODS = ("one_slack", "line_search")  # of the cutting plane
-SOLVERS = ("auto", *_SOLVERS, *_METHODS)
+SOLVERS = ("auto", *_SOLVERS, "one_slack")
 
 
 def solver_name(name: Any, surrogate: Surrogate) -> str:
@@ -99,7 +98,7 @@ def solver_name(name: Any, surrogate: Surrogate) -> str:
     if name == "cccp" and not surrogate.majorised:
         able = [other for other, cls in SURROGATES.items() if cls.majorised]
         raise InputError(f"CCCP solves {' and '.join(able)}, not {surrogate.name!r}")
-    if (name in _METHODS or _SOLVERS[name].convex_only) and not surrogate.convex:
+    if (name == "one_slack" or _SOLVERS[name].convex_only) and not surrogate.convex:
         raise not_convex(f"surrogate {surrogate.name!r}")
     return name
 
@@ -112,7 +111,7 @@ def make_solver(name: str, surrogate: Surrogate, alpha: float, **settings: Any) 
     have steps of at most 1 / alpha, unless ``eta`` is given.
     """
     name = solver_name(name, surrogate)
-    if name in _METHODS:
+    if name == "one_slack":
         settings["method"] = name
         name = "cutting_plane"
     solver = _SOLVERS[name]

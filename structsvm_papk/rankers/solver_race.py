@@ -45,7 +45,7 @@ from structsvm_papk.surrogates import Surrogate
 # the twelve step sizes of the paper, and larger ones, which many problems need
 ETAS = tuple(m * 10.0**e for e in range(-4, 2) for m in (1, 2, 5))
 PASSES = 200  # of solvers that would not stop by themselves, as in the paper
-_CUTTING = ("cutting_plane", "one_slack", "line_search")
+_CUTTING = ("cutting_plane", "one_slack")
 _CERTIFIED = (*_CUTTING, "dual_ascent")
 SOLVERS = (*_CERTIFIED, "subgradient", "averaged", "stochastic")
 DEFAULT_SOLVERS = ("cutting_plane", "subgradient", "stochastic")
@@ -276,10 +276,10 @@ def compare(
     alpha : float or 'auto'
         As for `PAPKRanker`.
     solvers : sequence of str
-        'cutting_plane' (bundle), 'one_slack' (its restricted problems by cvxpy), 'line_search'
-        (OCAS), 'dual_ascent'; without certificates 'subgradient' (the paper's Algorithm 1 with
-        steps eta/sqrt(t+1), on the ball that holds the optimum), 'averaged' and 'stochastic' (steps
-        1/(alpha t), all users or one at a time, with weighted averages).
+        'cutting_plane' (bundle), 'one_slack' (its restricted problems by cvxpy), 'dual_ascent';
+        without certificates 'subgradient' (the paper's Algorithm 1 with steps eta/sqrt(t+1), on
+        the ball that holds the optimum), 'averaged' and 'stochastic' (steps 1/(alpha t), all users
+        or one at a time, with weighted averages).
     etas : sequence of float
         Step sizes of 'subgradient', of which the best one counts: by default the paper's twelve
         and six larger ones, each with the whole budget.

@@ -3,17 +3,15 @@
     minimise over w    F(w) = alpha/2 ||w||^2 + R(w),    R(w) = R_1(w) + .. + R_J(w) convex
 
     repeat    w, bound <- argmin_w alpha/2 ||w||^2 + model(w) + prox/2 ||w - best||^2
-              ask the oracle at w, or near it: cuts, and perhaps a better point
+              ask the oracle at w: cuts, and perhaps a better point
     until     best objective - bound <= tol
 
 Every evaluation at w_t adds the cuts ``R_j(w) >= R_j(w_t) + g_j . (w - w_t)``, one for each block.
 The model is the sum over the blocks of the largest of their cuts; a feasible dual point of it
-bounds the optimum from below (`cut_model`). How the oracle is asked is what the methods differ in,
-a `Step`:
+bounds the optimum from below (`cut_model`). Methods differ in where the oracle is asked, a `Step`:
 
     OneSlack       prox = 0, at w (Joachims, Finley and Yu, 2009)
     Proximal       at w; prox is smaller where the model is right (Kiwiel, 1990)
-    LineSearch     on the way to w
     SampledSteps   at steps of a small sample of the risk first
 
 From top to bottom: the settings, one solve, its steps.
@@ -36,13 +34,11 @@ from structsvm_papk.solvers.oracle import (
     BlockOracle,
     Cuts,
     DualOracle,
-    LineOracle,
     Oracle,
     Rounding,
 )
 from structsvm_papk.solvers.qp import DEFAULT_SOLVER
 from structsvm_papk.solvers.solver import (
-    NO_DECREASE,
     RISK_SCALE,
     Run,
     Signs,
@@ -66,9 +62,6 @@ _STALL = 50  # iterations without any progress before the solver gives up
 _AT_ROUNDING = 10  # as many where rounding alone may be half of the gap
 _ORDINARY = 1e-8  # of the objective: what rounding may amount to on features without faults
 _OTHER_BLOCKS = "The cuts of the warm start are of other blocks: its point alone was taken."
-# of line searches
-_AHEAD = 0.1  # of the way from the best point to the proposal: where a line search cuts
-_BISECTIONS = 20
 # of steps from a sample
 _FIRST = 1e-3  # gap of the sample's own optimum
 _PAYS = 0.7  # of the gap may be left after a step of the sample, for another one
@@ -79,8 +72,8 @@ _CLOSER = 0.02  # of the gap: how exactly a tilted sample is solved
 class CuttingPlane(Solver[SolverResult]):
     """Certified minimiser of ``alpha/2 ||w||^2 + R(w)`` for convex R.
 
-    It takes several cuts from one evaluation of a `BlockOracle`; 'line_search' needs a
-    `LineOracle`. With thousands of sparse features and many blocks `DualAscent` is faster.
+    It takes several cuts from one evaluation of a `BlockOracle`. With thousands of sparse features
+    and many blocks `DualAscent` is faster.
 
     Parameters
     ----------
@@ -90,10 +83,9 @@ class CuttingPlane(Solver[SolverResult]):
         Stop when the relative gap ``(F - lower_bound) / max(F, 1e-3)`` is at most this.
     max_iter : int
         Limit on iterations; each asks the oracle once.
-    method : {'bundle', 'line_search', 'one_slack'}
-        'bundle': proximal bundle, several cuts an iteration. 'line_search': one cut an iteration,
-        placed by an exact line search from the best point (OCAS; Franc and Sonnenburg, 2009).
-        'one_slack': the textbook method (Joachims, Finley and Yu, 2009), for comparison.
+    method : {'bundle', 'one_slack'}
+        'bundle': proximal bundle, several cuts an iteration. 'one_slack': one cut, the textbook
+        method (Joachims, Finley and Yu, 2009), for comparison.
     n_blocks : int, optional
         Cuts an iteration; by default chosen for 'bundle' from the size of the problem, else 1.
     qp_solver : str, optional
@@ -135,8 +127,6 @@ class CuttingPlane(Solver[SolverResult]):
     def _run(self, oracle, w_init, warm_start):
         usual = default_blocks(oracle) if self.method == "bundle" else 1
         blocks = oracle.with_blocks(self.n_blocks or usual)
-        if self.method == "line_search" and not isinstance(blocks, LineOracle):
-            raise InputError("method 'line_search' needs an oracle with `scores` and `along`")
         step = METHODS[self.method]()
         if self.method == "bundle" and blocks.sample is not None:
             step = SampledSteps(blocks.sample)
@@ -184,9 +174,7 @@ class Bundle(Run[SolverResult]):
         self.problem = oracle.n_blocks, oracle.layout, given
         self.model: Any = None  # a `CutModel`, from the first evaluation on
         self.prox = 0.0  # curvature of the proximal term around the best point
-        self.centre: Any = None  # z of the best point
-        self.n_moves = 0  # how often the best point has changed
-        self.evaluation: Any = None  # the one that was accepted last
+        self.evaluation: Any = None  # of the oracle at z of the best point
         self.at_zero: Any = None  # F(0) = R(0), where it was evaluated
         self.lipschitz_factor = 1.0  # than the risk says that it is in the scores; of all cuts
         self.n_at_rounding = 0  # iterations at which rounding may have been half of the gap
@@ -242,16 +230,14 @@ class Bundle(Run[SolverResult]):
         while status is None:
             # 1. the minimiser of the model near the best point; the model's dual raises the bound
             w, predicted = self.propose(predicted)
-            self.reevaluate()
-            # 2. unless that was enough, or took long enough: ask the oracle there, or near it
-            if not (self.is_certified or self.clock.late()):
+            # 2. unless that was enough, or took long enough: ask the oracle there
+            if not (self.gap() <= self.config.tol or self.clock.late()):
                 self.step.advance(self, w, predicted)
             # 3. cuts that have had no weight for long leave the model
             self.model.drop_idle(self.step.max_idle)
             # 4. enough?
             n_rows = self.oracle.rows_scored - self.rows_before
             stop = self.record(self.model.order.size, rows_scored=n_rows)
-            self.reevaluate()
             status = self.judge(self.gap(), stop)
             if status is None:
                 self.look_for_progress()
@@ -263,8 +249,6 @@ class Bundle(Run[SolverResult]):
 
     def result(self, status: Status, notes: tuple[str, ...]) -> SolverResult:
         """The best point, with the cuts that make its bound."""
-        if status is not Status.FAILED:
-            self.step.reevaluate(self)
         if status is Status.CONVERGED:
             self._go_to_zero_if_optimal()
         if status in (Status.STALLED, Status.MAX_ITER):
@@ -288,11 +272,11 @@ class Bundle(Run[SolverResult]):
         """
         alpha = self.config.alpha
         d = self.best_w.size
-        curvature = np.full(self.centre.size, alpha + self.prox, dtype=np.float64)
+        centre = self.evaluation.point.copy()
+        curvature = np.full(centre.size, alpha + self.prox, dtype=np.float64)
         loose = 0.1 * relative_gap(self.best, self.lower_bound)
         curvature[d:] = np.clip(loose, *_LEVEL_PROX)
         # alpha/2 ||w||^2 + prox/2 ||w - best||^2 is a square around a point nearer to zero
-        centre = self.centre.copy()
         centre[:d] *= self.prox / (alpha + self.prox)
         scale = max(abs(self.best), RISK_SCALE)
         wanted = min(self.best - self.lower_bound, predicted)
@@ -310,12 +294,9 @@ class Bundle(Run[SolverResult]):
         """
         return max(self.lower_bound, 0.0) if self.oracle.nonnegative else self.lower_bound
 
-    def ask(self, w: Array, scores: Array | None = None) -> Cuts:
-        """One evaluation of the oracle; of a `LineOracle` the scores may be known."""
-        if scores is None or not isinstance(self.oracle, LineOracle):
-            cuts: Cuts = self.oracle.cuts(w)
-        else:
-            cuts = self.oracle.cuts_from_scores(w, scores)
+    def ask(self, w: Array) -> Cuts:
+        """One evaluation of the oracle."""
+        cuts: Cuts = self.oracle.cuts(w)
         self.passes += 1
         self.lipschitz_factor = max(self.lipschitz_factor, cuts.lipschitz_factor)
         if not (np.isfinite(cuts.value) and np.isfinite(cuts.slopes).all()):
@@ -352,28 +333,10 @@ class Bundle(Run[SolverResult]):
 
     def accept(self, cuts: Cuts, objective: float) -> None:
         """Take the point of an evaluation as the best one."""
-        self.centre = cuts.point
         self.evaluation = cuts
         self.best_w = cuts.point[: self.oracle.n_features]
         self.best = objective
         self.best_error = self._error(cuts)
-        self.n_moves += 1
-
-    def move(self, w: Array, objective: float) -> None:
-        """Take a point as the best one whose objective is known without an evaluation."""
-        self.best_w = w
-        self.best = objective
-        self.n_moves += 1
-
-    def reevaluate(self) -> None:
-        """Where the gap is small enough: make sure that the objective is no sum of steps."""
-        if self.is_certified:
-            self.step.reevaluate(self)
-
-    @property
-    def is_certified(self) -> bool:
-        """Whether the gap is within the tolerance."""
-        return self.gap() <= self.config.tol
 
     def objective(self, w: Array, risk: float) -> float:
         """``alpha/2 ||w||^2 + risk``."""
@@ -509,24 +472,17 @@ class Step:
 
     def advance(self, bundle: Bundle, w: Array, predicted: float) -> None:
         """One iteration from the proposal w, where the model promises that decrease."""
-        raise NotImplementedError
+        self.try_point(bundle, w, predicted)
 
     def try_point(self, bundle: Bundle, w: Array, predicted: float) -> None:
         """Ask the oracle at w, where the model promises that decrease, and go there if better."""
         bundle.try_point(w)
-
-    def reevaluate(self, bundle: Bundle) -> None:
-        """Evaluate the best point anew, where its objective is a sum of steps."""
 
 
 class OneSlack(Step):
     """The textbook method: ask the oracle at each proposal of the model."""
 
     qp_solver = "piqp"  # the books leave the restricted problem to a general QP solver
-
-    def advance(self, bundle: Bundle, w: Array, predicted: float) -> None:
-        """Ask the oracle at the proposal."""
-        bundle.try_point(w)
 
 
 class Proximal(Step):
@@ -546,10 +502,6 @@ class Proximal(Step):
         gradient = gradient[(w > bundle.floor) | (gradient < 0.0)]
         bundle.prox = max(10 * alpha, gradient @ gradient / max(abs(bundle.best), RISK_SCALE))
 
-    def advance(self, bundle: Bundle, w: Array, predicted: float) -> None:
-        """Ask the oracle at the proposal."""
-        self.try_point(bundle, w, predicted)
-
     def try_point(self, bundle: Bundle, w: Array, predicted: float) -> None:
         """`Bundle.try_point`; and a looser term after good steps, a tighter one after bad ones."""
         decrease = bundle.try_point(w)
@@ -567,101 +519,6 @@ class Proximal(Step):
             if far_too_high or (self.n_nulls > 1 and -decrease > 0.5 * predicted):
                 bundle.prox = 2.0 * bundle.prox
                 self.n_nulls = 0
-
-
-class LineSearch(Step):
-    """The step of OCAS: an exact line search from the best point towards each proposal.
-
-        best <- argmin over t in [0, 1] of F(best + t (proposal - best)),    cut a little further on
-
-    Scores are linear in w, so a search costs evaluations in score space but no look at X. Franc and
-    Sonnenburg, "Optimized cutting plane algorithm for large-scale risk minimization", JMLR 10
-    (2009). The oracle is a `LineOracle`.
-
-    Invariant: while ``self.at == bundle.n_moves``, `scores` are those of the best point, and they
-    and its objective are sums of fewer steps than would lose digits. Whoever else moves the best
-    point counts up ``bundle.n_moves``, and the scores are computed anew at the next search.
-    """
-
-    def __init__(self) -> None:
-        self.at = -1  # `Bundle.n_moves` of the point of `scores`
-        self.scores: Any = None
-        self.size = 0.0  # of the largest score when they were last computed from the data
-        self.reevaluated = -1  # `Bundle.n_moves` of the point that was last evaluated anew
-
-    def reevaluate(self, bundle: Bundle) -> None:
-        """Evaluate the best point anew: its scores are a sum of steps, and so was its objective."""
-        if self.reevaluated == bundle.n_moves:
-            return
-        cuts = bundle.oracle.cuts(bundle.best_w)
-        before = bundle.best
-        had_scores = self.at == bundle.n_moves
-        bundle.accept(cuts, bundle.objective(bundle.best_w, cuts.value))
-        self.reevaluated = bundle.n_moves
-        if had_scores and abs(bundle.best - before) <= NO_DECREASE * abs(bundle.best):
-            self.at = bundle.n_moves  # it is the same point, and its scores were right
-
-    def advance(self, bundle: Bundle, w: Array, predicted: float) -> None:
-        """Move the best point towards w, and add the cuts a little further on."""
-        oracle: Any = bundle.oracle  # a `LineOracle`, as `CuttingPlane` has checked
-        if self.at != bundle.n_moves:
-            self._renew(bundle)
-        # 1. the best point of the line
-        proposed = oracle.scores(w)
-        direction = w - bundle.best_w
-        rise = proposed - self.scores
-        t, objective = self._minimise(bundle, direction, oracle.along(self.scores, rise))
-        if objective < bundle.best:
-            bundle.move(bundle.best_w + t * direction, objective)
-            self._follow(bundle, self.scores + t * rise)
-        bundle.centre = bundle.best_w
-        if bundle.clock.late():
-            return
-        # 2. cuts between it and the proposal, where they say more of what is beyond
-        scores = self.scores + _AHEAD * (proposed - self.scores)
-        cuts = bundle.ask(bundle.best_w + _AHEAD * (w - bundle.best_w), scores)
-        bundle.add(cuts)
-        objective = bundle.objective(cuts.point, cuts.value)
-        if objective < bundle.best:
-            bundle.accept(cuts, objective)
-            self._follow(bundle, scores)
-
-    def _renew(self, bundle):
-        """Scores of the best point from the data; sums of older ones keep the errors of larger."""
-        self.scores = bundle.oracle.scores(bundle.best_w)
-        self.size = np.abs(self.scores).max()
-        self.at = bundle.n_moves
-
-    def _follow(self, bundle, scores):
-        """Take the scores of a new best point."""
-        self.scores = scores
-        self.at = bundle.n_moves
-        if np.abs(scores).max() < 0.5 * self.size:
-            self._renew(bundle)
-            line = bundle.oracle.along(self.scores, self.scores)
-            bundle.best = bundle.objective(bundle.best_w, line(0.0)[0])
-
-    def _minimise(self, bundle, direction, line):
-        """Bisect on the sign of the derivative; return t and the objective there."""
-        low = 0.0
-        high = 1.0
-        best_t = 0.0
-        best = bundle.best
-        for _ in range(_BISECTIONS):
-            if bundle.clock.late():
-                break
-            t = (low + high) / 2
-            risk, slope = line(t)
-            point = bundle.best_w + t * direction
-            value = bundle.objective(point, risk)
-            if value < best:
-                best_t = t
-                best = value
-            if slope + bundle.config.alpha * (point @ direction) >= 0.0:
-                high = t
-            else:
-                low = t
-        return best_t, best
 
 
 class SampledSteps(Step):
@@ -758,6 +615,5 @@ class Tilted(BlockOracle):
 
 METHODS: dict[str, type[Step]] = {
     "bundle": Proximal,
-    "line_search": LineSearch,
     "one_slack": OneSlack,
 }

@@ -27,10 +27,9 @@ def make_risk(name="ts", n_users=12, k=2, offset=0.0, dtype=float, n_features=5)
 SOLVERS = {
     "bundle": (CuttingPlane(1e-3), make_risk()),
     "one list": (CuttingPlane(1e-3), make_risk("max", n_users=1)),
-    "line_search": (CuttingPlane(1e-3, method="line_search"), make_risk()),
     "one_slack": (CuttingPlane(1e-2, method="one_slack"), make_risk()),
     "large offsets": (CuttingPlane(1e-3), make_risk(offset=1e7)),
-    "float32": (CuttingPlane(1e-3, method="line_search"), make_risk(offset=1e4, dtype=np.float32)),
+    "float32": (CuttingPlane(1e-3), make_risk(offset=1e4, dtype=np.float32)),
     "ascent": (DualAscent(1e-2), make_risk(n_users=6)),
     "ascent, avg": (DualAscent(1e-2), make_risk("avg", n_users=6)),
     "cccp": (CCCP(1e-2), make_risk("clipped_ramp")),
@@ -309,10 +308,7 @@ def test_a_file_that_cannot_be_written_is_refused_before_any_work(tmp_path, monk
 
 @pytest.mark.parametrize(
     ("name", "n_calls"),
-    [
-        *[("bundle", 4), ("line_search", 6), ("cccp", 90)],
-        *[slow("line_search", 2)],
-    ],
+    [("bundle", 4), ("bundle", 2), ("cccp", 90)],
 )
 def test_after_a_failure_of_the_oracle_the_run_goes_on(name, n_calls, tmp_path, monkeypatch):
     solver, risk = SOLVERS[name]

@@ -35,7 +35,6 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSI
 
 SOLVERS = {
     "bundle": (CuttingPlane(1e-3), risk("ts")),
-    "line_search": (CuttingPlane(1e-3, method="line_search"), risk("ts")),
     "one_slack": (CuttingPlane(1e-2, method="one_slack"), risk("ts")),
     "ascent, avg": (DualAscent(1e-3), risk("avg")),
     "ascent, max": (DualAscent(1e-2), risk("max")),
@@ -44,7 +43,7 @@ SOLVERS = {
     "subgradient": (SubgradientDescent(1e-2, max_iter=20), risk("ts")),
     "average": (SubgradientDescent(1e-2, max_iter=20, keep="average"), risk("ts")),
 }
-LONG = ("one_slack", "ascent, max", "line_search")
+LONG = ("one_slack", "ascent, max")
 NAMES = [slow(name) if name in LONG else name for name in SOLVERS]
 
 

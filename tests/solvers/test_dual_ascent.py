@@ -205,7 +205,7 @@ def test_little_room_is_enough(name):
         slow({"solver": "cutting_plane"}, 2000, "cutting_plane"),
         slow({}, 50, "cutting_plane"),
         slow({"solver": "dual_ascent"}, 50, "dual_ascent"),
-        ({"solver": CuttingPlane(1.0, tol=1e-3, method="line_search")}, 2000, "cutting_plane"),
+        ({"solver": CuttingPlane(1.0, tol=1e-3, n_blocks=3)}, 2000, "cutting_plane"),
     ],
 )
 def test_which_solver_is_chosen(options, n_features, chosen):

@@ -34,7 +34,6 @@ from structsvm_papk.surrogates import CONVEX
 
 SOLVERS = {
     "bundle": CuttingPlane,
-    "line_search": partial(CuttingPlane, method="line_search"),
     "one_slack": partial(CuttingPlane, method="one_slack"),
     "one_slack, clarabel": partial(CuttingPlane, method="one_slack", qp_solver="clarabel"),
     "clarabel": partial(CuttingPlane, qp_solver="clarabel"),
@@ -111,7 +110,7 @@ def test_some_weights_of_each_problem_have_a_sign(seeds):
         risk, alpha = random_problem(seed)
         signs = random_signs(seed, risk.n_features)
         best = optimum(risk, alpha, signs)
-        names = SOLVERS if 0 < seed < 20 else ["line_search", list(SOLVERS)[seed % len(SOLVERS)]]
+        names = SOLVERS if 0 < seed < 20 else ["bundle", list(SOLVERS)[seed % len(SOLVERS)]]
         for name in names:
             result = SOLVERS[name](alpha, tol=1e-6, positive=signs).solve(risk)
             where = f"seed {seed}, {name}"
@@ -131,7 +130,7 @@ def test_some_weights_of_each_problem_have_a_sign(seeds):
 def test_named_one_by_one_all_or_none_are_true_or_false_bit_for_bit():
     risk = EmpiricalRisk(make_surrogate("ts", 3, 0.9), problems.uneven(n_features=6), "cap")
     ramp = problems.risk("ramp", n_users=4, n_features=6)
-    quick = ("bundle", "line_search", "one_slack", "few blocks")
+    quick = ("bundle", "one_slack", "few blocks")
     ways = [(partial(SOLVERS[name], 0.01), risk) for name in quick]
     ways += [(partial(CCCP, 0.01), ramp), (partial(SubgradientDescent, 0.01), ramp)]
     ways += [(partial(kind, 0.01), risk) for kind in (AveragedSubgradient, StochasticSubgradient)]
@@ -174,7 +173,7 @@ def test_one_long_list_has_a_variable_that_may_be_of_any_sign(name):
     result = CuttingPlane(0.01, n_blocks=8, positive=True).solve(risk)
     assert result.problem[0] > 1
     assert result.converged and (result.w >= 0).all() and not result.w.all()
-    one_block = CuttingPlane(0.01, tol=1e-8, method="line_search", positive=True).solve(risk)
+    one_block = CuttingPlane(0.01, tol=1e-8, n_blocks=1, positive=True).solve(risk)
     assert result.objective == pytest.approx(one_block.objective, rel=2e-6)
     assert result.lower_bound <= one_block.objective
 
@@ -277,7 +276,7 @@ def test_starts_warm_starts_and_paths_stay_there():
     expected = solver.solve(risk)
     assert 0 < (expected.w == 0).sum() < 6
     far = -100.0 * np.ones(6)
-    for method in ("bundle", "line_search", "one_slack"):
+    for method in ("bundle", "one_slack"):
         result = replace(solver, method=method).solve(risk, far)
         assert result.objective == pytest.approx(expected.objective, rel=2e-6)
         assert (result.w >= 0).all()

@@ -20,7 +20,7 @@ from structsvm_papk.solvers.solver import Status
 from structsvm_papk.surrogates import CONVEX
 from structsvm_papk.surrogates.losses import SURROGATES
 
-METHODS = ("bundle", "line_search", "one_slack")
+METHODS = ("bundle", "one_slack")
 ALPHAS = (1e-8, 1e-4, 1e-2, 1.0, 1e4, 1e8)
 
 
@@ -202,18 +202,7 @@ def test_absurd_scales_end_in_a_valid_bound_or_an_error(problem, alpha, method):
     assert result.lower_bound <= oracle(np.zeros(oracle.n_features))[0] * (1 + 1e-9)
 
 
-@few(40)
-@given(problems(one_user=True), st.sampled_from([1e8, 1e10, 1e12]))
-def test_line_search_does_not_drift_from_a_far_start(problem, distance):
-    oracle = risk_of(problem)
-    start = distance * np.cos(np.arange(oracle.n_features))
-    solver = CuttingPlane(0.1, max_iter=60, method="line_search")
-    result = solver.solve(oracle, w_init=start)
-    # what is left of a rounding error of 1e-16 of the first scores; without renewal it is 2e-5
-    assert result.lower_bound <= solved(problem, 0.1).objective + 1e-8
-
-
-@pytest.mark.parametrize("method", ["bundle", slow("line_search"), slow("one_slack")])
+@pytest.mark.parametrize("method", ["bundle", slow("one_slack")])
 @pytest.mark.parametrize(("scale", "alpha"), [(1e6, 1e-8), (1e6, 1e-4), (1e9, 1.0)])
 def test_large_features_with_small_alpha_do_not_prove_zero_optimal(scale, alpha, method):
     rng = np.random.default_rng(0)

@@ -102,7 +102,7 @@ def _a_solver(problem, rng):
     if name == "ascent":
         # resumed it takes up to four times as many iterations
         return DualAscent(alpha, TOL, max_iter=400), name
-    name = name if name == "bundle" else str(rng.choice(["line_search", "one_slack"]))
+    name = name if name == "bundle" else "one_slack"
     tol = TOL if name == "bundle" else 1e-4
     return CuttingPlane(alpha, tol, method=name, max_iter=100), name
 
@@ -130,8 +130,7 @@ def from_afar(problem, rng, report):
 
 def other_method(problem, rng, report):
     """One cut for all users together."""
-    method = str(rng.choice(["line_search", "one_slack"]))
-    return [Answer(method, _solver(problem, method).solve(problem.risk()))]
+    return [Answer("one_slack", _solver(problem, "one_slack").solve(problem.risk()))]
 
 
 def own_oracle(problem, rng, report):
@@ -145,7 +144,7 @@ def own_oracle(problem, rng, report):
 
 def warm_start(problem, rng, report):
     """From the result at another alpha, by any method; the first result is judged as well."""
-    risk, method = problem.risk(), str(rng.choice(["bundle", "line_search", "one_slack"]))
+    risk, method = problem.risk(), str(rng.choice(["bundle", "one_slack"]))
     other = problem.alpha * 10.0 ** rng.uniform(-2, 2)
     blocks = {"n_blocks": 1} if method != "bundle" else {}
     first = _solver(problem, "bundle", other, 1e-3, **blocks).solve(risk)

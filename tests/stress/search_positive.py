@@ -64,7 +64,7 @@ def _judge(report, name, result, value, best):
         report.add("objective is not that of the point", name, f"{value} {result.objective}")
     if result.lower_bound > best + _NEAR * scale:
         report.add("false bound", name, f"{result.lower_bound} above {best}")
-    tol = 1e-4 if name in ("line_search", "one_slack") or "cccp" in name else 1e-7
+    tol = 1e-4 if name == "one_slack" or "cccp" in name else 1e-7
     certified = result.status in ("converged", "degenerate") and result.lower_bound > -np.inf
     if certified and value > best + (tol + _NEAR) * scale:
         report.add("converged, but is not optimal", name, f"{value} above {best}")
@@ -112,7 +112,6 @@ def _convex_ways(rng, risk, alpha, positive):
     return {
         "bundle": lambda: solver.solve(risk),
         "from afar": lambda: solver.solve(risk, w_init=far),
-        "line_search": lambda: CuttingPlane(alpha, method="line_search", **loose).solve(risk),
         "one_slack": lambda: CuttingPlane(alpha, method="one_slack", **loose).solve(risk),
         "warm start of a free one": from_free,
         "warm start": from_signed,
