@@ -4,7 +4,7 @@
 
 One or few lists, many, lists on a lattice whose scores tie, mislabelled ones, and digits; Ramp and
 ClippedRamp; alpha 1e-1 to 1e-4, criticality 1e-4. One thread, processor seconds, one run each, in
-turn. What majorants alone gain is measured a second time without quasi-Newton steps.
+turn.
 """
 
 import argparse
@@ -22,11 +22,10 @@ from threadpoolctl import threadpool_limits
 from structsvm_papk import CCCP, EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.datasets import digit_queries, linear_lists
 from structsvm_papk.datasets.generators import two_gaussians
-from structsvm_papk.solvers import cccp, descent
+from structsvm_papk.solvers import cccp
 
 SURROGATES = ("clipped_ramp", "ramp")
 ALPHAS = (1e-1, 1e-2, 1e-3, 1e-4)
-ALPHAS_OF_MAJORANTS = (1e-2, 1e-3)
 TOL = 1e-4
 MANY = 16  # users from which on starts race
 ALL = "all"  # the run with every heuristic
@@ -37,19 +36,15 @@ class Variant(NamedTuple):
 
     settings: dict
     replaced: tuple = ()  # (module, name, value)
-    of_majorants: bool = False
     many: bool | None = None  # of many lists only, or of few
 
 
 VARIANTS = {
-    ALL: Variant({}, of_majorants=True),
+    ALL: Variant({}),
     "race": Variant({"continuation": ()}, (cccp, "_SMOOTH", np.inf), many=True),
     "continuation": Variant({"continuation": ()}, many=False),
     "race (a continuation instead)": Variant({"continuation": (10.0,)}, many=True),
-    "best scale": Variant({"rescale": False}),
     "quasi-Newton": Variant({"quasi_newton": 0}),
-    "half is enough": Variant({}, (descent, "_SHARE", 1.0), of_majorants=True),
-    "carrying cuts over": Variant({}, (descent, "_with_cuts_of", lambda *_: None), True),
 }
 
 
@@ -91,9 +86,9 @@ LISTS = {  # data, k
 }  # fmt: skip
 
 
-def solved(variant, risk, alpha, settings):
+def solved(variant, risk, alpha):
     """One run without a heuristic."""
-    solver = CCCP(alpha, tol=TOL, **(settings | variant.settings))
+    solver = CCCP(alpha, tol=TOL, **variant.settings)
     with ExitStack() as stack:
         if variant.replaced:
             stack.enter_context(patch.object(*variant.replaced))
@@ -108,22 +103,20 @@ def solved(variant, risk, alpha, settings):
     }
 
 
-def measured(name, data, k, surrogate, alpha, majorants_alone):
+def measured(name, data, k, surrogate, alpha):
     """All variants on one problem, in turn."""
     risk = EmpiricalRisk(make_surrogate(surrogate, k), data)
-    settings = {"quasi_newton": 0} if majorants_alone else {}
     many = data.n_users >= MANY
     runs = {
-        label: solved(variant, risk, alpha, settings)
+        label: solved(variant, risk, alpha)
         for label, variant in VARIANTS.items()
-        if (variant.of_majorants or not majorants_alone) and variant.many in (None, many)
+        if variant.many in (None, many)
     }
     return {
         "lists": name,
         "users": data.n_users,
         "surrogate": surrogate,
         "alpha": alpha,
-        "quasi_newton": not majorants_alone,
         "runs": runs,
     }
 
@@ -133,7 +126,7 @@ def warm_up():
     data = as_data(linear_lists(40, 30, 6, noise=1.0, seed=9))
     for surrogate in SURROGATES:
         for variant in VARIANTS.values():
-            solved(variant, EmpiricalRisk(make_surrogate(surrogate, 3), data), 1e-2, {})
+            solved(variant, EmpiricalRisk(make_surrogate(surrogate, 3), data), 1e-2)
 
 
 def one_line_each(rows):
@@ -150,16 +143,15 @@ def main():
     warnings.simplefilter("ignore")
     warm_up()
     rows = []
-    for majorants_alone, alphas in ((False, ALPHAS), (True, ALPHAS_OF_MAJORANTS)):
-        for name in options.lists:
-            make, k = LISTS[name]
-            data = make()
-            for surrogate in SURROGATES:
-                for alpha in alphas:
-                    rows.append(measured(name, data, k, surrogate, alpha, majorants_alone))
-                    print(json.dumps(rows[-1]), flush=True)
-                    if options.json:
-                        options.json.write_text(one_line_each(rows))
+    for name in options.lists:
+        make, k = LISTS[name]
+        data = make()
+        for surrogate in SURROGATES:
+            for alpha in ALPHAS:
+                rows.append(measured(name, data, k, surrogate, alpha))
+                print(json.dumps(rows[-1]), flush=True)
+                if options.json:
+                    options.json.write_text(one_line_each(rows))
 
 
 if __name__ == "__main__":

@@ -120,15 +120,9 @@ def dual_ascent(found):
 
 def heuristics(found):
     """Of each heuristic of CCCP: what leaving it out does to time and objective."""
-    usual = [row for row in found if row["quasi_newton"]]
-    few = [row for row in usual if row["users"] < 16]
-    many = [row for row in usual if row["users"] >= 16]
-    alone = [row for row in found if not row["quasi_newton"]]
-    columns = {
-        f"few lists, {len(few)} problems": few,
-        f"many lists, {len(many)}": many,
-        f"no quasi-Newton steps, {len(alone)}": alone,
-    }
+    few = [row for row in found if row["users"] < 16]
+    many = [row for row in found if row["users"] >= 16]
+    columns = {f"few lists, {len(few)} problems": few, f"many lists, {len(many)}": many}
     labels = list(dict.fromkeys(label for row in found for label in row["runs"]))[1:]
     yield from table(("without", *columns), [
         [label, *(_without(label, rows) for rows in columns.values())] for label in labels

@@ -37,8 +37,6 @@ from structsvm_papk.solvers.oracle import (
     DualBlocks,
     DualOracle,
     FiniteSumOracle,
-    Majorant,
-    Oracle,
 )
 from structsvm_papk.surrogates import Surrogate
 from structsvm_papk.surrogates.base import MajorantSurrogate
@@ -227,7 +225,7 @@ def _sample_of(surrogate, data, n_threads, thresholds):
     return EmpiricalRisk(surrogate, few, "cap", n_threads=n_threads, thresholds=thresholds)
 
 
-class MajorantRisk(DualListRisk, Majorant):
+class MajorantRisk(DualListRisk):
     """A convex risk that is nowhere below another one, `majorised`, and tight at one point."""
 
     surrogate: MajorantSurrogate
@@ -238,29 +236,6 @@ class MajorantRisk(DualListRisk, Majorant):
         super().__init__(surrogate, data, majorised.user_bounds, majorised.n_threads)
         self.thresholds = majorised.thresholds
         self.exact = majorised.surrogate.is_convex_on(data.n_pos)
-
-    def transfer_cuts(
-        self, previous: Oracle, cuts: tuple[Array, Array, Array]
-    ) -> tuple[Array, Array, Array] | None:
-        """The cuts of the blocks of users for whom the same is frozen in the earlier majorant.
-
-        The other blocks get the cut 0: this is a majorant of a risk that is nowhere negative.
-        """
-        if not isinstance(previous, MajorantRisk):
-            return None
-        if type(self.surrogate) is not type(previous.surrogate):
-            return None
-        slopes, intercepts, blocks = cuts
-        changed_rows = (self.surrogate.frozen != previous.surrogate.frozen).any(axis=0)
-        block_starts = self.data.indptr[self.user_bounds[:-1]]
-        changed = np.logical_or.reduceat(changed_rows, block_starts)
-        keep = ~changed[blocks]
-        empty = np.flatnonzero(changed)
-        return (
-            np.concatenate([slopes[keep], np.zeros((empty.size, slopes.shape[1]))]),
-            np.concatenate([intercepts[keep], np.zeros(empty.size)]),
-            np.concatenate([blocks[keep], empty]),
-        )
 
 
 def warm_starts(

@@ -27,7 +27,6 @@ from structsvm_papk.solvers.oracle import (
     EPS,
     BlockOracle,
     Cuts,
-    LineOracle,
     Oracle,
     Rounding,
     error_of_sum,
@@ -129,7 +128,7 @@ class Partition(NamedTuple):
     cache: dict[str, Any] | None
 
 
-class ListRisk(LineOracle):
+class ListRisk(BlockOracle):
     """The risk of users' lists in memory: what scores them and pulls subgradients back.
 
     Rows that lists have in common (`RankingData.shared`) are multiplied once. Blocks are runs of
@@ -224,7 +223,10 @@ class ListRisk(LineOracle):
             shared: Any = self.data.shared
             tangents = self._tangents_in_pieces(partial(shared.handed_to, values=of_rows))
             return self._cuts(w, tangents, tangents.coef)
-        return self.cuts_from_scores(w, self.scores(w))
+        # S(s') >= S(s) + coef . (s' - s): the intercept is S(s) - coef . s, whatever rounding did
+        # to the scores s
+        tangents = self.tangents(self.scores(w))
+        return self._cuts(w, tangents, self._of_rows(tangents.coef))
 
     @property
     def _in_pieces(self):
@@ -233,15 +235,6 @@ class ListRisk(LineOracle):
         What a majorant has frozen stands by position of all lists.
         """
         return self.data.shared is not None and not isinstance(self.surrogate, MajorantSurrogate)
-
-    def cuts_from_scores(self, w: Array, scores: Array) -> Cuts:
-        """`cuts`, for scores that are known already: without the product ``X @ w``.
-
-        ``S(s') >= S(s) + coef . (s' - s)``: the intercept is ``S(s) - coef . s``, whatever rounding
-        did to the scores.
-        """
-        tangents = self.tangents(scores)
-        return self._cuts(w, tangents, self._of_rows(tangents.coef))
 
     def _cuts(self, w: Array, tangents: Tangents, coef: Array) -> Cuts:
         """The cuts of the users' tangents, with weighted coefficients of the rows."""
@@ -258,15 +251,6 @@ class ListRisk(LineOracle):
             lipschitz_factor=tangents.lipschitz_factor,
             values=values,
         )
-
-    def along(self, scores: Array, direction: Array) -> Callback:
-        """``t -> (R, dR/dt)`` at ``scores + t * direction``, without another look at X."""
-
-        def line(t):
-            values, coef = self.user_values(scores + t * direction)
-            return self.mean_over_users(values), self.mean_slope(coef, direction)
-
-        return line
 
     def scores(self, w: Array) -> Array:
         """``X @ w`` at the list positions: linear in w, the costlier half of an evaluation."""
@@ -425,10 +409,6 @@ class ListRisk(LineOracle):
     def mean_over_users(self, values: Array) -> float:
         """Mean of one value a user, by the users' weights."""
         return float(self._weigh(values).sum() / self._total)
-
-    def mean_slope(self, coef: Array, direction: Array) -> float:
-        """Derivative of the risk for score-space subgradients of users and a change of scores."""
-        return float(self._weigh_rows(coef) @ direction / self._total)
 
     def map_ranges(self, task: Callback, bounds: Array) -> None:
         """``task(lo, hi)`` on consecutive ranges that end at bounds, a few for each thread."""

@@ -32,7 +32,6 @@ from structsvm_papk.solvers.oracle import (
     EPS,
     BlockOracle,
     Cuts,
-    Majorant,
     MajorisedOracle,
     Rounding,
 )
@@ -297,7 +296,7 @@ class PartitionedRisk(PartitionedCuts, MajorisedOracle, InUnits):
         return float(gains.mean()) if gains.size else np.nan
 
 
-class PartitionedMajorant(PartitionedCuts, Majorant):
+class PartitionedMajorant(PartitionedCuts):
     """A convex risk that is nowhere below another one, and tight where it is frozen."""
 
     def __init__(self, risk: PartitionedRisk, frozen: Array) -> None:

@@ -130,10 +130,10 @@ class Training:
     ) -> SolverResult:
         """The solution with a penalty, and with some weights 0 or above."""
         solver = make_solver(
-            "auto", risk.surrogate, alpha, tol=TOL, max_iter=self.max_iter,
+            "auto", risk.surrogate, alpha, risk, tol=TOL, max_iter=self.max_iter,
             n_blocks=self.n_blocks, positive=constrained, time_limit=time_limit,
         )  # fmt: skip
-        result: SolverResult = solver.suited_to(risk).solve(risk, **start)
+        result: SolverResult = solver.solve(risk, **start)
         if result.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         return result

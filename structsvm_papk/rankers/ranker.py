@@ -53,6 +53,7 @@ from structsvm_papk.rankers.settings import (
     solver_name,
 )
 from structsvm_papk.solvers.cccp import CCCPResult
+from structsvm_papk.solvers.oracle import Oracle
 from structsvm_papk.solvers.solver import SolverResult, check_signs
 from structsvm_papk.surrogates import Surrogate
 
@@ -559,9 +560,7 @@ class PAPKRanker(AdditiveRanker):
         self.scale_ = columns.scale
         self._scale_rule = columns.lists.units.rule
         self._constrained = columns.constrained
-        solver = self._make_solver(risk.surrogate, self.alpha_, chosen.seconds)
-        if isinstance(self.solver, str) and self.solver == "auto":
-            solver = solver.suited_to(risk)
+        solver = self._make_solver(risk.surrogate, self.alpha_, risk, chosen.seconds)
         start = None
         if self.warm_start and hasattr(self, "function_"):
             start = columns.weights(self.function_)
@@ -604,7 +603,9 @@ class PAPKRanker(AdditiveRanker):
             raise InputError("give pairs or positive=True: what pairs add does not rise")
         return whole_number("pairs", self.pairs)
 
-    def _make_solver(self, surrogate: Surrogate, alpha: Any, spent: float = 0.0) -> Any:
+    def _make_solver(
+        self, surrogate: Surrogate, alpha: Any, risk: Oracle | None = None, spent: float = 0.0
+    ) -> Any:
         """The solver of the settings, with what is left of the time after so many seconds."""
         if not isinstance(self.solver, str):
             return self._given_solver(surrogate, alpha)
@@ -614,7 +615,7 @@ class PAPKRanker(AdditiveRanker):
         settings = {"tol": self.tol, "max_iter": self.max_iter, "time_limit": left}
         check_signs(self.positive)
         settings["positive"] = self._constrained
-        return make_solver(self.solver, surrogate, alpha, **settings)
+        return make_solver(self.solver, surrogate, alpha, risk, **settings)
 
     def _given_solver(self, surrogate: Surrogate, alpha: Any) -> Any:
         """The solver that is an object; what the ranker says beside it has to agree."""

@@ -36,6 +36,7 @@ from structsvm_papk.solvers.averaged_subgradient import AveragedSubgradient
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.dual_ascent import DualAscent
+from structsvm_papk.solvers.oracle import Oracle
 from structsvm_papk.solvers.solver import not_convex
 from structsvm_papk.solvers.stochastic_subgradient import StochasticSubgradient
 from structsvm_papk.solvers.subgradient import SubgradientDescent
@@ -80,9 +81,9 @@ SOLVERS = ("auto", *_SOLVERS, "one_slack")
 def solver_name(name: Any, surrogate: Surrogate) -> str:
     """The solver called `name`, where it can solve the surrogate; of an object what it is called.
 
-    ``auto`` is the cutting plane for convex surrogates, in whose place `CuttingPlane.suited_to` may
-    put the dual ascent when the data are known, CCCP for those with convex majorants
-    (Ramp, ClippedRamp), and subgradient descent for the rest (TS_alg2).
+    ``auto`` is the cutting plane for convex surrogates, in whose place `make_solver` may put the
+    dual ascent when the data are known, CCCP for those with convex majorants (Ramp, ClippedRamp),
+    and subgradient descent for the rest (TS_alg2).
     """
     if not isinstance(name, str):
         given_solver.check_solver(name)
@@ -103,14 +104,21 @@ def solver_name(name: Any, surrogate: Surrogate) -> str:
     return name
 
 
-def make_solver(name: str, surrogate: Surrogate, alpha: float, **settings: Any) -> Any:
+def make_solver(
+    name: str, surrogate: Surrogate, alpha: float, risk: Oracle | None = None, **settings: Any
+) -> Any:
     """The solver called `name`, one of `SOLVERS`, for a surrogate.
+
+    With a risk, 'auto' is the dual ascent where the risk says that this is likely to be faster than
+    cutting planes, and weights may be negative.
 
     `settings` are fields of the solver; those that are None keep its own default, and ``tol`` and
     ``time_limit`` are dropped where it has no use for them. ``positive`` is refused there. Descents
     have steps of at most 1 / alpha, unless ``eta`` is given.
     """
-    name = solver_name(name, surrogate)
+    free = not np.any(settings.get("positive", False))
+    pays = risk is not None and surrogate.convex and free and risk.suits_dual_ascent(alpha)
+    name = "dual_ascent" if name == "auto" and pays else solver_name(name, surrogate)
     if name == "one_slack":
         settings["method"] = name
         name = "cutting_plane"

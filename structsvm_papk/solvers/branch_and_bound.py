@@ -154,7 +154,7 @@ class _BranchAndBoundRun(Run[SolverResult]):
         """Descend from a point that is better than the best, or whose box may be."""
         if value < self.best:
             left = self.clock.left()
-            local = CCCP(self.config.alpha, _LOCAL_TOL, time_limit=left, rescale=False)
+            local = CCCP(self.config.alpha, _LOCAL_TOL, time_limit=left)
             self._take(local.solve(self.oracle, w))
 
     def _take(self, result):

@@ -24,11 +24,11 @@ from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.descent import (
     Iterate,
     PenalisedRisk,
-    best_scale,
     follow_majorants,
     quasi_newton,
 )
-from structsvm_papk.solvers.oracle import BlockOracle, MajorisedOracle
+from structsvm_papk.solvers.dual_ascent import DualAscent
+from structsvm_papk.solvers.oracle import MajorisedOracle, Oracle
 from structsvm_papk.solvers.qp import DEFAULT_SOLVER
 from structsvm_papk.solvers.solver import (
     NO_DECREASE,
@@ -61,10 +61,10 @@ _TO_COMPARE = 3e-3  # criticality to which starts that do not race are followed
 class StartReport(KeptStart):
     """One start of `CCCP`: where it ended.
 
-    `initial` is the objective at the start, after scaling it, NaN where the time was over before,
-    and `objective` that at the end; `criticality` is as in `CCCPResult`, inf for a start that lost
-    the race; `n_iter` counts majorants and descents by quasi-Newton steps. Only the best start is
-    `polished`, followed to the tolerance.
+    `initial` is the objective at the start, NaN where the time was over before, and `objective`
+    that at the end; `criticality` is as in `CCCPResult`, inf for a start that lost the race;
+    `n_iter` counts majorants and descents by quasi-Newton steps. Only the best start is `polished`,
+    followed to the tolerance.
     """
 
     objective: float = np.inf
@@ -121,8 +121,6 @@ class CCCP(Solver[CCCPResult]):
     continuation : sequence of float, optional
         Decreasing multiples of alpha, above 1, that every start is first followed through. By
         default 10 where the oracle's own starts do not race, else none.
-    rescale : bool
-        Scale every start by the best power of two first.
     quasi_newton : int
         Evaluations of R that L-BFGS may spend at every start before the majorants take over; 0 for
         none. It ends where ten steps gain less than `tol`.
@@ -148,7 +146,6 @@ class CCCP(Solver[CCCPResult]):
     max_iter: int = 200
     starts: tuple[str, ...] | None = None
     continuation: tuple[float, ...] | None = None
-    rescale: bool = True
     quasi_newton: int = 200
     n_blocks: int | None = None
     qp_solver: str = DEFAULT_SOLVER
@@ -157,8 +154,8 @@ class CCCP(Solver[CCCPResult]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive = self.inner(self.alpha).positive  # which checks it, n_blocks and qp_solver
-        object.__setattr__(self, "positive", positive)
+        cutting_plane = self._cutting_plane(self.alpha, self.n_blocks, self.time_limit)
+        object.__setattr__(self, "positive", cutting_plane.positive)  # checked, as are the others
         check_number("quasi_newton", self.quasi_newton, least=0)
         for name in ("starts", "continuation"):
             check_type(name, getattr(self, name), (tuple, list), "a sequence", optional=True)
@@ -204,7 +201,7 @@ class CCCP(Solver[CCCPResult]):
         """The state of a run; `ladder`: the continuation, None where it depends on the oracle."""
         blocks = oracle.with_blocks(self.n_blocks or default_blocks(oracle))
         majorised = blocks if isinstance(blocks, MajorisedOracle) else oracle
-        smooth = isinstance(majorised, BlockOracle) and majorised.n_blocks >= _SMOOTH
+        smooth = majorised.n_blocks >= _SMOOTH
         may_race = self.quasi_newton > 0 and not self.continuation and smooth
         if ladder is None:
             ladder = () if may_race else _STEPS
@@ -215,19 +212,21 @@ class CCCP(Solver[CCCPResult]):
             ladder=tuple(ladder),
         )
 
-    def inner(
-        self, alpha: float, n_blocks: int | None = None, time_limit: float | None = None
-    ) -> CuttingPlane:
-        """The solver of the majorants."""
-        blocks = n_blocks or self.n_blocks
-        limit = time_limit or self.time_limit
+    def inner(self, majorant: Oracle, alpha: float, time_limit: float | None) -> Solver[Any]:
+        """The solver of a majorant."""
+        free = not np.any(self.positive)
+        if free and self.qp_solver == DEFAULT_SOLVER and majorant.suits_dual_ascent(alpha):
+            return DualAscent(alpha, 0.5 * self.tol, _INNER_ITERATIONS, time_limit)
+        return self._cutting_plane(alpha, majorant.n_blocks, time_limit)
+
+    def _cutting_plane(self, alpha, n_blocks, time_limit):
         return CuttingPlane(
             alpha,
             tol=0.5 * self.tol,
             max_iter=_INNER_ITERATIONS,
-            n_blocks=blocks,
+            n_blocks=n_blocks,
             qp_solver=self.qp_solver,
-            time_limit=limit,
+            time_limit=time_limit,
             positive=self.positive,
         )
 
@@ -303,7 +302,7 @@ class _CCCPRun(Run[CCCPResult]):
         """Each start is evaluated in its turn."""
 
     def loop(self):
-        # 1. every start, at its best scale
+        # 1. every start
         while self.waiting and not (self.starts and self.clock.late()):
             self.starts.append(self._begin(self.waiting.pop(0)))
         if self.waiting:
@@ -364,10 +363,10 @@ class _CCCPRun(Run[CCCPResult]):
     # --- phases ---------------------------------------------------------------------------------
 
     def _begin(self, start):
-        """A start at its best scale; one from a checkpoint where it goes on."""
+        """The start at its point; one from a checkpoint where it goes on."""
         if np.isnan(start.initial):
-            point = best_scale(self.problem, start.first, self)
-            begun = replace(start, first=point.w, initial=point.objective)
+            point = self.problem.evaluate(start.first, self.config.alpha, self)
+            begun = replace(start, initial=point.objective)
         else:
             if not start.settled and start.passes > start.passes_before:
                 begun = replace(start, passes_before=start.passes)

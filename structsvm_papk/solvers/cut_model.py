@@ -7,7 +7,7 @@ from scipy.linalg import lapack
 
 from structsvm_papk._jit import kernel
 from structsvm_papk._types import Array
-from structsvm_papk.solvers.oracle import EPS, OF_A_FEW, BlockOracle, Oracle
+from structsvm_papk.solvers.oracle import EPS, OF_A_FEW, Oracle
 from structsvm_papk.solvers.qp import RestrictedQP, onto_simplices
 
 _SWEEPS = 15
@@ -32,8 +32,7 @@ def default_blocks(oracle: Oracle) -> int:
         pays = np.sqrt(_PRODUCTS * oracle.n_entries / d)
         affordable = max(1, (8 << 20) // (8 * d))
         return int(min(np.clip(pays, 20, 100), affordable))
-    sampled = isinstance(oracle, BlockOracle) and oracle.sample is not None
-    least = 400 if sampled else 32
+    least = 32 if oracle.sample is None else 400
     return int(min(max(2 * d, least), 400))
 
 

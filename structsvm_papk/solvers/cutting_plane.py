@@ -27,13 +27,11 @@ import numpy as np
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError, check_choice, check_number, check_type
 from structsvm_papk.solvers.cut_model import CutModel, default_blocks
-from structsvm_papk.solvers.dual_ascent import DualAscent
 from structsvm_papk.solvers.oracle import (
     EPS,
     OF_A_FEW,
     BlockOracle,
     Cuts,
-    DualOracle,
     Oracle,
     Rounding,
 )
@@ -131,20 +129,6 @@ class CuttingPlane(Solver[SolverResult]):
         if self.method == "bundle" and blocks.sample is not None:
             step = SampledSteps(blocks.sample)
         return Bundle(self, blocks, oracle, step, w_init, warm_start)
-
-    def suited_to(self, oracle: Oracle) -> Solver[Any]:
-        """`DualAscent` in place of a bundle, with its limits, where the oracle says that it pays.
-
-        Not where options of the bundle are set, or weights may not be negative.
-        """
-        signs = np.any(self.positive)
-        if not isinstance(oracle, DualOracle) or self.method != "bundle" or signs:
-            return self
-        usual = (None, default_blocks(oracle) if oracle.n_blocks == 1 else oracle.n_blocks)
-        plain = self.n_blocks in usual and self.qp_solver in (None, DEFAULT_SOLVER)
-        if not (plain and oracle.suits_dual_ascent(self.alpha)):
-            return self
-        return DualAscent(self.alpha, self.tol, self.max_iter, self.time_limit)
 
 
 # --- one solve ----------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
-"""The two phases of the convex-concave procedure (`cccp`), and what comes before them.
+"""The two phases of the convex-concave procedure (`cccp`).
 
-    best_scale        a start, scaled by powers of two
     quasi_newton      phase 1: down the risk itself, by L-BFGS
     follow_majorants  phase 2: majorant after majorant, until w is critical
 
@@ -16,15 +15,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from structsvm_papk._types import Array
-from structsvm_papk.errors import InputError
-from structsvm_papk.solvers.oracle import (
-    BlockOracle,
-    LineOracle,
-    Majorant,
-    MajorisedOracle,
-    Oracle,
-    as_oracle,
-)
+from structsvm_papk.solvers.oracle import MajorisedOracle, Oracle, as_oracle
 from structsvm_papk.solvers.solver import (
     CONTRADICTION,
     RISK_SCALE,
@@ -37,10 +28,6 @@ from structsvm_papk.solvers.solver import (
 
 _MEMORY = 20  # steps from which L-BFGS estimates the curvature
 _WINDOW = 10  # L-BFGS steps whose decrease foretells that of as many more
-# of the decrease that a majorant still allows: enough to move on. A third faster where no
-# quasi-Newton steps come first, else as fast (`python -m benchmarks heuristics`, as for all others)
-_SHARE = 0.5
-_SCALES = ((16.0, 5), (4.0, 1), (2.0, 1))  # factors of a start, and how often each is tried
 
 
 @dataclass(frozen=True)
@@ -62,8 +49,6 @@ class Iterate:
         Why `follow_majorants` ended here; None where the run goes on from here.
     notes : tuple of str
         What else there is to say about that.
-    lowered : SolverResult or None
-        Of the last majorant: the next one takes its cuts over.
     """
 
     w: np.ndarray
@@ -73,7 +58,6 @@ class Iterate:
     lower_bound: float = -np.inf
     status: Status | None = None
     notes: tuple[str, ...] = ()
-    lowered: SolverResult | None = None
 
     @property
     def objective(self) -> float:
@@ -100,7 +84,6 @@ class Iterate:
             alpha=self.alpha,
             criticality=relative_gap(objective, self.lower_bound),
             lower_bound=self.lower_bound,
-            lowered=self.lowered,
         )
 
 
@@ -150,50 +133,6 @@ class Budget(Protocol):
 
     def keep_result(self) -> None:
         """Keep the result so far, now and then; between iterations."""
-
-
-# --- before -------------------------------------------------------------------------------------
-
-
-def best_scale(problem: PenalisedRisk, w: Array, budget: Budget) -> Iterate:
-    """The best multiple of a start, by powers of two, so that scores do not round."""
-    alpha = problem.config.alpha
-    start = problem.evaluate(w, alpha, budget)
-    if not problem.config.rescale or not w.any():
-        return start
-    risk_along = _risk_along(problem, w, budget)
-    best = 1.0
-    point = start
-    for factor, times in _SCALES:
-        for step in (factor, 1.0 / factor):
-            for _ in range(times):
-                if budget.clock.late():
-                    break
-                scale = step * best
-                scaled = Iterate(w=scale * w, risk=risk_along(scale), alpha=alpha)
-                if not scaled.objective < point.objective:
-                    break
-                best = scale
-                point = scaled
-    return point
-
-
-def _risk_along(problem, w, budget):
-    """``t -> R(t w)``; one product with the data serves for all t where scores are linear."""
-    risk = problem.risk
-    if isinstance(risk, LineOracle):
-        scores = risk.scores(w)
-        line = risk.along(np.zeros_like(scores), scores)
-    else:
-
-        def line(t):
-            return risk(t * w)
-
-    def risk_at(t):
-        budget.passes += 1
-        return float(line(t)[0])
-
-    return risk_at
 
 
 # --- phase 1: down the risk ---------------------------------------------------------------------
@@ -280,7 +219,7 @@ def follow_majorants(
         before = point.objective
         # 1. the majorant at w is lowered; what that leaves is how critical w is
         majorant = as_oracle(problem.majorised.majorant(point.w))
-        lowered = _lower(problem, majorant, point, budget, tol)
+        lowered = _lower(problem, majorant, point, budget)
         here = _measured(point, majorant, lowered)
         critical = here.criticality <= tol
         # 2. the risk at its minimiser; it is not above the majorant
@@ -306,59 +245,29 @@ def follow_majorants(
         budget.keep_result()
     if point.criticality == np.inf:  # the last step moved the point
         majorant = as_oracle(problem.majorised.majorant(point.w))
-        lowered = _lower(problem, majorant, point, budget, tol)
+        lowered = _lower(problem, majorant, point, budget)
         point = _measured(point, majorant, lowered)
     critical = point.criticality <= tol
     return replace(point, status=Status.CRITICAL if critical else Status.MAX_ITER)
 
 
-def _lower(problem, majorant, point, budget, tol):
-    """Solve the majorant as far as pays: at least half of what it allows, or to `tol`."""
-    start = point.objective
-    n_blocks = majorant.n_blocks if isinstance(majorant, BlockOracle) else 1
-    inner = problem.config.inner(point.alpha, n_blocks, budget.clock.left()).suited_to(majorant)
-    warm = _with_cuts_of(majorant, point.lowered)
-
-    def enough(progress):
-        possible = start - progress.lower_bound
-        critical = possible <= tol * max(start, RISK_SCALE)
-        return critical or start - progress.objective >= _SHARE * possible
-
-    try:
-        result = inner.solve(majorant, point.w, enough, warm)
-    except InputError:
-        if warm is None:
-            raise
-        # far out the cuts that were carried over have lost their digits, and exceed the risk
-        result = inner.solve(majorant, point.w, enough)
+def _lower(problem, majorant, point, budget):
+    """The minimiser of a majorant, from the point that it belongs to."""
+    inner = problem.config.inner(majorant, point.alpha, budget.clock.left())
+    result = inner.solve(majorant, point.w)
     budget.passes += result.data_passes
     return result
-
-
-def _with_cuts_of(majorant, lowered):
-    """The result of an earlier majorant, with those of its cuts that hold for this one; or None.
-
-    On few lists a solve takes an eighth longer without them.
-    """
-    if lowered is None or lowered.cuts is None or not isinstance(majorant, Majorant):
-        return None
-    *blocks, earlier = lowered.problem
-    cuts = majorant.transfer_cuts(earlier, lowered.cuts)
-    if cuts is None or not cuts[2].size:
-        return None
-    return replace(lowered, cuts=cuts, problem=(*blocks, majorant), evaluation=None)
 
 
 def _measured(point, majorant, lowered):
     """The point with its criticality, and with a bound where the majorant is the risk itself."""
     lower_bound = point.lower_bound
-    if isinstance(majorant, Majorant) and majorant.exact:
+    if majorant.exact:
         lower_bound = max(lower_bound, lowered.lower_bound)
     return replace(
         point,
         criticality=relative_gap(point.objective, lowered.lower_bound),
         lower_bound=lower_bound,
-        lowered=lowered,
     )
 
 

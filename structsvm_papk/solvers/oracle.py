@@ -5,7 +5,6 @@ the least; a class says by its bases what else it can do:
 
     Oracle             value and subgradient at w
     BlockOracle        several cuts from one evaluation, R = R_1 + .. + R_J
-    LineOracle         the same, from scores that are linear in w: for exact line searches
     FiniteSumOracle    one term of a sum at a time, for stochastic steps
     MajorisedOracle    convex majorants of a risk that is not convex
     BoxedOracle        bounds over boxes of w, for a global search
@@ -24,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from structsvm_papk._types import Array, Callback
+from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
 
 
@@ -77,12 +76,21 @@ class Oracle(ABC):
         Whether R is nowhere negative: then 0 is a lower bound of every objective.
     n_entries : int
         Numbers of the data that an evaluation multiplies, where they are known.
+    n_blocks : int
+        Cuts that one evaluation gives.
+    sample : Oracle or None
+        A risk like this one that is much cheaper to evaluate.
+    exact : bool
+        Of a majorant: whether it is the majorised risk itself.
     """
 
     n_features: int
     convex: bool = True
     nonnegative: bool = False
     n_entries: int = 0
+    n_blocks: int = 1
+    sample: Oracle | None = None
+    exact: bool = False
 
     @abstractmethod
     def __call__(self, w: Array) -> tuple[float, Array]:
@@ -107,6 +115,10 @@ class Oracle(ABC):
         """The same risk with about `n_blocks` cuts an evaluation; by default a single block."""
         return _OneBlock(self, self)
 
+    def suits_dual_ascent(self, alpha: float) -> bool:
+        """Whether ascent on dual blocks, see `DualOracle`, is likely to beat cutting planes."""
+        return False
+
 
 class BlockOracle(Oracle):
     """A risk that is the sum of blocks, each with a cut of its own.
@@ -115,23 +127,17 @@ class BlockOracle(Oracle):
 
     Attributes
     ----------
-    n_blocks : int
-        Cuts that one evaluation gives.
     layout : str or None
         What tells this division into blocks from others with as many.
     notes : tuple of str
         What went wrong on the way and was put right, for the solver's result.
     rows_scored : int
         Rows scored so far, where they are counted.
-    sample : Oracle or None
-        A risk like this one that is much cheaper to evaluate.
     """
 
-    n_blocks: int = 1
     layout: str | None = None
     notes: tuple[str, ...] = ()
     rows_scored: int = 0
-    sample: Oracle | None = None
 
     @abstractmethod
     def blocks(self, w: Array) -> tuple[Array, Array]:
@@ -167,22 +173,6 @@ class BlockOracle(Oracle):
         return f"column {f}"
 
 
-class LineOracle(BlockOracle):
-    """A risk that is evaluated in two steps: scores, linear in w, and a rest that is cheap."""
-
-    @abstractmethod
-    def scores(self, w: Array) -> Array:
-        """What is linear in w: the costlier half of an evaluation."""
-
-    @abstractmethod
-    def along(self, scores: Array, direction: Array) -> Callback:
-        """``t -> (R, dR/dt)`` at ``scores + t * direction``."""
-
-    @abstractmethod
-    def cuts_from_scores(self, w: Array, scores: Array) -> Cuts:
-        """`cuts` at w, where the scores are known."""
-
-
 class FiniteSumOracle(Oracle):
     """A risk that is a weighted mean of terms, ``R(w) = sum_i shares_i R_i(w)``.
 
@@ -214,35 +204,13 @@ class DualOracle(BlockOracle):
             arrays, or of a similar one. Without it they begin at zero.
         """
 
-    def suits_dual_ascent(self, alpha: float) -> bool:
-        """Whether ascent on the dual blocks is likely to be faster than cutting planes."""
-        return False
-
-
-class Majorant(BlockOracle):
-    """A convex majorant that knows more of the risk it belongs to, or of others of it.
-
-    Attributes
-    ----------
-    exact : bool
-        Whether it is the majorised risk itself.
-    """
-
-    exact: bool = False
-
-    def transfer_cuts(
-        self, previous: Oracle, cuts: tuple[Array, Array, Array]
-    ) -> tuple[Array, Array, Array] | None:
-        """The cuts of an earlier majorant that hold for this one; None for none."""
-        return None
-
 
 class MajorisedOracle(Oracle):
     """A risk with convex majorants, for the convex-concave procedure."""
 
     @abstractmethod
     def majorant(self, w: Array) -> Oracle:
-        """A convex risk that is nowhere below this one and tight at w; it may be a `Majorant`."""
+        """A convex risk that is nowhere below this one and tight at w."""
 
     def starts(self, alpha: float, names: Sequence[str] | None = None) -> Mapping[str, Array]:
         """Starting points by name; by default zero."""

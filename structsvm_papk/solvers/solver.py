@@ -368,10 +368,6 @@ class Solver(ABC, Generic[Result]):
         identity = {"problem": problem, "solver": name, "alpha": float(self.alpha)}
         return Kept(checkpoint, identity, risk)
 
-    def suited_to(self, oracle: Oracle) -> Solver[Any]:
-        """This solver, or another one that is likely to be faster on this risk."""
-        return self
-
     @abstractmethod
     def _run(self, oracle: Oracle, w_init: Any, warm_start: SolverResult | None) -> Run[Result]:
         """Check the arguments; the state of a solve that has not begun."""

@@ -52,15 +52,6 @@ def test_the_history_counts_the_rows_that_were_scored():
     assert np.array_equal(visits, data.rows.size * result.curve("data_passes"))
 
 
-def test_line_agrees_with_the_risk_and_its_slope():
-    oracle = problems.risk("ts")
-    w, d = np.array([1.0, -0.5, 2.0, 0.1]), np.array([0.3, 0.2, -1.0, 1.0])
-    line = oracle.along(oracle.scores(w), oracle.scores(d))
-    value, slope = line(0.7)
-    assert value == pytest.approx(oracle(w + 0.7 * d)[0])
-    assert slope == pytest.approx(oracle(w + 0.7 * d)[1] @ d)
-
-
 def test_left_out_users_are_reported_and_do_not_count():
     data = RankingData(np.eye(5), [1, 0, 0, 1, 1], [0, 3, 5])
     oracle = EmpiricalRisk(make_surrogate("avg", 2), data)

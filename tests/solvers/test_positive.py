@@ -16,6 +16,7 @@ from helpers.problems import objective
 from structsvm_papk import (
     CCCP,
     CuttingPlane,
+    DualAscent,
     EmpiricalRisk,
     PAPKRanker,
     RankingData,
@@ -26,6 +27,7 @@ from structsvm_papk.data.columns.units import Units
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files.model import load_model
 from structsvm_papk.oracles.list_risk import Thresholds
+from structsvm_papk.rankers.settings import make_solver
 from structsvm_papk.solvers.averaged_subgradient import AveragedSubgradient
 from structsvm_papk.solvers.cut_model import CutModel
 from structsvm_papk.solvers.solver import Status
@@ -381,7 +383,10 @@ def test_averaged_descent_projects(kind, signs):
 def test_what_cannot_do_it_refuses_and_auto_takes_what_can():
     rng = np.random.default_rng(0)
     risk = problems.risk("avg")
-    assert isinstance(CuttingPlane(0.1, positive=True).suited_to(risk), CuttingPlane)
+    risk.suits_dual_ascent = lambda alpha: True
+    for positive, kind in ((True, CuttingPlane), (False, DualAscent)):
+        solver = make_solver("auto", risk.surrogate, 0.1, risk, positive=positive)
+        assert type(solver) is kind
     with pytest.raises(InputError, match=r"DualAscent cannot keep weights .* cutting_plane, cccp"):
         PAPKRanker(3, solver="dual_ascent", positive=True).check_settings()
     for wrong in (1, "yes", None):
