@@ -623,8 +623,8 @@ class PAPKRanker(AdditiveRanker):
         check_signs(self.positive)
         if self.callback is not None and given_solver.alpha_of(self.solver) is None:
             raise InputError("callback: a function of (risk, alpha) calls none back")
-        settings = ("tol", "max_iter", "time_limit", "positive")
+        settings = ("tol", "max_iter", "time_limit")
         defaults = {field.name: field.default for field in fields(PAPKRanker)}
         given = {name: getattr(self, name) for name in settings}
         given = {name: value for name, value in given.items() if value != defaults[name]}
-        return given_solver.ready(self.solver, alpha, given)
+        return given_solver.adapted(self.solver, alpha, {"positive": self.positive, **given})
