@@ -281,6 +281,10 @@ class Bars(NamedTuple):
             colors[-1] = MISSING
         upright = {"lw": 72 * bar, "capstyle": "butt"}
         axes.vlines(x, 0, self.heights, colors, transform=axes.get_yaxis_transform(), **upright)
+        ends = (x - bar / _width(axes) / 2, x + bar / _width(axes) / 2)
+        of_y = axes.get_yaxis_transform()
+        # a bar of next to no height is seen, too
+        axes.hlines(self.heights, *ends, colors, lw=1.5, capstyle="butt", transform=of_y)
         if most:
             high = _strip_heights(self.counts, most)
             strip = {"colors": DATA, "alpha": 0.7, "transform": axes.transAxes}

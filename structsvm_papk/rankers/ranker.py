@@ -90,7 +90,7 @@ class PAPKRanker(AdditiveRanker):
     depth : int, float, 'auto' or None
         How many of the best negatives of a list count in training: a number of at least k, a share
         of the negatives, or None for k, as in the paper, where many optima are w = 0. 'auto' is
-        0.9, or 0.5 with `missing`.
+        0.9, or 0.5 with ``missing='lowest'``.
     user_weight : {'equal', 'positives'}
         What a list counts in the mean: the same, or its number of positives. For other weights
         give `fit` a sample_weight.
@@ -144,15 +144,19 @@ class PAPKRanker(AdditiveRanker):
         Minimise over weights >= 0 only, with a certificate of that problem: for scores of other
         systems, none of which may count against an item. With curves every one of them rises.
         'dual_ascent' cannot.
-    missing : {None, 'lowest'}
-        What NaN (None, pandas' NA) in X means; None refuses them. 'lowest': the source did not
-        return the item, which takes the lowest value of the column in its list; besides, "missing"
-        has a weight in each column, `missing_coef_`. `predict` needs `groups` then. Sparse X is
-        refused.
+    missing : {'separate', 'lowest', None}
+        What NaN (None, pandas' NA) in X means. 'separate': the value is not known; a missing value
+        has a weight of its own in its column, which adds nothing else. 'lowest': a source did not
+        return the item, which takes the lowest value of the column in its list, and has that
+        weight beside it; `predict` needs `groups` then, and sparse X is refused. None refuses them.
+    categorical_features : {'from_dtype', None} or array-like
+        Columns whose values have a weight each, at most 254 of them. 'from_dtype': those of text,
+        categories and booleans of a data frame. Else a mask, numbers or names of columns.
     curves : {'auto', None} or int
         Whether a column is a curve of so many pieces, between quantiles of its values, or a line
-        (None). 'auto': folds of the lists choose between lines and curves of 16 pieces; lines where
-        X is sparse, has missing values or is not in memory. Take a number to have curves for sure.
+        (None). 'auto': folds of the lists choose between lines, stiff curves of 16 pieces, and more
+        flexible ones; lines where X is sparse or not in memory. Take a number to have curves for
+        sure. A curve is flat beyond the values of training.
     monotonic_cst : array-like of shape (n_features,), dict, or None
         1 for columns whose function has to rise, -1 to fall, 0 for free, as scikit-learn's
         parameter; a dict names columns of a data frame. The certificate is of the constrained
@@ -160,9 +164,13 @@ class PAPKRanker(AdditiveRanker):
 
     Attributes
     ----------
+    terms_ : list of Curve, Levels or Pair
+        What each column, and each pair of columns, adds to a score: `name`, `deviation`, how much
+        it moves scores within lists, and `gap`, what a missing value adds. A `Curve` has `knots`,
+        `values` at the knots, and `slope`; a line has one knot. `Levels` have `levels` and
+        `weights`, a `Pair` has `cuts` and `weights` of its cells.
     curves_ : list of Curve
-        The function of each column: `name`, `knots`, `values` at the knots, `slope` beyond them,
-        and `deviation`, how much the column moves scores within lists. A line has one knot.
+        Those of `terms_` that are of columns of numbers.
     coef_ : ndarray of shape (n_features_in_,)
         Weights of the columns, where they are lines; with curves there is none, and asking for it
         says so.
@@ -171,8 +179,8 @@ class PAPKRanker(AdditiveRanker):
     surrogate_ : str
         The surrogate that was taken.
     missing_coef_ : ndarray of shape (n_features_in_,) or None
-        What a missing value of the column adds to a score, beside what the lowest value adds; 0 for
-        columns that had none in training. None without `missing`.
+        What a missing value of the column adds to a score, with 'lowest' beside what the lowest
+        value adds; 0 for columns that had none in training. None without `missing`.
     scale_ : ndarray of shape (n_features_in_,) or None
         What the columns were divided by, of curves their straight part; NaN for columns without
         one: text and curves that have to rise. None without `standardize`.

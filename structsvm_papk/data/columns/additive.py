@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from structsvm_papk._types import Array
-from structsvm_papk.data.columns.checks import columns_of
+from structsvm_papk.data.columns.checks import YOUR_TABLE, columns_of
 from structsvm_papk.data.columns.terms import Curve, Term
 from structsvm_papk.errors import InputError
 
@@ -133,7 +133,7 @@ class AdditiveFunction:
         column = without[place] if names is None else repr(str(names[without[place]]))
         raise InputError(
             f"X has a missing value at row {row}, column {column} (counted from 0), which had none "
-            "in training: fill it, or train with rows in which it is missing"
+            f"in training: fill it, or train with rows in which it is missing {YOUR_TABLE}"
         )
 
 

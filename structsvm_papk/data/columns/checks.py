@@ -25,6 +25,7 @@ ROUNDED = (
     "such whole numbers lose digits in double precision; give them as float64 if that is meant, "
     "or subtract an offset"
 )
+YOUR_TABLE = '(see the page "Your table")'
 SEPARATE = "separate"
 LOWEST = "lowest"
 MISSING = (SEPARATE, LOWEST)
@@ -167,9 +168,15 @@ def _refuse_misread(values, place):
     shown = value
     if isinstance(value, _TEXTS):
         shown = repr(str(value))
-        reason = "text is no number: encode or drop it"
+        reason = (
+            "text is no number; a column of a data frame that is all text counts by its values, "
+            f"where it was text in training {YOUR_TABLE}"
+        )
     elif isinstance(value, _TIMES):
-        reason = "dates and durations are numbers only in a unit: give days, for example"
+        reason = (
+            "dates and durations are numbers only in a unit: give days, for example, "
+            f"(today - date).dt.days {YOUR_TABLE}"
+        )
     else:
         reason = ROUNDED
     row, column = place(index)
@@ -222,8 +229,9 @@ def what_to_do(value: float, in_sparse: bool = False) -> str:
     if np.isinf(value) or in_sparse:
         return "remove or impute missing and infinite values first"
     return (
-        "remove or impute missing values first; where one means that a source did not return the "
-        'item, train with missing="lowest" (--missing lowest)'
+        'remove or impute missing values first, or train with missing="separate" '
+        f"{YOUR_TABLE}; where one means that a source did not return the item, with "
+        'missing="lowest" (--missing lowest)'
     )
 
 

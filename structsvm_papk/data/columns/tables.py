@@ -14,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from structsvm_papk._types import Array
+from structsvm_papk.data.columns.checks import YOUR_TABLE
 from structsvm_papk.data.columns.levels import MOST_LEVELS
 from structsvm_papk.data.roles import listed
 from structsvm_papk.data.validation import as_array
@@ -22,7 +23,6 @@ from structsvm_papk.errors import InputError
 
 Levels = Mapping[int, tuple[Any, ...]]
 FROM_DTYPE = "from_dtype"
-_PAGE = '(the page "Your table" shows how)'
 
 
 def as_frame(X: Any) -> Any:
@@ -142,7 +142,7 @@ def _levels(values: Array, name: str) -> tuple[Any, ...]:
             hint = "join the rare ones, or give numbers that say what they mean"
         raise InputError(
             f"column {name!r} has {len(different)} different values, and a column of text or "
-            f"categories has at most {MOST_LEVELS}: {hint} {_PAGE}"
+            f"categories has at most {MOST_LEVELS}: {hint} {YOUR_TABLE}"
         )
     return tuple(sorted(different, key=lambda value: (type(value).__name__, value)))
 
@@ -199,6 +199,6 @@ def _places(values: Array, levels: Sequence[Any], name: str) -> Array:
             raise InputError(
                 f"column {name!r} holds {now} ({value!r}), and in training it held "
                 f"{'text' if was_text else 'numbers'} ({levels[0]!r}): its values must be of the "
-                "same kind"
+                f"same kind {YOUR_TABLE}"
             )
     return places
