@@ -17,7 +17,8 @@ from structsvm_papk._version import __version__
 from structsvm_papk.errors import InputError, as_floats, as_path, check_number, check_type
 from structsvm_papk.files.atomic import check_writable, write_atomically
 from structsvm_papk.files.tensors import TensorFile
-from structsvm_papk.solvers.solver import KeptStart, SolverResult, Status
+from structsvm_papk.solvers.oracle import BlockCuts
+from structsvm_papk.solvers.solver import KeptStart, SolverResult, Status, WarmStart
 
 _FILE = TensorFile("checkpoint", version=4)
 _DUAL = "dual."  # before the names of dual variables
@@ -146,22 +147,26 @@ class Checkpoint:
                 f"another run writes {self.path}: give each run a checkpoint of its own"
             )
         arrays: dict[str, Array] = {"w": result.w}
-        arrays["lipschitz_factor"] = np.array(result.lipschitz_factor)
+        last = result._warm_start
+        arrays["lipschitz_factor"] = np.array(last.lipschitz_factor)
         description: dict[str, Any] = {"identity": _with_version(identity)}
-        if result.duals is not None:
-            for name, array in result.duals.arrays().items():
+        if last.duals is not None:
+            for name, array in last.duals.arrays().items():
                 arrays[_DUAL + name] = array
-        elif result.cuts is not None and result.problem is not None:
-            arrays["slopes"], arrays["intercepts"], arrays["blocks"] = result.cuts
-            description["n_blocks"], description["layout"], _ = result.problem
-        if result.starts:
+        elif last.cuts is not None:
+            arrays["slopes"] = last.cuts.slopes
+            arrays["intercepts"] = last.cuts.intercepts
+            arrays["blocks"] = last.cuts.blocks
+            description["n_blocks"] = last.cuts.n_blocks
+            description["layout"] = last.cuts.layout
+        if last.starts:
             description["starts"] = [
-                {"name": start.name, "settled": start.settled} for start in result.starts
+                {"name": start.name, "settled": start.settled} for start in last.starts
             ]
-            description["continuation"] = list(result.continuation)
-            arrays["starts"] = np.array([[start.first, start.w] for start in result.starts])
+            description["ladder"] = list(last.ladder)
+            arrays["starts"] = np.array([[start.first, start.w] for start in last.starts])
             for name in _OF_STARTS:
-                arrays[name] = np.array([getattr(start, name) for start in result.starts])
+                arrays[name] = np.array([getattr(start, name) for start in last.starts])
         if self.choice is not None:
             description["choice"] = dict(self.choice)
         write_atomically(self.path, _FILE.encoded(description, arrays))
@@ -195,24 +200,20 @@ def _result_of(
     duals = {
         name.removeprefix(_DUAL): array for name, array in arrays.items() if name.startswith(_DUAL)
     }
-    cuts = None
-    problem = None
-    if "slopes" in arrays:
-        cuts = _cuts_of(arrays)
-        problem = (description["n_blocks"], description["layout"], None)
     return SolverResult(
         w=arrays["w"].astype(np.float64),
         objective=np.inf,
         lower_bound=-np.inf,
         status=Status.INTERRUPTED,
         alpha=alpha,
-        cuts=cuts,
-        problem=problem,
         notes=(note,),
-        lipschitz_factor=arrays["lipschitz_factor"].item(),
-        duals=duals or None,
-        starts=_starts_of(description, arrays) if "starts" in arrays else (),
-        continuation=tuple(as_floats("continuation", description.get("continuation", ()))),
+        _warm_start=WarmStart(
+            cuts=_cuts_of(description, arrays) if "slopes" in arrays else None,
+            lipschitz_factor=arrays["lipschitz_factor"].item(),
+            duals=duals or None,
+            starts=_starts_of(description, arrays) if "starts" in arrays else (),
+            ladder=tuple(as_floats("ladder", description.get("ladder", ()))),
+        ),
     )
 
 
@@ -242,7 +243,7 @@ def _starts_of(
     return tuple(starts)
 
 
-def _cuts_of(arrays: Mapping[str, Array]) -> tuple[Array, Array, Array]:
+def _cuts_of(description: Mapping[str, Any], arrays: Mapping[str, Array]) -> BlockCuts:
     slopes = arrays["slopes"]
     intercepts = arrays["intercepts"]
     blocks = arrays["blocks"]
@@ -253,4 +254,5 @@ def _cuts_of(arrays: Mapping[str, Array]) -> tuple[Array, Array, Array]:
         raise ValueError("cuts that are not finite")
     if blocks.dtype.kind != "i" or blocks.min(initial=0) < 0:
         raise ValueError("blocks that are no numbers of blocks")
-    return slopes, intercepts, blocks
+    n_blocks = description["n_blocks"]
+    return BlockCuts(slopes, intercepts, blocks, n_blocks, description["layout"], risk=None)

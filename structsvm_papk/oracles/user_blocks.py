@@ -22,7 +22,7 @@ from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles import _dual_kernels as kernels
 from structsvm_papk.oracles.list_risk import ListRisk
-from structsvm_papk.solvers.oracle import EPS, DualBlocks, DualPoint, error_of_sum
+from structsvm_papk.solvers.oracle import EPS, BlockCuts, DualBlocks, DualPoint, error_of_sum
 
 CANDIDATES = 4  # of the highest negatives, for each one that counts, may become active at a visit
 _ACTIVE = 16  # negatives that come to be active, for each one that counts
@@ -161,16 +161,22 @@ class UserBlocks(DualBlocks):
         """``sum_u v_u X_u' c_u``."""
         return self.risk.slopes(coef).sum(axis=0)
 
-    def cuts(self, n_blocks: int) -> tuple[Any, Any]:  # noqa: D102
+    def cuts(self, n_blocks: int) -> BlockCuts | None:  # noqa: D102
         if self.n_blocks == 1:
-            return None, None
+            return None
         blocks: Any = self.risk.with_blocks(n_blocks)
         duals = self.duals
         first = blocks.user_bounds[:-1]
         intercepts = np.add.reduceat(self.share * (duals.intercepts - duals.errors), first)
         intercepts -= PAIRWISE * np.add.reduceat(self.share * np.abs(duals.intercepts), first)
-        cuts = blocks.slopes(duals.coef), intercepts, np.arange(intercepts.size)
-        return cuts, (blocks.n_blocks, blocks.layout, self.risk)
+        return BlockCuts(
+            slopes=blocks.slopes(duals.coef),
+            intercepts=intercepts,
+            blocks=np.arange(intercepts.size),
+            n_blocks=blocks.n_blocks,
+            layout=blocks.layout,
+            risk=self.risk,
+        )
 
     def _started(self, start):
         """The duals of any start, scaled for the highest bound."""

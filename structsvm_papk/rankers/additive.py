@@ -29,7 +29,7 @@ from structsvm_papk.errors import DegenerateOptimumWarning, InputError, warn
 from structsvm_papk.files.model import Model, certificate_of, save_model, weights_of
 from structsvm_papk.files.onnx import write_onnx
 from structsvm_papk.metrics.by_grade import evaluate_by_grade
-from structsvm_papk.rankers.settings import AUTO_DEPTH, Setting, solver_name
+from structsvm_papk.rankers.settings import AUTO_DEPTH, Setting
 from structsvm_papk.solvers.solver import SolverResult, Status
 from structsvm_papk.surrogates import Surrogate
 
@@ -243,7 +243,7 @@ class AdditiveRanker(BaseEstimator):
         notes = (*result.notes, *remarks)
         if self._scale_rule is not None:
             notes = (*notes, REMARKS[self._scale_rule])
-        self.result_ = replace(result, notes=notes, problem=None)  # which would hold the data
+        self.result_ = replace(result.without_data(), notes=notes)
         self.n_iter_ = result.n_iter
         self.exclusions_ = exclusions
 
@@ -411,9 +411,7 @@ class AdditiveRanker(BaseEstimator):
             k=surrogate.k,
             surrogate=surrogate.label,
             alpha=self.result_.alpha,
-            solver="dual_ascent"
-            if self.result_.duals is not None
-            else solver_name(self.solver, surrogate),
+            solver=self._solver_name,
             depth=surrogate.depth,
             user_weight="given" if self._weights_given else self._setting.user_weight,
             scale_rule=None if self._scale_rule is None else str(self._scale_rule),

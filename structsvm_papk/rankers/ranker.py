@@ -569,6 +569,9 @@ class PAPKRanker(AdditiveRanker):
         self._scale_rule = columns.lists.units.rule
         self._constrained = columns.constrained
         solver = self._make_solver(risk.surrogate, self.alpha_, risk, chosen.seconds)
+        self._solver_name = solver_name(
+            solver if is_auto(self.solver) else self.solver, risk.surrogate
+        )
         start = None
         if self.warm_start and hasattr(self, "function_"):
             start = columns.weights(self.function_)

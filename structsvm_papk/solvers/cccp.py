@@ -39,6 +39,7 @@ from structsvm_papk.solvers.solver import (
     Solver,
     SolverResult,
     Status,
+    WarmStart,
     finite_start,
     floor_of,
 )
@@ -178,11 +179,12 @@ class CCCP(Solver[CCCPResult]):
         return self._run_from(oracle, starts, ladder)
 
     def _resumed(self, oracle, last):
-        if not last.starts:
+        kept = last._warm_start
+        if not kept.starts:
             return self._run(oracle, None, last)
         _refuse_without_majorants(oracle)
         best = KeptStart(_KEPT, first=last.w, w=last.w, settled=True, initial=np.inf)
-        starts = [start for start in last.starts if start.name != _KEPT]
+        starts = [start for start in kept.starts if start.name != _KEPT]
         is_best = [start.settled and np.array_equal(start.w, last.w) for start in starts]
         # first what must not be lost where the time is short
         best = starts.pop(is_best.index(True)) if any(is_best) else best
@@ -195,7 +197,7 @@ class CCCP(Solver[CCCPResult]):
             )
             for start in (best, *starts)
         ]
-        return self._run_from(oracle, starts, last.continuation)
+        return self._run_from(oracle, starts, kept.ladder)
 
     def _run_from(self, oracle, starts, ladder):
         """The state of a run; `ladder`: the continuation, None where it depends on the oracle."""
@@ -348,13 +350,15 @@ class _CCCPRun(Run[CCCPResult]):
             start.report(start is best, self.passes - start.passes if start is self.current else 0)
             for start in self.starts
         ]
+        waiting = [StartReport(**vars(start)) for start in self.waiting]
+        starts = tuple(begun + waiting)
         return self.outcome(
             status,
             CCCPResult,
             notes=notes,
             criticality=best.point.criticality,
-            starts=(*begun, *(StartReport(**vars(start)) for start in self.waiting)),
-            continuation=self.ladder,
+            starts=starts,
+            _warm_start=WarmStart(starts=starts, ladder=self.ladder),
         )
 
     def has_point(self):

@@ -30,6 +30,7 @@ from structsvm_papk.solvers.cut_model import CutModel, default_blocks
 from structsvm_papk.solvers.oracle import (
     EPS,
     OF_A_FEW,
+    BlockCuts,
     BlockOracle,
     Cuts,
     Oracle,
@@ -43,6 +44,7 @@ from structsvm_papk.solvers.solver import (
     Solver,
     SolverResult,
     Status,
+    WarmStart,
     checked_signs,
     finite_start,
     floor_of,
@@ -155,7 +157,6 @@ class Bundle(Run[SolverResult]):
         self.w_init = w_init
         self.warm_start = warm_start
         self.floor = floor_of(config.positive, oracle.n_features)  # of the weights
-        self.problem = oracle.n_blocks, oracle.layout, given
         self.model: Any = None  # a `CutModel`, from the first evaluation on
         self.prox = 0.0  # curvature of the proximal term around the best point
         self.evaluation: Any = None  # of the oracle at z of the best point
@@ -175,12 +176,11 @@ class Bundle(Run[SolverResult]):
             w = self.step.start(self) if warm is None else warm.w
         w = finite_start(w, self.oracle.n_features, "the start")
         w = np.maximum(w, self.floor)
-        self.lipschitz_factor = 1.0 if warm is None else warm.lipschitz_factor
-        cuts = None
-        carried = None if warm is None else self._cuts_of(warm)
-        if warm is not None and carried is not None and _is_at(warm.evaluation, w):
-            cuts = warm.evaluation
-        if cuts is None:
+        last = WarmStart() if warm is None else warm._warm_start
+        self.lipschitz_factor = last.lipschitz_factor
+        carried = self._cuts_of(last)
+        cuts = last.evaluation
+        if cuts is None or carried is None or not _is_at(cuts, w):
             cuts = self.ask(w)
         if not w.any():
             self.at_zero = float(cuts.value)
@@ -193,17 +193,17 @@ class Bundle(Run[SolverResult]):
         self.add(cuts)
         if carried is not None:
             refuse_too_high(carried, cuts)
-            self.model.add(*carried)
+            self.model.add(carried.slopes, carried.intercepts, carried.blocks)
         self.accept(cuts, self.objective(w, cuts.value))
         self.step.begin(self)
 
-    def _cuts_of(self, warm):
+    def _cuts_of(self, last):
         """The cuts of a warm start; None where they are of other blocks of this risk."""
-        if warm.cuts is None:
+        if last.cuts is None:
             return None
-        refuse_other(warm.problem, self.given)
-        if warm.problem[:2] == self.problem[:2]:
-            return warm.cuts
+        refuse_other(last.cuts.risk, self.given)
+        if last.cuts.are_of(self.oracle):
+            return last.cuts
         self.notes = (_OTHER_BLOCKS,)
         return None
 
@@ -237,13 +237,22 @@ class Bundle(Run[SolverResult]):
             self._go_to_zero_if_optimal()
         if status in (Status.STALLED, Status.MAX_ITER):
             notes = notes + self._digits()
+        slopes, intercepts, blocks = self.model.cuts(active=True)
         result: SolverResult = self.outcome(
             status,
-            evaluation=self.evaluation if _is_at(self.evaluation, self.best_w) else None,
-            cuts=self.model.cuts(active=True),
             notes=self.notes + tuple(self.model.qp.notes) + tuple(self.oracle.notes) + notes,
-            problem=self.problem,
-            lipschitz_factor=self.lipschitz_factor,
+            _warm_start=WarmStart(
+                cuts=BlockCuts(
+                    slopes=slopes,
+                    intercepts=intercepts,
+                    blocks=blocks,
+                    n_blocks=self.oracle.n_blocks,
+                    layout=self.oracle.layout,
+                    risk=self.given,
+                ),
+                evaluation=self.evaluation if _is_at(self.evaluation, self.best_w) else None,
+                lipschitz_factor=self.lipschitz_factor,
+            ),
         )
         return result
 
@@ -407,14 +416,14 @@ class Bundle(Run[SolverResult]):
 # --- cuts of an earlier result ------------------------------------------------------------------
 
 
-def refuse_other(problem: tuple[Any, ...] | None, given: Oracle) -> None:
-    """Refuse cuts of another risk, or of nobody knows which; `problem` is the result's."""
-    if problem is None:
+def refuse_other(risk: Oracle | None, given: Oracle) -> None:
+    """Refuse cuts of another risk than the given one, or of nobody knows which."""
+    if risk is None:
         raise InputError(
             "what the warm start's cuts are of is not known any more: start at its point, "
             "w_init=result.w"
         )
-    if given.is_same(problem[2]):
+    if given.is_same(risk):
         return
     advice = ""
     if given.fingerprint() is None:
@@ -422,14 +431,14 @@ def refuse_other(problem: tuple[Any, ...] | None, given: Oracle) -> None:
     raise InputError(f"the warm start's cuts are of another problem: the risk differs{advice}")
 
 
-def refuse_too_high(cuts: tuple[Array, Array, Array], here: Cuts) -> None:
+def refuse_too_high(cuts: BlockCuts, here: Cuts) -> None:
     """Refuse cuts of another shape, or above the risk at the point of an evaluation."""
-    slopes, intercepts, blocks = cuts
     n_blocks, n_variables = here.slopes.shape
-    if slopes.shape[1] != n_variables or blocks.max(initial=0) >= n_blocks:
+    if cuts.slopes.shape[1] != n_variables or cuts.blocks.max(initial=0) >= n_blocks:
         raise InputError("the warm start's cuts are of another problem: shapes differ")
-    values = (here.slopes @ here.point + here.intercepts)[blocks]
-    if (slopes @ here.point + intercepts > values + 1e-9 * np.maximum(1.0, values)).any():
+    heights = cuts.slopes @ here.point + cuts.intercepts
+    values = (here.slopes @ here.point + here.intercepts)[cuts.blocks]
+    if (heights > values + 1e-9 * np.maximum(1.0, values)).any():
         raise InputError("the warm start's cuts are of another problem: they exceed this risk")
 
 

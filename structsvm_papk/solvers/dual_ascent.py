@@ -19,6 +19,7 @@ from structsvm_papk.solvers.solver import (
     Solver,
     SolverResult,
     Status,
+    WarmStart,
     finite_start,
 )
 
@@ -70,7 +71,7 @@ class DualAscent(Solver[SolverResult]):
     def _run(self, oracle, w_init, warm_start):
         if not isinstance(oracle, DualOracle):
             raise InputError(_NO_DUALS.format(oracle))
-        duals = None if warm_start is None else warm_start.duals
+        duals = None if warm_start is None else warm_start._warm_start.duals
         if w_init is None and warm_start is not None:
             at_this_alpha = warm_start.alpha == self.alpha  # else its point is far from the optimum
             w_init = warm_start.w if duals is None or at_this_alpha else None
@@ -123,9 +124,8 @@ class _DualAscentRun(Run[SolverResult]):
                 self.best = at_zero
         n_blocks = self.oracle.n_blocks
         n_blocks = n_blocks if n_blocks > 1 else default_blocks(self.oracle)
-        cuts, problem = self.blocks.cuts(n_blocks)
-        more = {"cuts": cuts, "notes": notes, "problem": problem, "duals": self.blocks.duals}
-        return self.outcome(status, **more)
+        kept = WarmStart(self.blocks.cuts(n_blocks), duals=self.blocks.duals)
+        return self.outcome(status, notes=notes, _warm_start=kept)
 
     def _sweeps(self):
         """Look at all blocks that are not optimal, then a few times at what is active in them."""

@@ -173,6 +173,37 @@ class BlockOracle(Oracle):
         return f"column {f}"
 
 
+@dataclass(frozen=True)
+class BlockCuts:
+    """Cuts ``R_j(z) >= slopes[i] . z + intercepts[i]``, j = blocks[i], and what they are of.
+
+    Attributes
+    ----------
+    slopes : ndarray of shape (n_cuts, n_features) or (n_cuts, n_features + 1)
+    intercepts : ndarray of shape (n_cuts,)
+    blocks : ndarray of int, shape (n_cuts,)
+    n_blocks : int
+    layout : str or None
+        The division into blocks, as of `BlockOracle`.
+    risk : Oracle or None
+        It holds the data, and is not pickled; None where it is not known any more.
+    """
+
+    slopes: Array
+    intercepts: Array
+    blocks: Array
+    n_blocks: int
+    layout: str | None
+    risk: Oracle | None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"risk": None}
+
+    def are_of(self, oracle: BlockOracle) -> bool:
+        """Whether a risk is divided in the same way."""
+        return (self.n_blocks, self.layout) == (oracle.n_blocks, oracle.layout)
+
+
 class FiniteSumOracle(Oracle):
     """A risk that is a weighted mean of terms, ``R(w) = sum_i shares_i R_i(w)``.
 
@@ -296,12 +327,9 @@ class DualBlocks(ABC):
     def point(self, w: Array) -> DualPoint:
         """The objective at any w, without a bound."""
 
-    def cuts(self, n_blocks: int) -> tuple[Any, Any]:
-        """The bound as a cut for each block of `Oracle.with_blocks`, and what these blocks are.
-
-        Slopes, intercepts and blocks; and number, layout and oracle. By default None, twice.
-        """
-        return None, None
+    def cuts(self, n_blocks: int) -> BlockCuts | None:
+        """The bound as a cut for each block of `Oracle.with_blocks`; None where it is none."""
+        return None
 
     @property
     @abstractmethod

@@ -18,10 +18,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cache
-from typing import Any, ClassVar, Generic, Protocol, TypeVar, cast, runtime_checkable
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, cast, runtime_checkable
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
@@ -38,7 +38,7 @@ from structsvm_papk.errors import (
     interrupts_noted,
     warn,
 )
-from structsvm_papk.solvers.oracle import Cuts, Oracle, as_oracle
+from structsvm_papk.solvers.oracle import BlockCuts, Cuts, Oracle, as_oracle
 
 # shares of the objective, or of another number that a difference is compared with
 NO_DECREASE = 1e-12  # a decrease below this one is rounding
@@ -148,6 +148,67 @@ class Progress:
 
 
 @dataclass(frozen=True)
+class KeptStart:
+    """A start of `CCCP` in a checkpoint.
+
+    Attributes
+    ----------
+    name : str
+    first : ndarray of shape (n_features,)
+        Where it begins.
+    w : ndarray of shape (n_features,)
+        Where it has come to.
+    settled : bool
+        Whether it was followed as far as it takes to compare it with the others.
+    initial : float
+        The objective at `first`; NaN before the start has begun.
+    passes, passes_before : int
+        Evaluations that took it from `first` to `w`, and those of an earlier run that was
+        interrupted as well.
+    """
+
+    name: str
+    first: np.ndarray = field(repr=False)
+    w: np.ndarray = field(repr=False)
+    settled: bool = False
+    initial: float = np.nan
+    passes: int = 0
+    passes_before: int = 0
+
+
+@dataclass(frozen=True)
+class WarmStart:
+    """What a later solve takes from a result, beside its point.
+
+    Attributes
+    ----------
+    cuts : BlockCuts or None
+        Those that make the bound. They do not depend on alpha.
+    evaluation : Cuts or None
+        Of the risk at `w`: it need not be asked for again.
+    lipschitz_factor : float
+        The largest `Cuts.lipschitz_factor` of the run.
+    duals : object
+        Of `DualAscent`: see `DualBlocks.duals`, or from a checkpoint their arrays by name. For
+        every alpha, and scaled for other depths.
+    starts : tuple of KeptStart
+        Of `CCCP`: how far each start has come.
+    ladder : tuple of float
+        Of `CCCP`: multiples of alpha that its starts are followed through first.
+    """
+
+    cuts: BlockCuts | None = None
+    evaluation: Cuts | None = None
+    lipschitz_factor: float = 1.0
+    duals: Any = None
+    starts: tuple[KeptStart, ...] = ()
+    ladder: tuple[float, ...] = ()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"duals": None}  # which hold the data
+
+
+@dataclass(frozen=True)
 class SolverResult:
     """Outcome of ``min_w alpha/2 ||w||^2 + R(w)``.
 
@@ -164,26 +225,8 @@ class SolverResult:
         One entry an iteration; `curve` gives them as columns.
     alpha : float
         Regularisation strength that was used.
-    cuts : tuple of ndarray or None
-        ``(slopes, intercepts, blocks)``: the cuts that make the bound, for warm starts. They do
-        not depend on alpha.
     notes : tuple of str
         What else is worth knowing, such as a QP solver that failed and was replaced.
-    problem : tuple or None
-        ``(n_blocks, layout of the blocks, oracle)`` that `cuts` belong to, which a warm start
-        checks. The oracle holds the data: ``replace(result, problem=None)`` lets go of them. It is
-        not pickled, and cuts of an unknown problem are refused.
-    evaluation : Cuts or None
-        Of the risk at `w`: a warm start need not ask for it again.
-    lipschitz_factor : float
-        The largest `Cuts.lipschitz_factor` of the run.
-    duals : object
-        Of `DualAscent`: see `DualBlocks.duals`, or from a checkpoint their arrays by name. For warm
-        starts at every alpha, and scaled at other depths.
-    starts : tuple
-        Of `CCCP`: how far each start has come, as `KeptStart`.
-    continuation : tuple of float
-        Of `CCCP`: multiples of alpha that its starts are followed through first.
     """
 
     w: np.ndarray = field(repr=False)
@@ -192,19 +235,14 @@ class SolverResult:
     status: Status
     history: tuple[Progress, ...] = field(default=(), repr=False)
     alpha: float = 0.0
-    cuts: tuple[Array, Array, Array] | None = field(default=None, repr=False)
     notes: tuple[str, ...] = ()
-    problem: tuple[Any, ...] | None = field(default=None, repr=False)
-    evaluation: Cuts | None = field(default=None, repr=False)
-    lipschitz_factor: float = field(default=1.0, repr=False)
-    duals: Any = field(default=None, repr=False)
-    starts: tuple[Any, ...] = field(default=(), repr=False)
-    continuation: tuple[float, ...] = field(default=(), repr=False)
+    _warm_start: WarmStart = field(default=WarmStart(), repr=False)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Without the oracle, which holds the data."""
-        state = {part.name: getattr(self, part.name) for part in fields(self)}
-        return state | {"problem": None}
+    @property
+    def cuts(self) -> tuple[Array, Array, Array] | None:
+        """``(slopes, intercepts, blocks)``: the cuts that make the bound, see `BlockCuts`."""
+        cuts = self._warm_start.cuts
+        return None if cuts is None else (cuts.slopes, cuts.intercepts, cuts.blocks)
 
     @property
     def gap(self) -> float:
@@ -231,6 +269,18 @@ class SolverResult:
         """Whether the certified gap reached the tolerance (or the point is critical)."""
         return self.status in (Status.CONVERGED, Status.DEGENERATE, Status.CRITICAL)
 
+    def of(self, risk: Oracle | None) -> Self:
+        """The same with cuts that are said to be of this risk; None: it is not known any more."""
+        cuts = self._warm_start.cuts
+        if cuts is None:
+            return self
+        kept = replace(self._warm_start, cuts=replace(cuts, risk=risk))
+        return replace(self, _warm_start=kept)
+
+    def without_data(self) -> Self:
+        """The same without what holds the data; its cuts stay, of a risk that is not known."""
+        return replace(self, _warm_start=WarmStart(self._warm_start.cuts)).of(None)
+
     @property
     def message(self) -> str:
         """The status as a sentence, with the notes."""
@@ -239,35 +289,6 @@ class SolverResult:
     def curve(self, name: str) -> Array:
         """One column of the history, such as ``'gap'``, as an array."""
         return np.array([getattr(entry, name) for entry in self.history])
-
-
-@dataclass(frozen=True)
-class KeptStart:
-    """A start of `CCCP` in a checkpoint.
-
-    Attributes
-    ----------
-    name : str
-    first : ndarray of shape (n_features,)
-        Where it begins: scaled, once it has begun.
-    w : ndarray of shape (n_features,)
-        Where it has come to.
-    settled : bool
-        Whether it was followed as far as it takes to compare it with the others.
-    initial : float
-        The objective at `first`; NaN before the start has begun.
-    passes, passes_before : int
-        Evaluations that took it from `first` to `w`, and those of an earlier run that was
-        interrupted as well.
-    """
-
-    name: str
-    first: np.ndarray = field(repr=False)
-    w: np.ndarray = field(repr=False)
-    settled: bool = False
-    initial: float = np.nan
-    passes: int = 0
-    passes_before: int = 0
 
 
 Result = TypeVar("Result", bound=SolverResult)
@@ -654,8 +675,8 @@ class Kept:
         self.store = store
         self.identity = identity
         self.last = store.read(identity)
-        if self.last is not None and self.last.problem is not None:
-            self.last = replace(self.last, problem=(*self.last.problem[:2], risk))
+        if self.last is not None:
+            self.last = self.last.of(risk)
         self.notes: tuple[str, ...] = ()
         self._written = time.monotonic()
 

@@ -108,8 +108,8 @@ def test_a_surrogate_that_is_steeper_than_it_says_widens_the_bound(one_list, on_
     for warm in (None, solver.solve(risk)):
         result = solver.solve(risk, warm_start=warm)
         expected = solver.solve(honest)
-        assert result.lipschitz_factor == pytest.approx(10.0)
-        assert expected.lipschitz_factor == 1.0
+        assert result._warm_start.lipschitz_factor == pytest.approx(10.0)
+        assert expected._warm_start.lipschitz_factor == 1.0
         assert result.lower_bound == pytest.approx(expected.lower_bound, rel=1e-5)
 
 

@@ -1,6 +1,7 @@
 """What all solvers share."""
 
 import gc
+import pickle
 import weakref
 from dataclasses import replace
 
@@ -14,6 +15,8 @@ from structsvm_papk import (
     DualAscent,
     EmpiricalRisk,
     GlobalRamp,
+    PAPKRanker,
+    RankingData,
     SubgradientDescent,
     make_surrogate,
 )
@@ -52,6 +55,21 @@ def test_the_data_are_let_go_of_with_the_risk_and_its_result(solver, surrogate):
         assert alive() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("solver", [CuttingPlane(1e-2, tol=1e-3), DualAscent(1e-2, tol=1e-3)])
+def test_pickled_results_and_rankers_do_not_hold_the_data(solver):
+    lists = linear_lists(n_users=40, n_items=300, n_features=4, noise=0.5, seed=0)
+    data = RankingData.from_groups(*lists[:3])
+    result = solver.solve(EmpiricalRisk(make_surrogate("avg", 3), data))
+    ranker = PAPKRanker(3, "avg", curves=None, solver=solver).fit(*lists[:3])
+    for one in (result, ranker):
+        assert len(pickle.dumps(one)) < 0.5 * lists.X.nbytes
+    again = pickle.loads(pickle.dumps(result))
+    for part, same in zip(result.cuts, again.cuts, strict=True):
+        np.testing.assert_array_equal(part, same)
+    with pytest.raises(InputError, match="not known any more"):
+        CuttingPlane(1e-2).solve(EmpiricalRisk(make_surrogate("avg", 3), data), warm_start=again)
 
 
 @pytest.mark.parametrize(
