@@ -15,13 +15,14 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import nnls
 
+from structsvm_papk._rounding import EPS
 from structsvm_papk._types import Array
 from structsvm_papk.data.columns.units import scale_of
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.oracles.list_risk import ListRisk, runs_of_users
 from structsvm_papk.solvers.cut_model import default_blocks
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
-from structsvm_papk.solvers.oracle import EPS, BlockOracle, Cuts
+from structsvm_papk.solvers.oracle import BlockOracle, Cuts
 from structsvm_papk.solvers.solver import Progress
 
 _SUM_ROUNDING = 64 * EPS  # of a slope, relative to the entries that it is made of

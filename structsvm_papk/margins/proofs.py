@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 from scipy import linalg
 
-from structsvm_papk.solvers.oracle import EPS
+from structsvm_papk._rounding import EPS
 
 
 def dense_rows(X, rows):

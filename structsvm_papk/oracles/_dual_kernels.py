@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from structsvm_papk._jit import kernel
+from structsvm_papk._rounding import EPS
 from structsvm_papk._sorting import top_k
 from structsvm_papk._types import Array
-from structsvm_papk.solvers.oracle import EPS
 
 _SUMS = {"reassoc", "contract", "nsz"}
 _FLAT = 1e-12  # curvature below this share of its terms is rounding

@@ -29,11 +29,11 @@ from typing import NamedTuple
 import numpy as np
 
 from structsvm_papk._jit import kernel
+from structsvm_papk._rounding import EPS
 from structsvm_papk._sorting import increasing_order, sort
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.list_risk import ListRisk
-from structsvm_papk.solvers.oracle import EPS
 
 MAX_FEATURES = 8
 MAX_WORK = 1_000_000

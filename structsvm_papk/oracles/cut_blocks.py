@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from structsvm_papk._rounding import EPS, error_of_sum
 from structsvm_papk._types import Array
 from structsvm_papk.oracles import _dual_kernels as kernels
 from structsvm_papk.oracles.user_blocks import CANDIDATES, Duals, UserBlocks
-from structsvm_papk.solvers.oracle import EPS, error_of_sum
 
 _ROUNDS = 4  # cuts of a visit, at most
 _FEWEST = 32  # cuts that a user may have: where they have to be merged, progress is slow

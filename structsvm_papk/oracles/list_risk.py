@@ -17,20 +17,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from structsvm_papk._rounding import EPS, Rounding, error_of_sum
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.columns.base import ListRows
 from structsvm_papk.data.fingerprint import fingerprint_of
 from structsvm_papk.data.lists import check_policy
 from structsvm_papk.data.ranking_data import RankingData, checked_weights
 from structsvm_papk.errors import InputError, check_type
-from structsvm_papk.solvers.oracle import (
-    EPS,
-    BlockOracle,
-    Cuts,
-    Oracle,
-    Rounding,
-    error_of_sum,
-)
+from structsvm_papk.solvers.oracle import BlockOracle, Cuts, Oracle
 from structsvm_papk.surrogates._kernels import tangent_intercepts
 from structsvm_papk.surrogates.base import MajorantSurrogate, Surrogate, check_scores
 

@@ -6,9 +6,10 @@ from functools import cached_property
 
 import numpy as np
 
+from structsvm_papk._rounding import Rounding, error_of_sum
 from structsvm_papk._types import Array
 from structsvm_papk.oracles.list_risk import ListRisk
-from structsvm_papk.solvers.oracle import BlockOracle, Cuts, Rounding, error_of_sum
+from structsvm_papk.solvers.oracle import BlockOracle, Cuts
 from structsvm_papk.surrogates._kernels import tangent_intercepts
 from structsvm_papk.surrogates.base import ListTerms, TermBlocks, check_scores
 

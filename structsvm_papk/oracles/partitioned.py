@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from structsvm_papk._rounding import EPS, Rounding
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.columns.base import Variation
 from structsvm_papk.data.columns.knots import Knots
@@ -28,13 +29,7 @@ from structsvm_papk.metrics.by_grade import evaluate_by_grade
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk, warm_starts
 from structsvm_papk.oracles.list_risk import CHUNK_ROWS, ListRisk, Partition, runs_of_users
 from structsvm_papk.oracles.partitions import Partitions, divided
-from structsvm_papk.solvers.oracle import (
-    EPS,
-    BlockOracle,
-    Cuts,
-    MajorisedOracle,
-    Rounding,
-)
+from structsvm_papk.solvers.oracle import BlockOracle, Cuts, MajorisedOracle
 from structsvm_papk.surrogates import Surrogate
 
 

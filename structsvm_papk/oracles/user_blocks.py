@@ -18,11 +18,12 @@ from typing import Any
 
 import numpy as np
 
+from structsvm_papk._rounding import EPS, error_of_sum
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles import _dual_kernels as kernels
 from structsvm_papk.oracles.list_risk import ListRisk
-from structsvm_papk.solvers.oracle import EPS, BlockCuts, DualBlocks, DualPoint, error_of_sum
+from structsvm_papk.solvers.oracle import BlockCuts, DualBlocks, DualPoint
 
 CANDIDATES = 4  # of the highest negatives, for each one that counts, may become active at a visit
 _ACTIVE = 16  # negatives that come to be active, for each one that counts

@@ -6,8 +6,9 @@ import numpy as np
 from scipy.linalg import lapack
 
 from structsvm_papk._jit import kernel
+from structsvm_papk._rounding import EPS, OF_A_FEW
 from structsvm_papk._types import Array
-from structsvm_papk.solvers.oracle import EPS, OF_A_FEW, Oracle
+from structsvm_papk.solvers.oracle import Oracle
 from structsvm_papk.solvers.qp import RestrictedQP, onto_simplices
 
 _SWEEPS = 15

@@ -24,18 +24,11 @@ from typing import Any
 
 import numpy as np
 
+from structsvm_papk._rounding import EPS, OF_A_FEW, Rounding
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError, check_choice, check_number, check_type
 from structsvm_papk.solvers.cut_model import CutModel, default_blocks
-from structsvm_papk.solvers.oracle import (
-    EPS,
-    OF_A_FEW,
-    BlockCuts,
-    BlockOracle,
-    Cuts,
-    Oracle,
-    Rounding,
-)
+from structsvm_papk.solvers.oracle import BlockCuts, BlockOracle, Cuts, Oracle
 from structsvm_papk.solvers.qp import DEFAULT_SOLVER
 from structsvm_papk.solvers.solver import (
     RISK_SCALE,

@@ -30,10 +30,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from structsvm_papk._jit import kernel
+from structsvm_papk._rounding import Rounding, error_of_sum
 from structsvm_papk._types import Array
 from structsvm_papk.data.columns.knots import Knots
 from structsvm_papk.errors import InputError
-from structsvm_papk.solvers.oracle import Rounding, error_of_sum
 
 _OFFSET = 1024.0  # how many times its spread a column's values must be for a copy to pay
 _STEPS = 4  # steps of the storage type within a user that are too few to be more than rounding
