@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 
 from structsvm_papk._version import __version__
 from structsvm_papk.cli._shared import console
+from structsvm_papk.cli._shared.flags import in_flags
 from structsvm_papk.errors import InputError, plain_interrupts
 
 WRONG_INPUT = 2
@@ -145,7 +146,7 @@ def _run(arguments: list[str]) -> int:
             status = app(args=arguments, prog_name="structsvm-papk", standalone_mode=False)
             sys.stdout.flush()
     except InputError as error:
-        return _failed(arguments, str(error), WRONG_INPUT)
+        return _failed(arguments, in_flags(str(error)), WRONG_INPUT)
     except _ClickException as error:
         return _failed(arguments, error.format_message(), WRONG_INPUT)
     except MemoryError as error:

@@ -294,7 +294,7 @@ class Lists:
         if self.n_users == self.rows.size:
             return (
                 "every user has one row, so no user has both a positive and a negative: is the "
-                "column of users (--group, groups=) the right one?"
+                "column of users (groups=) the right one?"
             )
         largest = self._negatives_at_most()[self.n_pos > 0].max()
         if largest == 0:

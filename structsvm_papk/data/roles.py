@@ -166,7 +166,7 @@ def _grade_column(names: Collection[str], source: Any, given: str | None) -> str
         raise InputError(
             f"{source}: which column is the grade? None is called grade (or "
             f"{', '.join(GRADE_COLUMNS[1:_SHOWN])}, ..), and there are {listed(unknown)}: name it "
-            "with grade= (--label), or, where every pair is relevant, leave these columns out"
+            "with grade=, or, where every pair is relevant, leave these columns out"
         )
     return column
 

@@ -184,8 +184,7 @@ def relevance(grades: Array, threshold: float | None = None, name: str = "labels
         bad = ~np.isin(grades, (0, 1))
         raise InputError(
             f"{name} are not binary: {grades[bad][0]} in {rows_of(bad)}; give 0/1, -1/1 or "
-            "booleans, or say with relevance_threshold (--relevance-threshold) from which label "
-            "on a row is relevant"
+            "booleans, or say with relevance_threshold= from which label on a row is relevant"
         )
     return grades > 0
 
@@ -228,7 +227,7 @@ def relevant_from(values: Array, threshold: float | None, source: Any) -> float:
         shown += ", ..."
     raise InputError(
         f"{source}: labels are not 0/1 or -1/1 (found {shown}); say from which "
-        "label on a row is relevant with --relevance-threshold (relevance_threshold= in Python)"
+        "label on a row is relevant with relevance_threshold="
     )
 
 

@@ -87,7 +87,7 @@ def read_table(
             raise InputError(f"{path}: first_index={first_index} must be 0 or 1")
         if missing is not None:
             raise InputError(
-                f"{path}: --missing {missing} is for tables: in svmlight a feature that is left "
+                f"{path}: missing={missing!r} is for tables: in svmlight a feature that is left "
                 "out is 0, and not missing"
             )
         with tables.reading(path):

@@ -19,7 +19,7 @@ from structsvm_papk.files import parquet
 from structsvm_papk.files.tables import choose_columns, feature_matrix, reading
 
 _COLUMNS = 8  # decoded at a time
-_NAME_IT = "; name it with --group"
+_NAME_IT = "; name it with group="
 _BUFFER_BYTES = 1 << 16  # of a column chunk that is read at a time
 
 

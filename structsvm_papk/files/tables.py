@@ -82,12 +82,12 @@ class Table:
             labels = labels >= validation.relevant_from(labels, threshold, self.source)
             label_gain = None
         if self.groups is None and not one_list:
-            lacking = "no user column; name it with --group"
+            lacking = "no user column; name it with group="
             if self.feature_names is None:  # svmlight
                 lacking = "no qid: in the rows and no .query file beside it"
             raise InputError(
                 f"{self.source} does not say which rows belong to which user ({lacking}); "
-                "if all rows are one list, say so with --one-list (one_list=True in Python)"
+                "if all rows are one list, say so with one_list=True"
             )
         groups = None if one_list else self.groups
         return RankingData.from_matrix(
@@ -143,7 +143,7 @@ def choose_columns(
     if label == group and label in places:
         raise InputError(f"{path}: column {label!r} cannot be both the label and the user")
     if require_labels and label not in places:
-        what_to_do = "choose one with --label"
+        what_to_do = "choose one with label="
         if len(names) == 1:
             what_to_do = "columns are separated by commas, semicolons or tabs"
         raise InputError(
@@ -154,7 +154,7 @@ def choose_columns(
     if absent:
         raise InputError(f"{path}: no column {absent[0]!r} to ignore; it has {listed(names)}")
     others = [name for name in names if name != label]
-    group = column_of("user", others, path, group, "; name it with --group")
+    group = column_of("user", others, path, group, "; name it with group=")
     features = tuple(_feature_columns(path, places, {label, group}.union(index, ignore), like))
     item = column_of("item", [name for name in others if name != group], path)
     if item in features:

@@ -5,7 +5,6 @@ Blanks behind a separator count for nothing.
 
 import csv
 import re
-import shlex
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from itertools import islice
@@ -39,11 +38,10 @@ def text_names(path: Path, format: str) -> list[str]:
 
 
 def how_to_leave_out(name: str) -> str:
-    """Which options make a column no feature."""
-    quoted = shlex.quote(name)
+    """Which settings make a column no feature."""
     return (
-        f"a column that is no feature is left out with --ignore {quoted} (ignore= in Python), that "
-        "of users or queries is named with --group"
+        f"a column that is no feature is left out with ignore={[name]!r}, that of users or queries "
+        "is named with group="
     )
 
 
@@ -144,7 +142,7 @@ def _advice(text, name, is_feature):
         if is_feature:
             return (
                 "; leave the row out or fill the value in, or, where a missing value means that a "
-                'source did not return the item, train with missing="lowest" (--missing lowest)'
+                'source did not return the item, train with missing="lowest"'
             )
         return "; leave rows without it out of the file"
     if not pd.isna(pd.to_numeric(text.replace(",", "."), errors="coerce")):

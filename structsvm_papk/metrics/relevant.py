@@ -300,7 +300,7 @@ def _who_counts(matched: Matched, pairs: Pairs, rules: Conventions) -> tuple[Arr
         raise InputError(
             f"{named(matched.users, lost)} {'have' if lost.sum() > 1 else 'has'} relevant items "
             "but no list; population='either' counts them as 0, population='listed' leaves them "
-            "out (--population)"
+            "out"
         )
     included = {
         "raise": listed,

@@ -343,7 +343,7 @@ def _checked_depth(given: Any, k: int) -> int | float | None:
             return int(depth)
     raise InputError(
         f"depth must be a whole number of at least k={k}, a share above 0 and below 1, or "
-        f"None for depth k (--depth k), got {given!r}"
+        f"None for depth k, got {given!r}"
     )
 
 

@@ -72,15 +72,18 @@ def test_text_in_a_column_says_how_to_leave_it_out(tmp_path, capsys, suffix):
     frame = lists().assign(**{"the title": "abc"})
     path = tmp_path / f"a{suffix}"
     frame.to_csv(path, index=False) if suffix == ".csv" else frame.to_parquet(path, index=False)
-    with pytest.raises(InputError, match=r"the title.*left out with --ignore 'the title'"):
+    with pytest.raises(InputError, match=r"left out with ignore=\['the title'\], that"):
         read_lists(path)
-    assert "--ignore" in refused(capsys, "fit", path, "--k", 3, "--model", tmp_path / "m")
+    assert (
+        "left out with --ignore 'the title', that of users or queries is named with --group"
+        in refused(capsys, "fit", path, "--k", 3, "--model", tmp_path / "m")
+    )
     assert read_lists(path, ignore=["the title"]).n_features == 2
     frame = lists().assign(label="good")
     frame.to_csv(tmp_path / "b.csv", index=False)
     with pytest.raises(InputError) as error:
         read_lists(tmp_path / "b.csv")
-    assert "--ignore" not in str(error.value)
+    assert "ignore=" not in str(error.value)
 
 
 def test_names_are_plain_and_once():

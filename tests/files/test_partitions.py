@@ -145,7 +145,7 @@ def test_parquet_that_cannot_be_used(tmp_path):
     X, y, groups = lists()
     path = tmp_path / "part0.parquet"
     source = parquet_source(tmp_path, X, y, groups)
-    with pytest.raises(InputError, match=r"no column 'user'.*name it with --group"):
+    with pytest.raises(InputError, match=r"no column 'user'.*name it with group="):
         ParquetFiles.open(path, group="user")
     parquet_source(tmp_path, X[:40], y[:40], groups[:40])
     with pytest.raises(InputError, match="another file now"):

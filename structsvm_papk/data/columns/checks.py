@@ -231,7 +231,7 @@ def what_to_do(value: float, in_sparse: bool = False) -> str:
     return (
         'remove or impute missing values first, or train with missing="separate" '
         f"{YOUR_TABLE}; where one means that a source did not return the item, with "
-        'missing="lowest" (--missing lowest)'
+        'missing="lowest"'
     )
 
 
