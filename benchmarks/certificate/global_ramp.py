@@ -18,6 +18,7 @@ import numpy as np
 
 from structsvm_papk import CCCP, EmpiricalRisk, GlobalRamp, RankingData, make_surrogate
 from structsvm_papk.datasets.generators import two_gaussians
+from structsvm_papk.solvers.cccp import starts_of
 
 N_POS, N_NEG, N_FEATURES, SEPARATION, K, ALPHA = 30, 200, 5, 1.0, 10, 1e-2
 N_RANDOM = 4
@@ -31,7 +32,7 @@ def instance(seed, name, threads):
 
 
 def starts(risk, seed):
-    points = risk.starts(ALPHA)
+    points = dict(starts_of(risk, ALPHA))
     rng = np.random.default_rng([seed, 1])
     points |= {f"random {i + 1}": rng.standard_normal(N_FEATURES) for i in range(N_RANDOM)}
     return points

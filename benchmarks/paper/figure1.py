@@ -129,7 +129,7 @@ def _certified(oracle):
     if oracle.convex:
         return "cutting_plane", CuttingPlane(ALPHA, _TOL).solve(_OneCut(oracle))
     # a normal start may lie where a shorter w is always better, and then ends at zero
-    return "cccp", CCCP(ALPHA).solve(oracle, oracle.starts(ALPHA, names=("logistic",)))
+    return "cccp", CCCP(ALPHA, starts=("logistic",), continuation=()).solve(oracle)
 
 
 def make_data(condition, seed):

@@ -69,9 +69,9 @@ class Outcome:
 def _non_convex(name):
     def path(data, k, seed):
         risk = EmpiricalRisk(make_surrogate(name, k), data)
-        start = risk.starts(ALPHAS[0], names=("centred_logistic",))["centred_logistic"]
         for alpha in ALPHAS:
-            yield f"alpha={alpha:g}", CCCP(alpha, tol=_CCCP_TOL).solve(risk, start).w
+            solver = CCCP(alpha, tol=_CCCP_TOL, starts=("centred_logistic",), continuation=())
+            yield f"alpha={alpha:g}", solver.solve(risk).w
 
     return path
 

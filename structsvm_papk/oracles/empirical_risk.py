@@ -7,7 +7,7 @@ over boxes, and starting points for risks that are not convex.
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -30,17 +30,17 @@ from structsvm_papk.oracles.list_risk import (
 )
 from structsvm_papk.oracles.one_list import OneListCuts
 from structsvm_papk.oracles.user_blocks import AverageBlocks, gram_bytes
-from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.oracle import (
     BlockOracle,
     BoxedOracle,
     DualBlocks,
     DualOracle,
     FiniteSumOracle,
+    Oracle,
 )
 from structsvm_papk.surrogates import Surrogate
 from structsvm_papk.surrogates.base import MajorantSurrogate
-from structsvm_papk.surrogates.losses import Avg, MeanThreshold
+from structsvm_papk.surrogates.losses import Avg
 
 _GRAM_BYTES = 1 << 29  # of Avg: where its matrices may need more, cuts take less
 _DEEP = 0.9  # share of the negatives that 'deep_avg' counts
@@ -54,8 +54,8 @@ class DualListRisk(ListRisk, DualOracle):
 
     def dual_blocks(self, alpha: float, start: Any = None) -> DualBlocks | None:
         """Users as blocks of the dual, see `oracles.user_blocks`; None where it is not known."""
-        is_avg = isinstance(self.surrogate.list_terms(1, 1), MeanThreshold)
-        if is_avg and gram_bytes(self) <= _GRAM_BYTES:
+        terms = self.surrogate.list_terms(1, 1)
+        if terms is not None and terms.of_mean and gram_bytes(self) <= _GRAM_BYTES:
             return AverageBlocks(self, alpha, start)
         return CutBlocks(self, alpha, start) if self._restricts() else None
 
@@ -209,11 +209,13 @@ class EmpiricalRisk(DualListRisk, BoxedOracle, FiniteSumOracle):
     def _boxes(self) -> Boxes:
         return Boxes(self)
 
-    def starts(self, alpha: float, names: Sequence[str] | None = None) -> dict[str, Array]:
+    def starts(
+        self, minimise: Callable[[Oracle], Array], names: Sequence[str] | None = None
+    ) -> dict[str, Array]:
         """Starting points by name for solvers of non-convex risks; see `warm_starts`."""
         users = self.of_users
         n = self.thresholds.start_step(users.rows.size, self.n_features)
-        return warm_starts(self.surrogate, users.some_of(n), alpha, names, self.n_threads)
+        return warm_starts(self.surrogate, users.some_of(n), minimise, names, self.n_threads)
 
 
 def _sample_of(surrogate, data, n_threads, thresholds):
@@ -241,20 +243,20 @@ class MajorantRisk(DualListRisk):
 def warm_starts(
     surrogate: Surrogate,
     data: RankingData,
-    alpha: float,
+    minimise: Callable[[Oracle], Array],
     names: Sequence[str] | None = None,
     n_threads: int = 1,
 ) -> dict[str, Array]:
     """Starting points by name, by default all, from lists that hold enough rows.
 
-    ``zero``; ``avg``: the optimum of the convex Avg surrogate, to a gap of 1%; ``deep_avg``: the
-    same with nine tenths of each user's negatives counted, which is seldom zero; ``logistic`` and
+    ``zero``; ``avg``: the optimum of the convex Avg surrogate; ``deep_avg``: the same with nine
+    tenths of each user's negatives counted, which is seldom zero; ``logistic`` and
     ``centred_logistic``: see `logistic_regression`.
     """
 
     def optimum_of_avg(depth: float | None) -> Array:
-        risk = EmpiricalRisk(Avg(surrogate.k, depth=depth), data, "cap", n_threads=n_threads)
-        return CuttingPlane(alpha, tol=1e-2, max_iter=300).solve(risk).w
+        avg = Avg(surrogate.k, depth=depth)
+        return minimise(EmpiricalRisk(avg, data, "cap", n_threads=n_threads))
 
     makers = {
         "zero": lambda: np.zeros(data.n_features),

@@ -10,7 +10,7 @@ who was faster.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -29,7 +29,7 @@ from structsvm_papk.metrics.by_grade import evaluate_by_grade
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk, warm_starts
 from structsvm_papk.oracles.list_risk import CHUNK_ROWS, ListRisk, Partition, runs_of_users
 from structsvm_papk.oracles.partitions import Partitions, divided
-from structsvm_papk.solvers.oracle import BlockOracle, Cuts, MajorisedOracle
+from structsvm_papk.solvers.oracle import BlockOracle, Cuts, MajorisedOracle, Oracle
 from structsvm_papk.surrogates import Surrogate
 
 
@@ -276,13 +276,15 @@ class PartitionedRisk(PartitionedCuts, MajorisedOracle, InUnits):
         """
         return PartitionedMajorant(self, self.in_own_units(w))
 
-    def starts(self, alpha: float, names: Sequence[str] | None = None) -> dict[str, Array]:
+    def starts(
+        self, minimise: Callable[[Oracle], Array], names: Sequence[str] | None = None
+    ) -> dict[str, Array]:
         """Starting points by name, from the rows of some users; see `warm_starts`."""
         held = self.partitions
         enough = held.thresholds.start_step(held.n_rows, self.n_features)
         in_room = int(np.ceil(held.n_rows / held.most_start_rows))
         lists = held.some_of(max(enough, in_room)).in_units(self.units)
-        return warm_starts(self.surrogate, lists, alpha, names)
+        return warm_starts(self.surrogate, lists, minimise, names)
 
     def gain(self, w: Array) -> float:
         """Mean pAp@k gain over the users with k negatives, ties counting as errors."""

@@ -11,6 +11,7 @@ at every point that is no worse than w_t on the majorant: the inner problem need
 exactly. Quasi-Newton steps on R itself come first; both phases are functions in `descent`.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -238,12 +239,20 @@ def _refuse_without_majorants(oracle):
         raise InputError("CCCP needs a risk with majorants, a `MajorisedOracle`")
 
 
+def starts_of(
+    oracle: MajorisedOracle, alpha: float, names: Sequence[str] | None = None
+) -> Mapping[str, Array]:
+    """The oracle's own starts by name; what is the minimiser of a convex risk to a gap of 1%."""
+    solver = CuttingPlane(alpha, tol=1e-2, max_iter=300)
+    return oracle.starts(lambda risk: solver.solve(risk).w, names)
+
+
 def _starts(config, oracle, w_init, warm_start):
     """Starting points by name, checked."""
     if w_init is None and warm_start is not None:
         w_init = warm_start.w
     if w_init is None:
-        w_init = oracle.starts(config.alpha, config.starts)
+        w_init = starts_of(oracle, config.alpha, config.starts)
     points = w_init if isinstance(w_init, dict) else {"given": w_init}
     starts: dict[str, Array] = {}
     floor = floor_of(config.positive, oracle.n_features)

@@ -17,7 +17,7 @@ whether it has a method: what a kind of oracle may lack has a default here.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -244,8 +244,13 @@ class MajorisedOracle(Oracle):
     def majorant(self, w: Array) -> Oracle:
         """A convex risk that is nowhere below this one and tight at w."""
 
-    def starts(self, alpha: float, names: Sequence[str] | None = None) -> Mapping[str, Array]:
-        """Starting points by name; by default zero."""
+    def starts(
+        self, minimise: Callable[[Oracle], Array], names: Sequence[str] | None = None
+    ) -> Mapping[str, Array]:
+        """Starting points by name; by default zero.
+
+        `minimise` gives the minimiser of a convex risk, beside the penalty: starts may be such.
+        """
         return {"zero": np.zeros(self.n_features)}
 
 

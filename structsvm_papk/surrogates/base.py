@@ -373,12 +373,14 @@ class ListTerms(ABC):
         loss = 1/(c r) (sum of the c largest f_i) = min_s s + 1/c sum_i (f_i/r - s)_+
 
     so that any partition of the terms gives blocks, each convex in (scores, s); the proofs are in
-    docs/math/proofs.md, "One long list". `depth` is m, the negatives that count.
+    docs/math/proofs.md, "One long list". `depth` is m, the negatives that count. `of_mean`: the terms
+    are ``(1 - mean(p) + q_j)_+``, whose dual has a variable for each negative.
     """
 
     n_terms: int
     depth: int
     over_negatives: ClassVar[bool]
+    of_mean: ClassVar[bool] = False
 
     @abstractmethod
     def blocks(self, scores: Array, n_pos: int, bounds: Array) -> TermBlocks:

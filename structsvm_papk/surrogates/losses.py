@@ -315,6 +315,8 @@ class NegativeTerms(ListTerms):
 class MeanThreshold(NegativeTerms):
     """The m = c largest over the negatives of ``(1 - mean(p) + q_j)_+``; r = 1."""
 
+    of_mean = True
+
     def _thresholds(self, positives):
         share = np.full((1, positives.size), 1.0 / positives.size)
         return np.array([positives.mean() - 1.0]), lambda rows: rows @ share

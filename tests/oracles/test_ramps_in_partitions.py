@@ -10,7 +10,7 @@ from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.datasets import linear_lists
 from structsvm_papk.oracles import StreamedRisk
 from structsvm_papk.oracles.list_risk import Thresholds
-from structsvm_papk.solvers.cccp import CCCP
+from structsvm_papk.solvers.cccp import CCCP, starts_of
 
 ALPHA = 1e-2
 # users, items, features, noise
@@ -38,8 +38,8 @@ def test_starts_are_made_of_the_same_users(weight):
     few = Thresholds(start_rows=300, start_rows_per_feature=10)
     data = RankingData.from_groups(*some_lists(2), user_weight=weight)  # 3600 rows
     surrogate = make_surrogate("clipped_ramp", 3, 8)
-    expected = EmpiricalRisk(surrogate, data, thresholds=few).starts(ALPHA)
-    found = partitioned(surrogate, data, 7, few).starts(ALPHA)
+    expected = starts_of(EmpiricalRisk(surrogate, data, thresholds=few), ALPHA)
+    found = starts_of(partitioned(surrogate, data, 7, few), ALPHA)
     assert list(found) == list(expected)
     for name, w in expected.items():
         np.testing.assert_allclose(found[name], w, rtol=0, atol=1e-9)
@@ -51,13 +51,13 @@ def test_starts_of_sparse_features_and_of_little_memory(tmp_path):
     X, y, groups = some_lists(1)
     surrogate = make_surrogate("ramp", 3)
     dense, csr = (RankingData.from_groups(each, y, groups) for each in (X, sparse.csr_array(X)))
-    expected = EmpiricalRisk(surrogate, dense).starts(ALPHA, ["logistic"])["logistic"]
-    found = partitioned(surrogate, csr, 3).starts(ALPHA, ["logistic"])["logistic"]
+    expected = starts_of(EmpiricalRisk(surrogate, dense), ALPHA, ["logistic"])["logistic"]
+    found = starts_of(partitioned(surrogate, csr, 3), ALPHA, ["logistic"])["logistic"]
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
     little = StreamedRisk(surrogate, npy_source(tmp_path, X, y, groups), 12_000)
     some = EmpiricalRisk(surrogate, dense.some_of(15))  # 12 kB, of which 15%
-    expected = some.starts(ALPHA, ["logistic"])["logistic"]
-    found = little.starts(ALPHA, ["logistic"])["logistic"]
+    expected = starts_of(some, ALPHA, ["logistic"])["logistic"]
+    found = starts_of(little, ALPHA, ["logistic"])["logistic"]
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
 
 

@@ -19,7 +19,7 @@ from structsvm_papk.oracles.list_risk import Thresholds
 from structsvm_papk.rankers.ranker import PAPKRanker
 from structsvm_papk.solvers import descent
 from structsvm_papk.solvers.branch_and_bound import BranchAndBound
-from structsvm_papk.solvers.cccp import CCCP
+from structsvm_papk.solvers.cccp import CCCP, starts_of
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.oracle import MajorisedOracle
 from structsvm_papk.solvers.solver import Status
@@ -157,7 +157,7 @@ def test_starts_are_named_and_reported_and_those_at_one_point_are_one():
     assert [report.name for report in result.starts] == ["zero", "centred_logistic"]
     assert sum(report.polished for report in result.starts) == 1
     assert result.n_iter == sum(report.n_iter for report in result.starts)
-    points = {bytes(w) for w in risk.starts(1e3).values()}  # at so large an alpha avg is zero
+    points = {bytes(w) for w in starts_of(risk, 1e3).values()}  # at so large an alpha avg is zero
     assert len(points) < 5 and len(CCCP(1e3, tol=1e-3).solve(risk).starts) == len(points)
 
 
@@ -168,7 +168,7 @@ def test_starts_are_named_and_reported_and_those_at_one_point_are_one():
 def test_over_many_lists_starts_race_and_one_is_polished(name, seed, monkeypatch):
     risk, solver = small_risk(name, seed), CCCP(1e-2, tol=1e-4)
     raced = solver.solve(risk)
-    alone = [solver.solve(risk, w) for w in risk.starts(1e-2).values()]
+    alone = [solver.solve(risk, w) for w in starts_of(risk, 1e-2).values()]
     assert raced.status is Status.CRITICAL
     if seed != 9:  # where a race of other rounding may end elsewhere
         assert raced.objective <= 1.001 * min(result.objective for result in alone)
@@ -199,8 +199,8 @@ def test_starts_of_large_data_are_made_of_some_users():
     risk = EmpiricalRisk(whole.surrogate, whole.data, thresholds=few)
     part = risk.data.some_of(4)  # of 1200 rows
     assert 5 <= part.n_users <= 15
-    sampled = risk.starts(1e-2, ("logistic", "deep_avg"))
-    expected = EmpiricalRisk(risk.surrogate, part).starts(1e-2, ("logistic", "deep_avg"))
+    sampled = starts_of(risk, 1e-2, ("logistic", "deep_avg"))
+    expected = starts_of(EmpiricalRisk(risk.surrogate, part), 1e-2, ("logistic", "deep_avg"))
     for name, w in expected.items():
         np.testing.assert_array_equal(sampled[name], w)
     np.testing.assert_array_equal(sampled["logistic"], logistic_regression(part))
