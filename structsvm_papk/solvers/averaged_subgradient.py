@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.solvers.oracle import Oracle, evaluated
 from structsvm_papk.solvers.solver import (
+    Risk,
     Run,
     Signs,
     Solver,
     SolverResult,
+    Start,
     Status,
     checked_signs,
     finite_start,
@@ -61,21 +63,26 @@ class AveragedSubgradient(Solver[SolverResult]):
         super().__post_init__()
         object.__setattr__(self, "positive", checked_signs(self.positive))
 
-    def _start(self, oracle: Oracle, w_init: Any, warm_start: SolverResult | None) -> Array:
+    def _start(self, oracle: Oracle, w_init: Start, warm_start: SolverResult | None) -> Array:
         """The first w; by default zero."""
         if w_init is None:
             w_init = np.zeros(oracle.n_features) if warm_start is None else warm_start.w
         w = finite_start(w_init, oracle.n_features, "the start")
         return np.maximum(w, floor_of(self.positive, w.size))
 
-    def _run(self, oracle, w_init, warm_start):
+    def _run(
+        self, oracle: Oracle, w_init: Start, warm_start: SolverResult | None
+    ) -> AveragedRun[Any, Any]:
         return AveragedRun(self, oracle, self._start(oracle, w_init, warm_start))
 
 
-class AveragedRun(Run[SolverResult]):
+Averaging = TypeVar("Averaging", bound=AveragedSubgradient)
+
+
+class AveragedRun(Run[Averaging, Risk, SolverResult]):
     """State of one descent; a pass is one step here."""
 
-    def __init__(self, config: Any, oracle: Oracle, w: Array) -> None:
+    def __init__(self, config: Averaging, oracle: Risk, w: Array) -> None:
         super().__init__(config, oracle)
         self.w = w
         self.floor = floor_of(config.positive, w.size)
@@ -114,7 +121,7 @@ class AveragedRun(Run[SolverResult]):
         w = (1.0 - 1.0 / self.t) * self.w - subgradient / (self.config.alpha * self.t)
         self.w = np.maximum(w, self.floor)
 
-    def _look(self):
+    def _look(self) -> None:
         """Keep the average where it is better than the best so far."""
         self.last_look = self.passes
         objective = self._objective(self.average)
@@ -122,5 +129,5 @@ class AveragedRun(Run[SolverResult]):
             self.best_w = self.average.copy()
             self.best = objective
 
-    def _objective(self, w):
+    def _objective(self, w: Array) -> float:
         return finite_objective(self.oracle, w, self.config.alpha)[0]

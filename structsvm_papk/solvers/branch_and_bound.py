@@ -9,20 +9,32 @@ time. Better points come from `CCCP`, started at the centres. What the risk choo
 pairs are clipped, is never branched on: within a small box it is decided.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from structsvm_papk.errors import InputError, check_number
+from structsvm_papk._types import Array
+from structsvm_papk.errors import check_number
 from structsvm_papk.solvers.cccp import CCCP
-from structsvm_papk.solvers.oracle import BoxedOracle
-from structsvm_papk.solvers.solver import RISK_SCALE, Progress, Run, Solver, SolverResult
+from structsvm_papk.solvers.oracle import BoxedOracle, Oracle, needed
+from structsvm_papk.solvers.solver import (
+    RISK_SCALE,
+    Progress,
+    Run,
+    Solver,
+    SolverResult,
+    Start,
+    Status,
+)
 
 _BATCH = 256
 _SHARE = 8  # at least one of so many open boxes is cut in a round
 _LOCAL_TOL = 1e-6
 _WIDER = 1 + 1e-9  # the cube, for the rounding of the objective that it is made from
+_NO_BOUNDS = "branch and bound needs bounds over boxes: a `BoxedOracle`"
 
 
 @dataclass(frozen=True)
@@ -70,23 +82,30 @@ class BranchAndBound(Solver[SolverResult]):
         super().__post_init__()
         check_number("max_boxes", self.max_boxes, least=1)
 
-    def _run(self, oracle, w_init, warm_start):
-        if not isinstance(oracle, BoxedOracle):
-            raise InputError("branch and bound needs bounds over boxes: a `BoxedOracle`")
-        origin = np.zeros((1, oracle.n_features))
-        oracle.bounds(self.alpha, origin, origin)  # refuses what is too large
-        return _BranchAndBoundRun(self, oracle, w_init, warm_start)
+    def _run(
+        self, oracle: Oracle, w_init: Start, warm_start: SolverResult | None
+    ) -> _BranchAndBoundRun:
+        risk = needed(oracle, BoxedOracle, _NO_BOUNDS)
+        origin = np.zeros((1, risk.n_features))
+        risk.bounds(self.alpha, origin, origin)  # refuses what is too large
+        return _BranchAndBoundRun(self, risk, w_init, warm_start)
 
 
 GlobalRamp = BranchAndBound  # the name by what it is mostly used for
 
 
-class _BranchAndBoundRun(Run[SolverResult]):
+class _BranchAndBoundRun(Run[BranchAndBound, BoxedOracle, SolverResult]):
     """State of one search: the best point, the open boxes, the smallest bound of dropped ones."""
 
     progress = BoxProgress
 
-    def __init__(self, config, oracle, w_init, warm_start):
+    def __init__(
+        self,
+        config: BranchAndBound,
+        oracle: BoxedOracle,
+        w_init: Start,
+        warm_start: SolverResult | None,
+    ) -> None:
         super().__init__(config, oracle)
         self.start = w_init, warm_start
         # the first box, whose sides the first search decides; R >= 0 everywhere
@@ -95,13 +114,13 @@ class _BranchAndBoundRun(Run[SolverResult]):
         self.dropped = np.inf
         self.n_boxes = 0
 
-    def _no_boxes(self, n):
+    def _no_boxes(self, n: int) -> Array:
         """Room for n boxes: sides, lower bound of F in it, and the coordinate to cut along."""
         side = (float, (self.oracle.n_features,))
         kinds = {"low": side, "high": side, "bound": (float,), "split": (int,)}
         return np.zeros(n, [(name, *kind) for name, kind in kinds.items()])
 
-    def begin(self):
+    def begin(self) -> None:
         limit = self.config.time_limit
         local = CCCP(self.config.alpha, _LOCAL_TOL, time_limit=limit and limit / 4)
         w_init, warm_start = self.start
@@ -111,7 +130,7 @@ class _BranchAndBoundRun(Run[SolverResult]):
         self.boxes["high"] = half
         self._take(result)
 
-    def loop(self):
+    def loop(self) -> Status:
         next_search = 2  # then after 4, 8, .. rounds
         status = self._judge(self._record())
         while status is None:
@@ -127,7 +146,7 @@ class _BranchAndBoundRun(Run[SolverResult]):
             status = self._judge(self._record())
         return status
 
-    def _cut_the_lowest(self):
+    def _cut_the_lowest(self) -> tuple[Array, Array]:
         """Replace the boxes with the lowest bounds by their halves; return the new centres."""
         boxes = self.boxes
         n = min(boxes.size, max(_BATCH, boxes.size // _SHARE))
@@ -150,23 +169,23 @@ class _BranchAndBoundRun(Run[SolverResult]):
         self.boxes = np.concatenate([rest, halves])
         return (low + high) / 2, centre
 
-    def _search_from(self, w, value):
+    def _search_from(self, w: Array, value: float) -> None:
         """Descend from a point that is better than the best, or whose box may be."""
         if value < self.best:
             left = self.clock.left()
             local = CCCP(self.config.alpha, _LOCAL_TOL, time_limit=left)
             self._take(local.solve(self.oracle, w))
 
-    def _take(self, result):
+    def _take(self, result: SolverResult) -> None:
         self.passes += result.data_passes
         if result.objective < self.best:
             self.best_w = result.w
             self.best = result.objective
 
-    def _record(self):
+    def _record(self) -> bool:
         self.lower_bound = self.boxes["bound"].min(initial=self.dropped)
         return self.record(n_open=self.boxes.size, n_boxes=self.n_boxes)
 
-    def _judge(self, stop):
+    def _judge(self, stop: bool) -> Status | None:
         gap = self.gap() if self.boxes.size else 0.0
         return self.judge(gap, stop, self.boxes.size > self.config.max_boxes)

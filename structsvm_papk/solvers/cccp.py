@@ -11,12 +11,15 @@ at every point that is no worse than w_t on the majorant: the inner problem need
 exactly. Quasi-Newton steps on R itself come first; both phases are functions in `descent`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError, as_floats, check_number, check_type
@@ -29,7 +32,7 @@ from structsvm_papk.solvers.descent import (
     quasi_newton,
 )
 from structsvm_papk.solvers.dual_ascent import DualAscent
-from structsvm_papk.solvers.oracle import MajorisedOracle, Oracle
+from structsvm_papk.solvers.oracle import MajorisedOracle, Oracle, needed
 from structsvm_papk.solvers.qp import DEFAULT_SOLVER
 from structsvm_papk.solvers.solver import (
     NO_DECREASE,
@@ -39,6 +42,7 @@ from structsvm_papk.solvers.solver import (
     Signs,
     Solver,
     SolverResult,
+    Start,
     Status,
     WarmStart,
     finite_start,
@@ -50,12 +54,14 @@ _STEPS = (10.0,)  # the continuation where starts do not race: a third more time
 _SMOOTH = 16  # blocks from which on a mean of them is nearly smooth; to race saves a fifth
 _SAME = 1e-13  # objectives that differ by less, relatively
 _DIRECTIONS = 16  # random ones, which are tried where all starts end at zero
+_LENGTHS = 4.0 ** np.arange(-4, 4)  # of these
 _AT_ZERO = (
     "The point is w = 0, from which nothing that was tried led lower. That does not prove that no "
     "w is better: try other starts, or another risk."
 )
 _BESIDE_ZERO = "random direction"
 _KEPT = "best so far"  # of the run that is resumed: the others begin and end as without it
+_NO_MAJORANTS = "CCCP needs a risk with majorants, a `MajorisedOracle`"
 _TO_COMPARE = 3e-3  # criticality to which starts that do not race are followed
 
 
@@ -170,20 +176,20 @@ class CCCP(Solver[CCCPResult]):
                 f"continuation must decrease and stay above 1, got {self.continuation!r}"
             )
 
-    def _run(self, oracle, w_init, warm_start):
-        _refuse_without_majorants(oracle)
-        points = _starts(self, oracle, w_init, warm_start)
+    def _run(self, oracle: Oracle, w_init: Start, warm_start: SolverResult | None) -> _CCCPRun:
+        risk = needed(oracle, MajorisedOracle, _NO_MAJORANTS)
+        points = _starts(self, risk, w_init, warm_start)
         starts = [KeptStart(name, first=w, w=w) for name, w in points.items()]
         ladder = self.continuation if warm_start is None else ()  # it would lead away again
         if ladder is None and (w_init is not None or warm_start is not None):
             ladder = ()
-        return self._run_from(oracle, starts, ladder)
+        return self._run_from(risk, starts, ladder)
 
-    def _resumed(self, oracle, last):
+    def _resumed(self, oracle: Oracle, last: SolverResult) -> _CCCPRun:
         kept = last._warm_start
         if not kept.starts:
             return self._run(oracle, None, last)
-        _refuse_without_majorants(oracle)
+        risk = needed(oracle, MajorisedOracle, _NO_MAJORANTS)
         best = KeptStart(_KEPT, first=last.w, w=last.w, settled=True, initial=np.inf)
         starts = [start for start in kept.starts if start.name != _KEPT]
         is_best = [start.settled and np.array_equal(start.w, last.w) for start in starts]
@@ -198,9 +204,11 @@ class CCCP(Solver[CCCPResult]):
             )
             for start in (best, *starts)
         ]
-        return self._run_from(oracle, starts, kept.ladder)
+        return self._run_from(risk, starts, kept.ladder)
 
-    def _run_from(self, oracle, starts, ladder):
+    def _run_from(
+        self, oracle: MajorisedOracle, starts: list[KeptStart], ladder: tuple[float, ...] | None
+    ) -> _CCCPRun:
         """The state of a run; `ladder`: the continuation, None where it depends on the oracle."""
         blocks = oracle.with_blocks(self.n_blocks or default_blocks(oracle))
         majorised = blocks if isinstance(blocks, MajorisedOracle) else oracle
@@ -222,7 +230,9 @@ class CCCP(Solver[CCCPResult]):
             return DualAscent(alpha, 0.5 * self.tol, _INNER_ITERATIONS, time_limit)
         return self._cutting_plane(alpha, majorant.n_blocks, time_limit)
 
-    def _cutting_plane(self, alpha, n_blocks, time_limit):
+    def _cutting_plane(
+        self, alpha: float, n_blocks: int | None, time_limit: float | None
+    ) -> CuttingPlane:
         return CuttingPlane(
             alpha,
             tol=0.5 * self.tol,
@@ -234,11 +244,6 @@ class CCCP(Solver[CCCPResult]):
         )
 
 
-def _refuse_without_majorants(oracle):
-    if not isinstance(oracle, MajorisedOracle):
-        raise InputError("CCCP needs a risk with majorants, a `MajorisedOracle`")
-
-
 def starts_of(
     oracle: MajorisedOracle, alpha: float, names: Sequence[str] | None = None
 ) -> Mapping[str, Array]:
@@ -247,13 +252,15 @@ def starts_of(
     return oracle.starts(lambda risk: solver.solve(risk).w, names)
 
 
-def _starts(config, oracle, w_init, warm_start):
+def _starts(
+    config: CCCP, oracle: MajorisedOracle, w_init: Start, warm_start: SolverResult | None
+) -> dict[str, Array]:
     """Starting points by name, checked."""
     if w_init is None and warm_start is not None:
         w_init = warm_start.w
     if w_init is None:
         w_init = starts_of(oracle, config.alpha, config.starts)
-    points = w_init if isinstance(w_init, dict) else {"given": w_init}
+    points = w_init if isinstance(w_init, Mapping) else {"given": w_init}
     starts: dict[str, Array] = {}
     floor = floor_of(config.positive, oracle.n_features)
     for name, point in points.items():
@@ -263,7 +270,7 @@ def _starts(config, oracle, w_init, warm_start):
     return starts
 
 
-def _inside(point, floor, name):
+def _inside(point: ArrayLike, floor: Array, name: str) -> Array:
     """A point, checked; the nearest one where weights have their signs."""
     return np.maximum(finite_start(point, floor.size, f"start {name!r}"), floor)
 
@@ -290,14 +297,16 @@ class _Start:
         )
 
 
-class _CCCPRun(Run[CCCPResult]):
+class _CCCPRun(Run[CCCP, Oracle, CCCPResult]):
     """State of one solve: its starts, each with its point. It is the `Budget` of the phases.
 
     Where starts `race`, quasi-Newton steps alone compare them. `ladder`: the multiples of alpha of
     the continuation.
     """
 
-    def __init__(self, problem, given, race, ladder):
+    def __init__(
+        self, problem: PenalisedRisk, given: list[KeptStart], race: bool, ladder: tuple[float, ...]
+    ) -> None:
         super().__init__(problem.config, problem.risk)
         self.problem = problem
         self.waiting = given  # starts that have not begun
@@ -309,10 +318,10 @@ class _CCCPRun(Run[CCCPResult]):
 
     # --- begin, iterate, end --------------------------------------------------------------------
 
-    def begin(self):
+    def begin(self) -> None:
         """Each start is evaluated in its turn."""
 
-    def loop(self):
+    def loop(self) -> Status:
         # 1. every start
         while self.waiting and not (self.starts and self.clock.late()):
             self.starts.append(self._begin(self.waiting.pop(0)))
@@ -342,9 +351,11 @@ class _CCCPRun(Run[CCCPResult]):
         if best.point.status is Status.CRITICAL and not best.point.w.any():
             self._leave_zero(best)
             best = self._best()
-        return self.stop or best.point.status
+        status = self.stop or best.point.status
+        assert status is not None  # as `_follow_majorants` and `_descend` end
+        return status
 
-    def result(self, status, notes):
+    def result(self, status: Status, notes: tuple[str, ...]) -> CCCPResult:
         best = self._best()
         if best.point.exact and status is Status.CRITICAL:
             status = Status.CONVERGED  # the majorant was the risk: its bound certifies
@@ -370,12 +381,12 @@ class _CCCPRun(Run[CCCPResult]):
             _warm_start=WarmStart(starts=starts, ladder=self.ladder),
         )
 
-    def has_point(self):
+    def has_point(self) -> bool:
         return bool(self.starts)
 
     # --- phases ---------------------------------------------------------------------------------
 
-    def _begin(self, start):
+    def _begin(self, start: KeptStart) -> _Start:
         """The start at its point; one from a checkpoint where it goes on."""
         if np.isnan(start.initial):
             point = self.problem.evaluate(start.first, self.config.alpha, self)
@@ -388,12 +399,12 @@ class _CCCPRun(Run[CCCPResult]):
             point = self.problem.evaluate(begun.first, self.config.alpha, self)
         return _Start(begun=begun, point=point, settled=start.settled)
 
-    def _take(self, start):
+    def _take(self, start: _Start) -> None:
         """This start is followed from here on."""
         self.current = start
         start.passes = self.passes
 
-    def _descend_to_compare(self, start):
+    def _descend_to_compare(self, start: _Start) -> None:
         """Over many blocks the risk is nearly smooth: L-BFGS comes close to where majorants would.
 
         Over fewer blocks majorants have to follow.
@@ -408,7 +419,7 @@ class _CCCPRun(Run[CCCPResult]):
         else:
             self._descend(start, max(_TO_COMPARE, self.config.tol))
 
-    def _descend(self, start, tol):
+    def _descend(self, start: _Start, tol: float) -> None:
         """Both phases, at the alphas of the continuation first, to a criticality of `tol`."""
         self._take(start)
         for factor in (*self.ladder, 1.0):
@@ -421,7 +432,7 @@ class _CCCPRun(Run[CCCPResult]):
             if self.stop is not None:
                 return
 
-    def _leave_zero(self, zero):
+    def _leave_zero(self, zero: _Start) -> None:
         """Zero is critical where majorants that are frozen there have no lower point; others may.
 
         A risk that is convex has been certified.
@@ -432,10 +443,12 @@ class _CCCPRun(Run[CCCPResult]):
         floor = floor_of(self.config.positive, zero.point.w.size)
         rng = np.random.default_rng(0)
         lowest = zero.point
-        for direction in rng.normal(size=(_DIRECTIONS, zero.point.w.size)):
+        directions = rng.normal(size=(_DIRECTIONS, zero.point.w.size))
+        for direction, length in product(directions, _LENGTHS):
             if self.clock.late():
                 return
-            point = best_scale(self.problem, np.maximum(direction, floor), self)
+            w = np.maximum(length * direction, floor)
+            point = self.problem.evaluate(w, self.config.alpha, self)
             if point.objective < lowest.objective * (1.0 - NO_DECREASE):
                 lowest = point
         if lowest is not zero.point:
@@ -445,13 +458,13 @@ class _CCCPRun(Run[CCCPResult]):
             self._descend(start, self.config.tol)
             start.settled = True
 
-    def _follow_majorants(self, start):
+    def _follow_majorants(self, start: _Start) -> None:
         """The second phase alone, to the tolerance."""
         self._take(start)
         config = self.config
         self.keep(follow_majorants(self.problem, start.point, self, config.tol, config.max_iter))
 
-    def _best(self):
+    def _best(self) -> _Start:
         """The lowest start; the first of those that differ by rounding alone."""
         lowest = min(start.point.objective for start in self.starts)
         border = lowest + _SAME * max(1.0, abs(lowest))
@@ -459,13 +472,13 @@ class _CCCPRun(Run[CCCPResult]):
 
     # --- what the phases are told and tell: `Budget` --------------------------------------------
 
-    def keep(self, point):
+    def keep(self, point: Iterate) -> None:
         """Take a point as that of the start which is followed."""
         self.current.point = point.with_alpha(self.config.alpha)
         if point.status is Status.INCONSISTENT:
             self.stop = point.status
 
-    def show(self, point):
+    def show(self, point: Iterate) -> None:
         """Show where quasi-Newton steps have come to; the caller may stop here."""
         if self.callback is None:
             return
@@ -481,7 +494,7 @@ class _CCCPRun(Run[CCCPResult]):
         if self.asked_to_stop(progress):
             self.stop = Status.STOPPED
 
-    def note(self, point, lowered=None):
+    def note(self, point: Iterate, lowered: SolverResult | None = None) -> None:
         """Note an iteration, and whether the run has to stop."""
         self.current.n_iter += 1
         if point.alpha == self.config.alpha:

@@ -1,5 +1,7 @@
 """The cutting-plane model of a risk, and a dual point of it."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import numpy as np
@@ -132,7 +134,9 @@ class CutModel:
         z = np.maximum(centre - self._theta @ self._slopes / curvature, self.floor)
         return z, np.maximum.reduceat(heights + rise, self.starts).sum()
 
-    def _improve(self, products, heights, theta, target):
+    def _improve(
+        self, products: _Slopes | _InnerProducts, heights: Array, theta: Array, target: float
+    ) -> Array:
         """Weights whose duality gap is `target`, or as close to it as the methods come.
 
         In coordinates with curvature 1 and centre 0; the sums of the weights may drift.
@@ -147,11 +151,13 @@ class CutModel:
             gap = self._gap(theta, heights + products.rise(theta))
         return theta
 
-    def _gap(self, theta, heights):
+    def _gap(self, theta: Array, heights: Array) -> float:
         """Duality gap of weights at whose point the cuts have these heights."""
         return np.maximum.reduceat(heights, self.starts).sum() - heights @ theta
 
-    def _rise_above_floor(self, heights, theta, centre, curvature, target):
+    def _rise_above_floor(
+        self, heights: Array, theta: Array, centre: Array, curvature: Array, target: float
+    ) -> tuple[Array, Array]:
         """As `_improve` where z has a floor; with what the cuts rise to at the new z.
 
         The z that belongs to weights is ``max(centre - A' theta / curvature, floor)``. While the
@@ -167,7 +173,7 @@ class CutModel:
         here = self._above_floor(theta, slopes, heights, floor)
         before = -np.inf
         for _ in range(_FREE_ROUNDS):
-            dual = here.heights @ here.theta + here.v @ here.v / 2
+            dual = float(here.heights @ here.theta + here.v @ here.v / 2)
             if here.gap <= target or dual - before <= _WORTH * here.gap:
                 break
             before = dual
@@ -185,19 +191,23 @@ class CutModel:
             here = there
         return here.theta, here.heights - heights
 
-    def _above_floor(self, theta, slopes, heights, floor):
+    def _above_floor(
+        self, theta: Array, slopes: Array, heights: Array, floor: Array
+    ) -> _AboveFloor:
         """What belongs to dual weights, in coordinates with curvature 1 and centre 0."""
         v = np.maximum(-(theta @ slopes), floor)
         now = heights + slopes @ v
         return _AboveFloor(theta, v, now, self._gap(theta, now))
 
-    def _length(self, step, theta, slopes, heights, floor):
+    def _length(
+        self, step: Array, theta: Array, slopes: Array, heights: Array, floor: Array
+    ) -> float:
         """Where in [0, 1] the dual is largest along a step of the weights."""
         origin = -(theta @ slopes)
         direction = -(step @ slopes)
         gain = heights @ step
 
-        def rises(t):
+        def rises(t: float) -> bool:
             return gain - direction @ np.maximum(origin + t * direction, floor) >= 0.0
 
         if rises(1.0):
@@ -212,7 +222,7 @@ class CutModel:
                 high = middle
         return low
 
-    def _products(self, curvature):
+    def _products(self, curvature: Array) -> _Slopes | _InnerProducts:
         """The cuts in coordinates with curvature 1."""
         if self._gram is None:
             return _Slopes(self._slopes_over(np.sqrt(curvature)))
@@ -220,13 +230,15 @@ class CutModel:
         others = self._slopes[self.order, self.n_features :] / np.sqrt(curvature[self.n_features :])
         return _InnerProducts(gram + others @ others.T if others.size else gram)
 
-    def _slopes_over(self, root):
+    def _slopes_over(self, root: Array) -> Array:
         """Slopes of the cuts divided by these numbers, in the memory of one copy."""
         slopes = self._slopes[self.order]
         slopes /= root
         return slopes
 
-    def _solve_qp(self, products, heights, theta, tol):
+    def _solve_qp(
+        self, products: _Slopes | _InnerProducts, heights: Array, theta: Array, tol: float
+    ) -> bool:
         """Solve the restricted QP on the cuts with dual weight and the highest of each block."""
         now = heights + products.rise(theta)
         tops = np.maximum.reduceat(now, self.starts)
@@ -279,7 +291,7 @@ class CutModel:
             rounding += (OF_A_FEW + d * EPS) * square
             return theta @ self._intercepts - square + least - worse / alpha - rounding
 
-    def _free_slots(self, n):
+    def _free_slots(self, n: int) -> Array:
         size = self._block.size
         used = np.zeros(size, dtype=bool)  # `setdiff1d` would sort, in every iteration
         used[self.order] = True
@@ -297,7 +309,7 @@ class CutModel:
             free = np.append(free, np.arange(size, size + extra))
         return free[:n]
 
-    def _list(self, slots):
+    def _list(self, slots: Array) -> None:
         self.order = slots[np.argsort(self._block[slots], kind="stable")]
         counts = np.bincount(self._block[self.order], minlength=self.n_blocks)
         self.starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
@@ -312,7 +324,7 @@ class _AboveFloor(NamedTuple):
     gap: float
 
 
-def _longer(array, n):
+def _longer(array: Array, n: int) -> Array:
     """An array with n zeros, or rows of zeros, after its own; `np.pad` takes ten times as long."""
     return np.concatenate([array, np.zeros((n, *array.shape[1:]), array.dtype)])
 
@@ -320,19 +332,19 @@ def _longer(array, n):
 class _Slopes:
     """Cuts by their slopes, in coordinates with curvature 1 and centre 0."""
 
-    def __init__(self, slopes):
+    def __init__(self, slopes: Array) -> None:
         self._slopes = slopes
 
-    def rise(self, theta):
+    def rise(self, theta: Array) -> Array:
         """By how much each cut is higher at ``-A' theta`` than at 0."""
         return -(self._slopes @ (theta @ self._slopes))
 
-    def sweep(self, heights, starts, theta, target):
+    def sweep(self, heights: Array, starts: Array, theta: Array, target: float) -> float:
         """Coordinate steps on theta, in place; the duality gap."""
         v = -(theta @ self._slopes)
         return block_sweeps(self._slopes, heights, starts, theta, v, _SWEEPS, target)
 
-    def slopes_of(self, chosen):
+    def slopes_of(self, chosen: Array) -> Array:
         """Slopes of these cuts."""
         return self._slopes[chosen]
 
@@ -340,31 +352,31 @@ class _Slopes:
 class _InnerProducts:
     """Cuts by the inner products of their slopes, where features are more than cuts."""
 
-    def __init__(self, gram):
+    def __init__(self, gram: Array) -> None:
         self._gram = gram
 
-    def rise(self, theta):
+    def rise(self, theta: Array) -> Array:
         """As of `_Slopes`."""
         return -(self._gram @ theta)
 
-    def sweep(self, heights, starts, theta, target):
+    def sweep(self, heights: Array, starts: Array, theta: Array, target: float) -> float:
         """As of `_Slopes`; a step costs as many products as there are cuts."""
         now = heights + self.rise(theta)
         return gram_sweeps(self._gram, now, starts, theta, _SWEEPS, target)
 
-    def slopes_of(self, chosen):
+    def slopes_of(self, chosen: Array) -> Array:
         """Slopes with these inner products, in the span of the cuts."""
         return _factor(self._gram[np.ix_(chosen, chosen)])
 
 
-def _products_of(slopes):
+def _products_of(slopes: Array) -> _Slopes | _InnerProducts:
     """By slopes or inner products, whatever is smaller."""
     if slopes.shape[1] <= max(_WIDE, slopes.shape[0]):
         return _Slopes(slopes)
     return _InnerProducts(slopes @ slopes.T)
 
 
-def _factor(gram):
+def _factor(gram: Array) -> Array:
     """L with ``L L' = gram`` for a positive semidefinite matrix, by pivoted Cholesky."""
     factor, pivots, rank, _ = lapack.dpstrf(gram, lower=1, tol=-1.0)
     lower = np.tril(factor)[:, :rank]
@@ -374,7 +386,7 @@ def _factor(gram):
 
 
 @kernel(fastmath={"reassoc", "contract", "nsz"})
-def _height(slope, intercept, v):
+def _height(slope: Array, intercept: float, v: Array) -> float:
     total = intercept
     for f in range(v.size):
         total += slope[f] * v[f]
@@ -382,7 +394,7 @@ def _height(slope, intercept, v):
 
 
 @kernel(fastmath={"reassoc", "contract", "nsz"})
-def _move(slopes, theta, low, high, fall, v):
+def _move(slopes: Array, theta: Array, low: int, high: int, fall: float, v: Array) -> None:
     """Move dual weight from one cut of a block to another by an exact line search."""
     norm = 0.0
     for f in range(v.size):
@@ -400,7 +412,7 @@ def _move(slopes, theta, low, high, fall, v):
 
 
 @kernel
-def _pair(heights, theta, first, last):
+def _pair(heights: Array, theta: Array, first: int, last: int) -> tuple[int, int, float]:
     """The highest cut of a block, its lowest with weight, and the mean height by weight."""
     high = first
     low = first - 1
@@ -416,7 +428,15 @@ def _pair(heights, theta, first, last):
 
 
 @kernel
-def block_sweeps(slopes, intercepts, starts, theta, v, max_sweeps, target):
+def block_sweeps(
+    slopes: Array,
+    intercepts: Array,
+    starts: Array,
+    theta: Array,
+    v: Array,
+    max_sweeps: int,
+    target: float,
+) -> float:
     """Maximise the dual block by block with pairwise steps; return the last sweep's gap.
 
     The problem is ``min_v ||v||^2 / 2 + sum over blocks of max_i slopes[i] . v + intercepts[i]``.
@@ -447,7 +467,9 @@ def block_sweeps(slopes, intercepts, starts, theta, v, max_sweeps, target):
 
 
 @kernel
-def gram_sweeps(gram, heights, starts, theta, max_sweeps, target):
+def gram_sweeps(
+    gram: Array, heights: Array, starts: Array, theta: Array, max_sweeps: int, target: float
+) -> float:
     """As `block_sweeps`, by the inner products of the slopes.
 
     `heights` are those of the cuts at the v of `theta`, and are updated in place of v.

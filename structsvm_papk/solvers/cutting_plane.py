@@ -36,6 +36,7 @@ from structsvm_papk.solvers.solver import (
     Signs,
     Solver,
     SolverResult,
+    Start,
     Status,
     WarmStart,
     checked_signs,
@@ -117,7 +118,7 @@ class CuttingPlane(Solver[SolverResult]):
         check_type("qp_solver", self.qp_solver, str, "the name of a solver", optional=True)
         object.__setattr__(self, "positive", checked_signs(self.positive))
 
-    def _run(self, oracle, w_init, warm_start):
+    def _run(self, oracle: Oracle, w_init: Start, warm_start: SolverResult | None) -> Bundle:
         usual = default_blocks(oracle) if self.method == "bundle" else 1
         blocks = oracle.with_blocks(self.n_blocks or usual)
         step = METHODS[self.method]()
@@ -129,7 +130,7 @@ class CuttingPlane(Solver[SolverResult]):
 # --- one solve ----------------------------------------------------------------------------------
 
 
-class Bundle(Run[SolverResult]):
+class Bundle(Run[CuttingPlane, BlockOracle, SolverResult]):
     """State of one solve: the model with its bound, and the best point so far.
 
     The model's variables are z = (w, s), or z = w; see `Cuts`.
@@ -137,11 +138,11 @@ class Bundle(Run[SolverResult]):
 
     def __init__(
         self,
-        config: Any,
+        config: CuttingPlane,
         oracle: BlockOracle,
         given: Oracle,
         step: Step,
-        w_init: Any,
+        w_init: Start,
         warm_start: SolverResult | None,
     ) -> None:
         super().__init__(config, oracle)
@@ -190,7 +191,7 @@ class Bundle(Run[SolverResult]):
         self.accept(cuts, self.objective(w, cuts.value))
         self.step.begin(self)
 
-    def _cuts_of(self, last):
+    def _cuts_of(self, last: WarmStart) -> BlockCuts | None:
         """The cuts of a warm start; None where they are of other blocks of this risk."""
         if last.cuts is None:
             return None
@@ -326,8 +327,7 @@ class Bundle(Run[SolverResult]):
 
     def objective(self, w: Array, risk: float) -> float:
         """``alpha/2 ||w||^2 + risk``."""
-        value: float = self.config.alpha / 2 * (w @ w) + risk
-        return value
+        return float(self.config.alpha / 2 * (w @ w) + risk)
 
     # --- when to stop ---------------------------------------------------------------------------
 
@@ -350,7 +350,7 @@ class Bundle(Run[SolverResult]):
             return True
         return self.n_idle >= _STALL and self.best >= self.history[-1].objective
 
-    def _go_to_zero_if_optimal(self):
+    def _go_to_zero_if_optimal(self) -> None:
         """Return zero itself, where no w improves on it by more than rounding."""
         if self.at_zero is None:
             if relative_gap(self.model.least_at_zero(), self.lower_bound) > self.tol:
@@ -377,7 +377,7 @@ class Bundle(Run[SolverResult]):
         sizes = np.maximum(np.abs(self.best_w), np.abs(self.model.dual_point(self.config.alpha)))
         return (rounding.scores + rounding.slopes) * sizes / max(self.best, RISK_SCALE)
 
-    def _error(self, cuts):
+    def _error(self, cuts: Cuts) -> float:
         """How far rounding may have put the objective of an evaluation off."""
         w = cuts.point[: self.oracle.n_features]
         error = (w.size + 2) * EPS * self.config.alpha / 2 * (w @ w)
@@ -388,7 +388,7 @@ class Bundle(Run[SolverResult]):
             error += cuts.errors.sum() + float(self.rounding().scores @ np.abs(w))
         return float(error)
 
-    def _digits(self):
+    def _digits(self) -> tuple[str, ...]:
         """Says so where rounding alone is more than the tolerance allows."""
         parts = self.lost_to_rounding()
         lost = parts.sum()
@@ -435,7 +435,7 @@ def refuse_too_high(cuts: BlockCuts, here: Cuts) -> None:
         raise InputError("the warm start's cuts are of another problem: they exceed this risk")
 
 
-def _is_at(evaluation, w):
+def _is_at(evaluation: Cuts | None, w: Array) -> bool:
     """Whether an evaluation was made at w."""
     return evaluation is not None and np.array_equal(evaluation.point[: w.size], w)
 
@@ -553,7 +553,7 @@ class SampledSteps(Step):
         """As the model's own steps do."""
         self.proximal.try_point(bundle, w, predicted)
 
-    def _newton_step(self, bundle):
+    def _newton_step(self, bundle: Bundle) -> Array:
         """The step from the best point."""
         origin = bundle.best_w
         slope = bundle.evaluation.slopes.sum(axis=0)[: origin.size]
@@ -562,7 +562,7 @@ class SampledSteps(Step):
         return _minimum(tilted, bundle, origin, tol)
 
 
-def _minimum(oracle, bundle, start, tol):
+def _minimum(oracle: Oracle, bundle: Bundle, start: Array | None, tol: float) -> Array:
     config = replace(bundle.config, tol=tol, n_blocks=None, time_limit=bundle.clock.left())
     return config.solve(oracle, start).w
 

@@ -156,7 +156,7 @@ def quasi_newton(
     # L-BFGS ends where the objective is flat: so does a line search that is late
     flat = np.zeros_like(point.w)
 
-    def objective_and_slope(w):
+    def objective_and_slope(w: Array) -> tuple[float, Array]:
         nonlocal best, lowest
         if budget.clock.late():
             return lowest, flat
@@ -175,7 +175,7 @@ def quasi_newton(
     objectives = [lowest]
     floor = floor_of(config.positive, point.w.size)
 
-    def after_step(_):
+    def after_step(_: Array) -> None:
         objectives.append(lowest)
         budget.show(best)
         if budget.stop is not None or _promises_little(objectives, config.tol, rival):
@@ -195,7 +195,7 @@ def quasi_newton(
     return best
 
 
-def _promises_little(objectives, tol, rival):
+def _promises_little(objectives: list[float], tol: float, rival: float) -> bool:
     """Whether the last steps foretell less than the tolerance, or less than a rival has."""
     if len(objectives) <= _WINDOW:
         return False
@@ -251,7 +251,9 @@ def follow_majorants(
     return replace(point, status=Status.CRITICAL if critical else Status.MAX_ITER)
 
 
-def _lower(problem, majorant, point, budget):
+def _lower(
+    problem: PenalisedRisk, majorant: Oracle, point: Iterate, budget: Budget
+) -> SolverResult:
     """The minimiser of a majorant, from the point that it belongs to."""
     inner = problem.config.inner(majorant, point.alpha, budget.clock.left())
     result = inner.solve(majorant, point.w)
@@ -259,7 +261,7 @@ def _lower(problem, majorant, point, budget):
     return result
 
 
-def _measured(point, majorant, lowered):
+def _measured(point: Iterate, majorant: Oracle, lowered: SolverResult) -> Iterate:
     """The point with its criticality, and with a bound where the majorant is the risk itself."""
     lower_bound = point.lower_bound
     if majorant.exact:
@@ -271,7 +273,7 @@ def _measured(point, majorant, lowered):
     )
 
 
-def _contradiction(point, lowered, there):
+def _contradiction(point: Iterate, lowered: SolverResult, there: Iterate) -> str | None:
     """What shows that it is not a majorant; None where it keeps its promises."""
     if lowered.status is Status.INCONSISTENT:
         return "its own cuts exceed it"

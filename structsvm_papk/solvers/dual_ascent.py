@@ -5,19 +5,23 @@ moves w by what that changes, so no cut over all features is ever stored; see
 `structsvm_papk.solvers.oracle.DualBlocks` for the problem and what is asked of a risk.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
 from structsvm_papk.solvers.cut_model import default_blocks
-from structsvm_papk.solvers.oracle import DualOracle, DualPoint
+from structsvm_papk.solvers.oracle import DualOracle, DualPoint, Oracle, needed
 from structsvm_papk.solvers.solver import (
     RISK_SCALE,
     Run,
     Solver,
     SolverResult,
+    Start,
     Status,
     WarmStart,
     finite_start,
@@ -68,30 +72,30 @@ class DualAscent(Solver[SolverResult]):
     time_limit: float | None = None
     seed: int = 0
 
-    def _run(self, oracle, w_init, warm_start):
-        if not isinstance(oracle, DualOracle):
-            raise InputError(_NO_DUALS.format(oracle))
+    def _run(
+        self, oracle: Oracle, w_init: Start, warm_start: SolverResult | None
+    ) -> _DualAscentRun:
+        risk = needed(oracle, DualOracle, _NO_DUALS.format(oracle))
         duals = None if warm_start is None else warm_start._warm_start.duals
         if w_init is None and warm_start is not None:
             at_this_alpha = warm_start.alpha == self.alpha  # else its point is far from the optimum
             w_init = warm_start.w if duals is None or at_this_alpha else None
-        if w_init is not None:
-            w_init = finite_start(w_init, oracle.n_features, "the start")
-        return _DualAscentRun(self, oracle, w_init, duals)
+        w = None if w_init is None else finite_start(w_init, risk.n_features, "the start")
+        return _DualAscentRun(self, risk, w, duals)
 
 
-class _DualAscentRun(Run[SolverResult]):
+class _DualAscentRun(Run[DualAscent, DualOracle, SolverResult]):
     """State of one solve."""
 
     blocks: Any = None
     moved = False  # since the last certificate
 
-    def __init__(self, config, oracle, w, duals):
+    def __init__(self, config: DualAscent, oracle: DualOracle, w: Array | None, duals: Any) -> None:
         super().__init__(config, oracle)
         self.start = w
         self.duals = duals
 
-    def begin(self):
+    def begin(self) -> None:
         start = self.start if self.duals is None else self.duals
         self.blocks = self.oracle.dual_blocks(self.config.alpha, start)
         if self.blocks is None:
@@ -100,7 +104,7 @@ class _DualAscentRun(Run[SolverResult]):
             self._take(self.blocks.point(self.start))
         self._certify()
 
-    def loop(self):
+    def loop(self) -> Status:
         status = self._judge(self._record())
         while status is None:
             gap = self._sweeps()
@@ -113,7 +117,7 @@ class _DualAscentRun(Run[SolverResult]):
                 self.keep_result()
         return status
 
-    def result(self, status, notes):
+    def result(self, status: Status, notes: tuple[str, ...]) -> SolverResult:
         if self.moved and status in (Status.INTERRUPTED, Status.STOPPED):
             self._certify()
         if status is Status.CONVERGED:
@@ -127,7 +131,7 @@ class _DualAscentRun(Run[SolverResult]):
         kept = WarmStart(self.blocks.cuts(n_blocks), duals=self.blocks.duals)
         return self.outcome(status, notes=notes, _warm_start=kept)
 
-    def _sweeps(self):
+    def _sweeps(self) -> float:
         """Look at all blocks that are not optimal, then a few times at what is active in them."""
         blocks = self.blocks
         tol = self.config.tol * self._scale()
@@ -142,7 +146,7 @@ class _DualAscentRun(Run[SolverResult]):
                 break
         return gap
 
-    def _certify(self):
+    def _certify(self) -> None:
         point = self.blocks.certificate()
         self.moved = False
         self.lower_bound = max(self.lower_bound, point.lower_bound)
@@ -154,14 +158,14 @@ class _DualAscentRun(Run[SolverResult]):
         self.best = point.objective
         self.best_error = point.error
 
-    def _record(self):
+    def _record(self) -> bool:
         self.passes = self.blocks.passes
         return self.record(self.blocks.n_atoms, rows_scored=self.blocks.rows_scored)
 
-    def _judge(self, stop):
+    def _judge(self, stop: bool) -> Status | None:
         status = self.judge(self.gap(), stop)
         stalled = len(self.history) - self.last_progress >= _STALL and not self.moved
         return Status.STALLED if status is None and stalled else status
 
-    def _scale(self):
+    def _scale(self) -> float:
         return max(self.best, RISK_SCALE)

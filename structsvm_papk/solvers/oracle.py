@@ -19,13 +19,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from structsvm_papk._rounding import Rounding
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
+
+Kind = TypeVar("Kind", bound="Oracle")
 
 
 @dataclass(frozen=True)
@@ -105,9 +107,14 @@ class Oracle(ABC):
         """What tells this risk from others; None where nothing does."""
         return None
 
+    @property
+    def itself(self) -> object:
+        """The object that this risk is a view of."""
+        return self
+
     def is_same(self, other: Oracle) -> bool:
         """Whether cuts of another risk are cuts of this one: itself, or its fingerprint."""
-        if other is self:
+        if other.itself is self.itself:
             return True
         known = self.fingerprint()
         return known is not None and known == other.fingerprint()
@@ -265,20 +272,22 @@ class BoxedOracle(MajorisedOracle):
 class _OneBlock(BlockOracle):
     """A risk, or a callable with `n_features`, seen as one block."""
 
-    def __init__(self, function: Any, risk: Oracle | None = None) -> None:
-        self._function, self._risk, self.n_features = function, risk, int(function.n_features)
+    def __init__(self, function: Plain, risk: Oracle | None = None) -> None:
+        self._function = function
+        self._risk = risk
+        self.n_features = int(function.n_features)
         self.convex = risk is None or risk.convex
         self.nonnegative = risk is not None and risk.nonnegative
+
+    @property
+    def itself(self) -> object:
+        return self._function
 
     def __str__(self) -> str:
         return super().__str__() if self._risk is None else str(self._risk)
 
     def fingerprint(self) -> str | None:
         return None if self._risk is None else self._risk.fingerprint()
-
-    def is_same(self, other: Oracle) -> bool:
-        known = isinstance(other, _OneBlock) and other._function is self._function
-        return known or super().is_same(other)
 
     def blocks(self, w: Array) -> tuple[Array, Array]:
         value, slope = evaluated(self._function, w)
@@ -346,7 +355,16 @@ class DualBlocks(ABC):
         """
 
 
-def evaluated(risk: Any, w: Array) -> tuple[float, Array]:
+class Plain(Protocol):
+    """A function that is taken as an oracle."""
+
+    n_features: int
+
+    def __call__(self, w: Array, /) -> tuple[float, Array]:
+        """``R(w)`` and a subgradient."""
+
+
+def evaluated(risk: Callable[[Array], Any], w: Array) -> tuple[float, Array]:
     """What an oracle, or another callable, says of w: a number, and a slope for each feature.
 
     It is given a copy: a function that changes w would make every bound wrong. So would an array
@@ -369,14 +387,14 @@ def evaluated(risk: Any, w: Array) -> tuple[float, Array]:
     return value, slope
 
 
-def _in_short(answer):
+def _in_short(answer: object) -> str:
     """An answer for a message: the type of each part, with its shape."""
-    parts = answer if isinstance(answer, tuple) else (answer,)
-    words = [f"{type(part).__name__}{getattr(part, 'shape', '')}" for part in parts]
-    return f"({', '.join(words)})" if isinstance(answer, tuple) else words[0]
+    if isinstance(answer, tuple):
+        return f"({', '.join(map(_in_short, answer))})"
+    return f"{type(answer).__name__}{getattr(answer, 'shape', '')}"
 
 
-def as_oracle(given: Any) -> Oracle:
+def as_oracle(given: Oracle | Plain) -> Oracle:
     """An `Oracle`, or a plain callable with `n_features` taken as one."""
     if isinstance(given, Oracle):
         return given
@@ -387,3 +405,10 @@ def as_oracle(given: Any) -> Oracle:
             "(structsvm_papk.solvers.Oracle) or a callable w -> (value, slope) with `n_features`"
         )
     return _OneBlock(given)
+
+
+def needed(oracle: Oracle, kind: type[Kind], refusal: str) -> Kind:
+    """A risk as one of a kind; refused where it is of another."""
+    if isinstance(oracle, kind):
+        return oracle
+    raise InputError(refusal)

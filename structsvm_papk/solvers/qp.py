@@ -16,9 +16,11 @@ cvxpy knows factorise systems of size features + blocks. Whatever they answer is
 rescaled to a feasible dual point: a certificate never rests on a solver's word.
 """
 
+from __future__ import annotations
+
 import warnings
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError, lapack
@@ -76,7 +78,7 @@ class RestrictedQP:
             theta[several] = part
         return theta
 
-    def _choose(self, slopes, intercepts, blocks, tol):
+    def _choose(self, slopes: Array, intercepts: Array, blocks: Array, tol: float) -> Array | None:
         _, starts, blocks = np.unique(blocks, return_index=True, return_inverse=True)
         if slopes.shape[0] < slopes.shape[1]:
             slopes = np.asarray(np.linalg.qr(slopes.T, mode="r")).T  # in the span of the cuts
@@ -96,7 +98,15 @@ class RestrictedQP:
                 break
         return best
 
-    def _ask(self, solver, slopes, intercepts, blocks, starts, tol):
+    def _ask(
+        self,
+        solver: str,
+        slopes: Array,
+        intercepts: Array,
+        blocks: Array,
+        starts: Array,
+        tol: float,
+    ) -> tuple[Array | None, float]:
         """A feasible dual point of one solver and its gap, which is infinite on failure."""
         if not (np.isfinite(slopes).all() and np.isfinite(intercepts).all()):
             return None, np.inf  # cuts whose products overflow
@@ -110,7 +120,7 @@ class RestrictedQP:
         theta = onto_simplices(theta, starts)
         return theta, duality_gap(theta, slopes, intercepts, starts)
 
-    def _with_room(self, n_cuts, n_features, n_blocks):
+    def _with_room(self, n_cuts: int, n_features: int, n_blocks: int) -> PaddedProblem:
         """The smallest compiled problem with room, but not twice too large, or one more."""
         need = np.array([n_cuts, n_features, n_blocks])
         most = np.append(2 * np.maximum(need[:2], 8), np.inf)
@@ -122,7 +132,7 @@ class RestrictedQP:
             self._problems += room
         return min(room, key=lambda p: p.shape)
 
-    def _replace(self, solver, n_cuts):
+    def _replace(self, solver: str, n_cuts: int) -> None:
         if len(self._solvers) > 1:
             self._solvers.remove(solver)
             self.notes.append(
@@ -159,7 +169,7 @@ class PaddedProblem:
     objective only.
     """
 
-    def __init__(self, n_cuts, n_features, n_blocks):
+    def __init__(self, n_cuts: int, n_features: int, n_blocks: int) -> None:
         import cvxpy as cp
 
         self.v, self.xi = cp.Variable(n_features), cp.Variable(n_blocks)
@@ -171,7 +181,9 @@ class PaddedProblem:
         self.problem = cp.Problem(cp.Minimize(objective), [self.cuts])
         self.shape = n_cuts, n_features, n_blocks
 
-    def dual(self, solver, tol, slopes, intercepts, blocks):
+    def dual(
+        self, solver: str, tol: float, slopes: Array, intercepts: Array, blocks: Array
+    ) -> Array | None:
         """Return the multipliers of the cuts, or None where the solver failed."""
         from cvxpy import SolverError
 
@@ -199,7 +211,7 @@ class PaddedProblem:
         return None if theta is None else theta[:used]
 
 
-def _options(solver, tol):
+def _options(solver: str, tol: float) -> dict[str, Any]:
     if solver == "PIQP":
         names = ("eps_abs", "eps_rel", "eps_duality_gap_abs", "eps_duality_gap_rel")
         return {"backend": "dense", **dict.fromkeys(names, tol)}
@@ -211,7 +223,7 @@ def _options(solver, tol):
     return {}
 
 
-def _capacity(n):
+def _capacity(n: int) -> int:
     """Room for n, in steps that grow by half: few recompilations, little padding."""
     size = 8
     while size < n:
@@ -270,7 +282,7 @@ class _State:
     theta_i.
     """
 
-    def __init__(self, slopes, intercepts, starts):
+    def __init__(self, slopes: Array, intercepts: Array, starts: Array) -> None:
         self.slopes = slopes
         self.intercepts = intercepts
         self.starts = starts
@@ -285,11 +297,11 @@ class _State:
         self.xi = self.xi + room
         self.slack = spread + room
 
-    def sums(self, values):
+    def sums(self, values: Array) -> Array:
         """Sum over the cuts of each block."""
         return np.add.reduceat(values, self.starts)
 
-    def step(self):
+    def step(self) -> None:
         """One predictor-corrector step."""
         theta = self.theta
         slack = self.slack
@@ -328,7 +340,7 @@ class _NewtonSystem:
     near the optimum the ratios differ by many orders of magnitude.
     """
 
-    def __init__(self, state):
+    def __init__(self, state: _State) -> None:
         self.state = state
         slopes = state.slopes
         self.ratio = state.theta / state.slack
@@ -347,7 +359,7 @@ class _NewtonSystem:
         self.sum_residual = 1.0 - state.sums(state.theta)
         self.primal_residual = state.xi[state.block] - state.heights - state.slack
 
-    def solve(self, complementarity):
+    def solve(self, complementarity: Array) -> _Direction:
         """Newton direction: ``theta * slack`` changes by `complementarity` to first order."""
         state = self.state
         pull = complementarity / state.slack - self.ratio * self.primal_residual
@@ -364,6 +376,6 @@ class _NewtonSystem:
         return _Direction(v=v, xi=level + rise, slack=slack, theta=theta, heights=heights)
 
 
-def _longest(values, direction):
+def _longest(values: Array, direction: Array) -> float:
     """Longest step in (0, 1] that keeps positive values positive."""
     return 1.0 / max(1.0, (-direction / values).max() / _TO_BOUNDARY)

@@ -24,6 +24,7 @@ from functools import cache
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, cast, runtime_checkable
 
 import numpy as np
+from numpy.typing import ArrayLike
 from threadpoolctl import ThreadpoolController
 
 from structsvm_papk._types import Array, Callback
@@ -51,9 +52,10 @@ _RANGES: dict[str, dict[str, Any]] = {
     "time_limit": {"above": 0, "optional": True},
 }
 _FARTHEST = 1e120  # entry of a start; its square, and that of its multiples, must have room
-_RUNS: ContextVar[tuple[Run[Any], ...]] = ContextVar("runs", default=())
+_RUNS: ContextVar[tuple[Run[Any, Any, Any], ...]] = ContextVar("runs", default=())
 
 Signs = bool | tuple[bool, ...]  # which weights are >= 0: all, none, or those that are named
+Start = ArrayLike | Mapping[str, ArrayLike] | None  # a point, or several by name
 
 
 # --- results ------------------------------------------------------------------------------------
@@ -292,6 +294,8 @@ class SolverResult:
 
 
 Result = TypeVar("Result", bound=SolverResult)
+Settings = TypeVar("Settings", bound="Solver[Any]")
+Risk = TypeVar("Risk", bound=Oracle)
 
 
 # --- solvers ------------------------------------------------------------------------------------
@@ -328,7 +332,7 @@ class Solver(ABC, Generic[Result]):
     def solve(
         self,
         oracle: Oracle,
-        w_init: Array | None = None,
+        w_init: Start = None,
         callback: Callback | None = None,
         warm_start: SolverResult | None = None,
         checkpoint: ResultStore | None = None,
@@ -390,10 +394,12 @@ class Solver(ABC, Generic[Result]):
         return Kept(checkpoint, identity, risk)
 
     @abstractmethod
-    def _run(self, oracle: Oracle, w_init: Any, warm_start: SolverResult | None) -> Run[Result]:
+    def _run(
+        self, oracle: Oracle, w_init: Start, warm_start: SolverResult | None
+    ) -> Run[Any, Any, Result]:
         """Check the arguments; the state of a solve that has not begun."""
 
-    def _resumed(self, oracle: Oracle, last: SolverResult) -> Run[Result]:
+    def _resumed(self, oracle: Oracle, last: SolverResult) -> Run[Any, Any, Result]:
         """The state of a solve that goes on from what a checkpoint holds."""
         return self._run(oracle, None, last)
 
@@ -425,14 +431,17 @@ class Clock:
         return self.limit is not None and self.seconds() >= self.limit
 
 
-class Run(ABC, Generic[Result]):
+class Run(ABC, Generic[Settings, Risk, Result]):
     """State of one solve, which dies with it. A solver's own run says what an iteration is."""
 
     progress: ClassVar[type[Progress]] = Progress  # of an iteration, in the history
 
-    def __init__(self, config: Any, oracle: Oracle) -> None:
-        self.config, self.oracle = config, cast("Any", oracle)  # of the kind that it asks for
-        self.tol = getattr(config, "tol", 0.0)  # a descent without a certificate has none
+    def __init__(self, config: Settings, oracle: Risk) -> None:
+        self.config = config
+        self.oracle = oracle
+        self.tol: float = getattr(config, "tol", 0.0)  # a descent without a certificate has none
+        self.max_iter: int = getattr(config, "max_iter", 0)
+        self.time_limit: float | None = getattr(config, "time_limit", None)
         self.callback: Callback | None = None
         self.history: list[Progress] = []
         self.last_progress = 0  # iteration that improved on the point or on the bound
@@ -480,7 +489,7 @@ class Run(ABC, Generic[Result]):
             return Status.CONVERGED
         if stop:
             return Status.STOPPED
-        if len(self.history) >= self.config.max_iter if spent is None else spent:
+        if len(self.history) >= self.max_iter if spent is None else spent:
             return Status.MAX_ITER
         return Status.TIME_LIMIT if self.clock.late() else None
 
@@ -494,7 +503,7 @@ class Run(ABC, Generic[Result]):
         check_callback(callback)
         self.callback = callback
         self.kept = kept
-        self.clock = Clock(self.config.time_limit)
+        self.clock = Clock(self.time_limit)
         outer = _RUNS.set((*_RUNS.get(), self))
         try:
             self.begin()
@@ -602,21 +611,21 @@ def not_convex(what: str) -> InputError:
     )
 
 
-def check_signs(positive: Any) -> None:
+def check_signs(positive: object) -> None:
     """Refuse a setting `positive` that is not one for all weights."""
     check_type("positive", positive, bool | np.bool_, "True or False")
 
 
-def checked_signs(positive: Any) -> Signs:
+def checked_signs(positive: ArrayLike) -> Signs:
     """A setting `positive` of a solver: True, False, or one of them for each weight, as a tuple."""
-    if isinstance(positive, bool | np.bool_):
-        return bool(positive)
-    what = "True, False, or one of them for each weight"
-    check_type("positive", positive, tuple | list | np.ndarray, what)
-    signs = list(positive)
-    if not signs or not all(isinstance(sign, bool | np.bool_) for sign in signs):
+    try:
+        signs = np.asarray(positive)
+    except ValueError:  # rows of several lengths
+        signs = np.empty((0, 0))
+    if signs.dtype != bool or signs.ndim > 1 or not signs.size:
+        what = "True, False, or one of them for each weight"
         raise TypeError(f"positive must be {what}, got {reprlib.repr(positive)}")
-    return tuple(map(bool, signs))
+    return tuple(signs.tolist()) if signs.ndim else bool(signs)
 
 
 def floor_of(positive: Signs, n_features: int) -> Array:
@@ -624,19 +633,20 @@ def floor_of(positive: Signs, n_features: int) -> Array:
 
     The nearest point there is ``np.maximum(w, floor)``.
     """
-    if isinstance(positive, tuple) and len(positive) != n_features:
+    signs = np.asarray(positive)
+    if signs.ndim and signs.size != n_features:
         raise InputError(
-            f"positive has {len(positive)} entries, but there are {n_features} weights: give one "
+            f"positive has {signs.size} entries, but there are {n_features} weights: give one "
             "for each, or True or False for all of them"
         )
     floor = np.full(n_features, -np.inf)
-    floor[np.asarray(positive)] = 0.0
+    floor[signs] = 0.0
     return floor
 
 
-def finite_start(w: Any, n_features: int, name: str) -> Array:
+def finite_start(start: Start, n_features: int, name: str) -> Array:
     """A starting point as an array of its own; refused where it does not fit or overflows."""
-    w = np.array(as_floats(name, w))
+    w = np.array(as_floats(name, start))
     if w.shape != (n_features,) or not np.isfinite(w).all():
         raise InputError(
             f"{name} must be a finite vector of length {n_features}, got shape {w.shape}"

@@ -6,9 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from structsvm_papk.errors import InputError
 from structsvm_papk.solvers.averaged_subgradient import AveragedRun, AveragedSubgradient
-from structsvm_papk.solvers.oracle import FiniteSumOracle
+from structsvm_papk.solvers.oracle import FiniteSumOracle, Oracle, needed
+from structsvm_papk.solvers.solver import SolverResult, Start
+
+_NO_TERMS = (
+    "stochastic steps need a risk whose terms can be evaluated alone, a `FiniteSumOracle`, such as "
+    "one in memory"
+)
 
 
 @dataclass(frozen=True)
@@ -39,16 +44,14 @@ class StochasticSubgradient(AveragedSubgradient):
 
     seed: int = 0
 
-    def _run(self, oracle, w_init, warm_start):
-        if not isinstance(oracle, FiniteSumOracle):
-            raise InputError(
-                "stochastic steps need a risk whose terms can be evaluated alone, a "
-                "`FiniteSumOracle`, such as one in memory"
-            )
-        return _StochasticRun(self, oracle, self._start(oracle, w_init, warm_start))
+    def _run(
+        self, oracle: Oracle, w_init: Start, warm_start: SolverResult | None
+    ) -> _StochasticRun:
+        risk = needed(oracle, FiniteSumOracle, _NO_TERMS)
+        return _StochasticRun(self, risk, self._start(risk, w_init, warm_start))
 
 
-class _StochasticRun(AveragedRun):
+class _StochasticRun(AveragedRun[StochasticSubgradient, FiniteSumOracle]):
     """A pass is a step on each term."""
 
     def take_pass(self) -> None:

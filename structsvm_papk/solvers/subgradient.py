@@ -9,13 +9,14 @@ import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError, check_choice, check_number
-from structsvm_papk.solvers.oracle import evaluated
+from structsvm_papk.solvers.oracle import Oracle, evaluated
 from structsvm_papk.solvers.solver import (
     CONTRADICTION,
     Run,
     Signs,
     Solver,
     SolverResult,
+    Start,
     Status,
     checked_signs,
     finite_start,
@@ -101,7 +102,9 @@ class SubgradientDescent(Solver[SolverResult]):
         """Return the authors' recipe: standard normal start, fixed steps, best loss kept."""
         return cls(alpha, eta, max_iter, keep="best", start_scale=1.0, seed=seed, **options)
 
-    def _run(self, oracle, w_init, warm_start):
+    def _run(
+        self, oracle: Oracle, w_init: Start, warm_start: SolverResult | None
+    ) -> _SubgradientRun:
         if w_init is None and warm_start is not None:
             w_init = warm_start.w
         if w_init is None:
@@ -128,21 +131,21 @@ def normal_start(n_features: int, seed: int) -> Array:
     return np.random.default_rng(_SEEDS_OF_STARTS + seed).standard_normal(n_features)
 
 
-class _SubgradientRun(Run[SolverResult]):
+class _SubgradientRun(Run[SubgradientDescent, Oracle, SolverResult]):
     """State of one descent."""
 
-    def __init__(self, config, oracle, w):
+    def __init__(self, config: SubgradientDescent, oracle: Oracle, w: Array) -> None:
         super().__init__(config, oracle)
         self.w = w
         self.total = np.zeros_like(w)
         self.n_total = 0
         self.n_steps = 0
 
-    def begin(self):
+    def begin(self) -> None:
         if self.config.lower_bound is not None:
             self.lower_bound = self.config.lower_bound
 
-    def loop(self):
+    def loop(self) -> Status:
         while self.n_steps < self.config.max_iter:
             stop = self._step()
             # of an average nothing is known before the end
@@ -156,12 +159,12 @@ class _SubgradientRun(Run[SolverResult]):
             self.record()
         return Status.CONVERGED if self.gap() <= self.tol else Status.FINISHED
 
-    def result(self, status, notes):
+    def result(self, status: Status, notes: tuple[str, ...]) -> SolverResult:
         if self.config.lower_bound is not None:
             notes = (*notes, "The lower bound was given.")
         return super().result(status, notes)
 
-    def _step(self):
+    def _step(self) -> bool:
         config = self.config
         t = self.n_steps
         objective, gradient = self._evaluate(self.w)
@@ -175,7 +178,7 @@ class _SubgradientRun(Run[SolverResult]):
         self.n_steps = t + 1
         return self.record()
 
-    def _evaluate(self, w):
+    def _evaluate(self, w: Array) -> tuple[float, Array]:
         self.passes += 1
         objective, subgradient = finite_objective(self.oracle, w, self.config.alpha)
         if relative_gap(objective, self.lower_bound) < -CONTRADICTION:
@@ -186,7 +189,7 @@ class _SubgradientRun(Run[SolverResult]):
         return objective, self.config.alpha * w + subgradient
 
 
-def finite_objective(oracle: Any, w: Array, alpha: float) -> tuple[float, Array]:
+def finite_objective(oracle: Oracle, w: Array, alpha: float) -> tuple[float, Array]:
     """``alpha/2 ||w||^2 + R(w)`` and a subgradient of R; refused where R is not finite."""
     value, subgradient = evaluated(oracle, w)
     if not np.isfinite(value):
