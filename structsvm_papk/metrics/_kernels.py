@@ -52,7 +52,7 @@ class Discounts(NamedTuple):
 
 
 @kernel
-def count_above(pos, neg, spare, ranks):
+def count_above(pos: Array, neg: Array, spare: Array, ranks: Array) -> None:
     """Negatives above and not below each positive, both negated, the positives in order."""
     n = neg.size
     higher = 0
@@ -80,7 +80,7 @@ def count_above(pos, neg, spare, ranks):
 
 
 @kernel
-def place_ties(pos, ranks, length, ties, count):
+def place_ties(pos: Array, ranks: Array, length: int, ties: int, count: Array) -> int:
     """Positives above and not below each positive; how many are inside a list of `length` places.
 
     A block of tied positives that the cut goes through ends at the cut: what is not shown takes no
@@ -109,7 +109,15 @@ def place_ties(pos, ranks, length, ties, count):
 
 
 @kernel
-def rank_users(scores, relevant, bounds, lengths, ties, ranks, counts):
+def rank_users(
+    scores: Array,
+    relevant: Array,
+    bounds: Array,
+    lengths: Array,
+    ties: int,
+    ranks: Array,
+    counts: Array,
+) -> None:
     """Rank the positives of users, and count what is in their lists.
 
     ranks : (4, rows of these users), `ABOVE`, .. of a user's positives, in decreasing order of
@@ -146,7 +154,16 @@ def rank_users(scores, relevant, bounds, lengths, ties, ranks, counts):
 
 
 @kernel
-def pairs_won(ranks, bounds, counts, ties, most, k, capped, out):
+def pairs_won(
+    ranks: Array,
+    bounds: Array,
+    counts: Array,
+    ties: int,
+    most: int,
+    k: int,
+    capped: bool,
+    out: Array,
+) -> None:
     """Pairs that the best `most` positives win against the best k negatives.
 
     Users with fewer negatives win as many as are missing, unless k is `capped` to those there are.
@@ -168,7 +185,7 @@ def pairs_won(ranks, bounds, counts, ties, most, k, capped, out):
 
 
 @kernel
-def hits(ranks, bounds, counts, ties, k, out):
+def hits(ranks: Array, bounds: Array, counts: Array, ties: int, k: int, out: Array) -> None:
     """Positives among the first k places; the expected number where ties are averaged."""
     for u in range(counts.shape[0]):
         first_row = bounds[u] - bounds[0]
@@ -188,7 +205,7 @@ def hits(ranks, bounds, counts, ties, k, out):
 
 
 @kernel
-def precision_sums(ranks, bounds, counts, ties, out):
+def precision_sums(ranks: Array, bounds: Array, counts: Array, ties: int, out: Array) -> None:
     """Sum over positives of the precision at their place.
 
     Where ties are averaged, the expected sum of a tied block over random orders (McSherry & Najork
@@ -218,7 +235,9 @@ def precision_sums(ranks, bounds, counts, ties, out):
 
 
 @kernel
-def discounted_gains(ranks, bounds, counts, ties, k, discounts, out):
+def discounted_gains(
+    ranks: Array, bounds: Array, counts: Array, ties: int, k: int, discounts: Discounts, out: Array
+) -> None:
     """DCG of unit gains over the first k places: sum of the discounts of the positives."""
     for u in range(counts.shape[0]):
         first_row = bounds[u] - bounds[0]
@@ -243,7 +262,7 @@ def discounted_gains(ranks, bounds, counts, ties, k, discounts, out):
 
 
 @kernel
-def first_hits(ranks, bounds, counts, ties, out):
+def first_hits(ranks: Array, bounds: Array, counts: Array, ties: int, out: Array) -> None:
     """1 / place of the first positive; its expectation where ties are averaged."""
     for u in range(counts.shape[0]):
         first_row = bounds[u] - bounds[0]
@@ -270,7 +289,7 @@ def first_hits(ranks, bounds, counts, ties, out):
 
 
 @kernel
-def any_hits(ranks, bounds, counts, ties, k, out):
+def any_hits(ranks: Array, bounds: Array, counts: Array, ties: int, k: int, out: Array) -> None:
     """Whether a positive is among the first k places; its probability where ties are averaged."""
     for u in range(counts.shape[0]):
         first_row = bounds[u] - bounds[0]
@@ -289,7 +308,7 @@ def any_hits(ranks, bounds, counts, ties, k, out):
 
 
 @kernel
-def areas_at_k(ranks, bounds, counts, ties, k, out):
+def areas_at_k(ranks: Array, bounds: Array, counts: Array, ties: int, k: int, out: Array) -> None:
     """AUC inside the first k places; 1 if they hold positives only, 0 if negatives only.
 
     Where ties are averaged, half of a tied pair is right, and the rows of a tied block that place k
@@ -327,7 +346,9 @@ def areas_at_k(ranks, bounds, counts, ties, k, out):
 
 
 @kernel
-def in_order(scores, gains, ties, ordered, best, counts):
+def in_order(
+    scores: Array, gains: Array, ties: int, ordered: InOrder, best: InOrder, counts: Array
+) -> None:
     """Write gains of users in the order of their scores, and of their own, and ends of tied blocks.
 
     Rules that give tied rows an order, that of their gains, leave no ties and need no ends.
@@ -371,7 +392,7 @@ def in_order(scores, gains, ties, ordered, best, counts):
 
 
 @kernel
-def graded_gains(lists, k, discounts, out):
+def graded_gains(lists: InOrder, k: int, discounts: Discounts, out: Array) -> None:
     """DCG: sum over the first k places of discount and gain; of a tied block the mean gain."""
     for u in range(lists.bounds.size - 1):
         first_row = lists.bounds[u] - lists.bounds[0]
@@ -395,7 +416,7 @@ def graded_gains(lists, k, discounts, out):
 
 
 @kernel
-def expected_reciprocal_ranks(lists, k, out):
+def expected_reciprocal_ranks(lists: InOrder, k: int, out: Array) -> None:
     """ERR: ``sum_r R_r / r prod_{i<r} (1 - R_i)`` over the first k places, gains R.
 
     Of a tied block its mean over the orders: by linearity that of the products of 1 - R over the
@@ -427,7 +448,7 @@ def expected_reciprocal_ranks(lists, k, out):
 
 
 @kernel
-def mean_products(factors, most):
+def mean_products(factors: Array, most: int) -> Array:
     """Mean product of 0, 1, .. `most` of some factors, over all choices of so many."""
     means = np.zeros(most + 1)
     means[0] = 1.0
@@ -441,7 +462,7 @@ def mean_products(factors, most):
 
 
 @kernel
-def count_rows(codes, n_values):
+def count_rows(codes: Array, n_values: int) -> tuple[Array, bool]:
     """How often each code below `n_values` occurs, and whether they never decrease."""
     counts = np.zeros(n_values, dtype=np.int64)
     in_order = True
@@ -454,7 +475,7 @@ def count_rows(codes, n_values):
 
 
 @kernel
-def placed(codes, starts, scores, relevant):
+def placed(codes: Array, starts: Array, scores: Array, relevant: Array) -> tuple[Array, ...]:
     """Rows of one code together, in their order, from the code's start on."""
     position = starts.copy()
     out = np.empty_like(scores), np.empty_like(relevant)

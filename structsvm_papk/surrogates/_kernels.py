@@ -15,6 +15,7 @@ import numpy as np
 
 from structsvm_papk._jit import kernel
 from structsvm_papk._sorting import SHORT, increasing_order, top_k
+from structsvm_papk._types import Array
 
 BEST, WORST, EVERY = range(3)  # which of the sorted positives a surrogate adds, see `HingePairs`
 NO_CHOICE = np.empty(0, dtype=np.bool_)  # among the positives
@@ -22,13 +23,13 @@ _FEW = 128  # thresholds that are compared with every negative rather than searc
 
 
 @kernel
-def _cell(value, lowest, per_cell, n_cells):
+def _cell(value: float, lowest: float, per_cell: float, n_cells: int) -> int:
     cell = (value - lowest) * per_cell
     return int(cell) if cell < n_cells - 1 else n_cells - 1  # also where the range overflows
 
 
 @kernel
-def cell_starts(thresholds):
+def cell_starts(thresholds: Array) -> tuple[Array, float]:
     """Cut the range of the decreasing thresholds into equal cells, for `first_at_most`.
 
     Cell c holds the thresholds ``starts[c] <= i < starts[c - 1]``. Searching one cell replaces a
@@ -49,7 +50,7 @@ def cell_starts(thresholds):
 
 
 @kernel
-def first_at_most(q, thresholds, starts, per_cell):
+def first_at_most(q: float, thresholds: Array, starts: Array, per_cell: float) -> int:
     """Return the first index i with ``thresholds[i] <= q``, or their number."""
     m = thresholds.size
     if q < thresholds[m - 1]:
@@ -69,7 +70,9 @@ def first_at_most(q, thresholds, starts, per_cell):
 
 
 @kernel
-def _count_pairs(thresholds, negatives, row_counts, column_counts):
+def _count_pairs(
+    thresholds: Array, negatives: Array, row_counts: Array, column_counts: Array
+) -> None:
     """Count the pairs with ``thresholds[i] <= negatives[j]`` one by one, without branches."""
     for j in range(negatives.size):
         column_counts[j] = 0
@@ -84,7 +87,9 @@ def _count_pairs(thresholds, negatives, row_counts, column_counts):
 
 
 @kernel
-def hinge_sweep(thresholds, negatives, row_counts, column_counts):
+def hinge_sweep(
+    thresholds: Array, negatives: Array, row_counts: Array, column_counts: Array
+) -> float:
     """Return ``sum_i sum_j (negatives[j] - thresholds[i])_+``; count the active pairs.
 
     `thresholds` must not increase. ``row_counts[i]`` and ``column_counts[j]`` are overwritten with
@@ -115,7 +120,9 @@ def hinge_sweep(thresholds, negatives, row_counts, column_counts):
 
 
 @kernel
-def _clip_pairs(positives, negatives, row_counts, column_counts):
+def _clip_pairs(
+    positives: Array, negatives: Array, row_counts: Array, column_counts: Array
+) -> float:
     """`clipped_sweep`, pair by pair and without branches."""
     sums = np.zeros(negatives.size)
     for j in range(negatives.size):
@@ -136,7 +143,9 @@ def _clip_pairs(positives, negatives, row_counts, column_counts):
 
 
 @kernel
-def clipped_sweep(positives, negatives, row_counts, column_counts):
+def clipped_sweep(
+    positives: Array, negatives: Array, row_counts: Array, column_counts: Array
+) -> float:
     """Return ``sum_i sum_j min(1, (1 - positives[i] + negatives[j])_+)``; count the sloped pairs.
 
     `positives` must not increase. Sums over ranges of them are made of the parts that follow the
@@ -181,7 +190,7 @@ def clipped_sweep(positives, negatives, row_counts, column_counts):
 
 
 @kernel
-def counted_negatives(depth, k, n_neg):
+def counted_negatives(depth: float, k: int, n_neg: int) -> int:
     """Return how many of a user's negatives count: ``depth`` from 1 on, a share of them below.
 
     Never more than there are, and for a share never fewer than k where there are as many.
@@ -227,7 +236,7 @@ class HingeSum(NamedTuple):
 
 
 @kernel
-def ranked(positives, chosen):
+def ranked(positives: Array, chosen: Array) -> Array:
     """Return the chosen ones, or all where nothing is chosen, by decreasing score."""
     order = increasing_order(-positives)
     if chosen.size == 0:
@@ -241,7 +250,7 @@ def ranked(positives, chosen):
 
 
 @kernel
-def taken_less(values, offset, where, less):
+def taken_less(values: Array, offset: int, where: Array, less: float) -> Array:
     """Return the entries ``offset + where`` of the values, each reduced by `less`."""
     out = np.empty(where.size)
     for i in range(where.size):
@@ -250,7 +259,15 @@ def taken_less(values, offset, where, less):
 
 
 @kernel
-def hinges(added, chosen, scores, indptr, n_pos, values, coef):
+def hinges(
+    added: HingeSum,
+    chosen: Array,
+    scores: Array,
+    indptr: Array,
+    n_pos: Array,
+    values: Array,
+    coef: Array,
+) -> None:
     """Surrogates that add hinges of sorted positives, or of the `chosen` ones; see `HingeSum`."""
     pairs = added.pairs
     for u in range(n_pos.size):
@@ -282,7 +299,9 @@ def hinges(added, chosen, scores, indptr, n_pos, values, coef):
 
 
 @kernel
-def clipped_pairs(k, depth, scores, indptr, n_pos, values, coef):
+def clipped_pairs(
+    k: int, depth: float, scores: Array, indptr: Array, n_pos: Array, values: Array, coef: Array
+) -> None:
     """ClippedRamp: hinges of the beta best positives, of which none costs more than 1.
 
     A kernel of its own: whoever fits ClippedRamp first would else wait for `hinges`, too.
@@ -306,14 +325,16 @@ def clipped_pairs(k, depth, scores, indptr, n_pos, values, coef):
 
 
 @kernel
-def add_counts(coef, offset, where, counts, scale):
+def add_counts(coef: Array, offset: int, where: Array, counts: Array, scale: float) -> None:
     """Add ``scale * counts`` to the entries ``offset + where`` of coef."""
     for i in range(where.size):
         coef[offset + where[i]] += scale * counts[i]
 
 
 @kernel
-def average(k, depth, scores, indptr, n_pos, values, coef):
+def average(
+    k: int, depth: float, scores: Array, indptr: Array, n_pos: Array, values: Array, coef: Array
+) -> None:
     """Avg, equation (10): hinges of the top-m negatives against the mean positive."""
     for u in range(n_pos.size):
         middle = indptr[u] + n_pos[u]
@@ -343,7 +364,7 @@ def average(k, depth, scores, indptr, n_pos, values, coef):
 
 
 @kernel
-def pool_thresholds(t, scores, start, order, beta):
+def pool_thresholds(t: Array, scores: Array, start: int, order: Array, beta: int) -> None:
     """Thresholds of TS, in place: the antitonic regression of ``p_(i) - 1[i < beta]``.
 
     `t` holds ``p_(i) - 1``, the positives are the rows ``start + order``. What is regressed
@@ -371,7 +392,9 @@ def pool_thresholds(t, scores, start, order, beta):
 
 
 @kernel
-def tangent_intercepts(scores, coef, bounds, values):
+def tangent_intercepts(
+    scores: Array, coef: Array, bounds: Array, values: Array
+) -> tuple[Array, Array, Array]:
     """``values - coef . scores`` of each list, and what bounds the rounding in it.
 
     That is the sum of the absolute terms, margins of 1 included, and the one of the coefficients.

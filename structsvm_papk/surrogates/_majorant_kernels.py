@@ -7,13 +7,14 @@ import numpy as np
 
 from structsvm_papk._jit import kernel
 from structsvm_papk._sorting import SHORT, increasing_order, top_k
+from structsvm_papk._types import Array
 from structsvm_papk.surrogates._kernels import add_counts, counted_negatives, taken_less
 
 ORDER, RANK, N_FREE = range(3)  # rows of what is frozen, see `losses.frozen_at`
 
 
 @kernel
-def freeze(scores, indptr, n_pos, k, frozen):
+def freeze(scores: Array, indptr: Array, n_pos: Array, k: int, frozen: Array) -> None:
     """Write what is frozen at these scores, see `structsvm_papk.surrogates.losses.frozen_at`.
 
     The pairs of a negative that are not clipped are the first ones in `order`.
@@ -43,7 +44,16 @@ def freeze(scores, indptr, n_pos, k, frozen):
 
 
 @kernel
-def frozen_pairs(k, depth, frozen, scores, indptr, n_pos, values, coef):
+def frozen_pairs(
+    k: int,
+    depth: float,
+    frozen: Array,
+    scores: Array,
+    indptr: Array,
+    n_pos: Array,
+    values: Array,
+    coef: Array,
+) -> None:
     """Values and subgradients of `structsvm_papk.surrogates.losses.FrozenPairs`.
 
     ``1/(beta m) max_J sum_{j in J} [beta - f_j + sum_{i<=f_j} (1 - p_i + q_j)_+]`` over m-subsets J
@@ -78,7 +88,7 @@ def frozen_pairs(k, depth, frozen, scores, indptr, n_pos, values, coef):
 
 
 @kernel
-def hinges_of_prefix(thresholds, values, prefix):
+def hinges_of_prefix(thresholds: Array, values: Array, prefix: Array) -> tuple[Array, Array]:
     """``sum_{i < prefix[j]} (values[j] - thresholds[i])_+`` and the number of its positive terms.
 
     Thresholds enter a Fenwick tree in increasing order, values are asked in increasing order: the
@@ -118,7 +128,7 @@ def hinges_of_prefix(thresholds, values, prefix):
 
 
 @kernel
-def active_of_prefix(thresholds, values, prefix):
+def active_of_prefix(thresholds: Array, values: Array, prefix: Array) -> Array:
     """For each threshold i the number of ``values[j] > thresholds[i]`` with ``prefix[j] > i``."""
     counts = np.zeros(thresholds.size, dtype=np.int64)
     if thresholds.size <= SHORT:

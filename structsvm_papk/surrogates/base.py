@@ -330,7 +330,7 @@ class MajorantSurrogate(PairMean):
         return replace(self, depth=max(m, self.k), frozen=self.frozen.take(positions, axis=1))
 
 
-def _checked_depth(given: Any, k: int) -> int | float | None:
+def _checked_depth(given: object, k: int) -> int | float | None:
     """A depth as an int, a float below 1, or None."""
     if given is None:
         return None

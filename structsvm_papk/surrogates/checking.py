@@ -2,7 +2,6 @@
 
 from dataclasses import fields, replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -46,7 +45,7 @@ def check_surrogate(surrogate: Surrogate) -> None:
 
 
 @lru_cache(maxsize=1000)  # equal surrogates are of one class and have the same settings
-def _try(surrogate, seed=0):
+def _try(surrogate: Surrogate, seed: int = 0) -> None:
     rng = np.random.default_rng(seed)
     short = [replace(surrogate, k=k, depth=depth) for k, depth in _SETTINGS]
     drawn = [_Lists(variant, rng, _N_LISTS, _SHORT) for variant in short]
@@ -59,7 +58,7 @@ def _try(surrogate, seed=0):
             check(lists, lists.draw())
 
 
-def _check_settings(surrogate):
+def _check_settings(surrogate: Surrogate) -> None:
     kind = type(surrogate).__name__
     name = getattr(surrogate, "name", None)
     if not isinstance(name, str):
@@ -80,7 +79,7 @@ class _Lists:
     """Random lists, positives first, and a surrogate's values on them."""
 
     def __init__(
-        self, surrogate: Any, rng: np.random.Generator, n_lists: int, longest: int
+        self, surrogate: Surrogate, rng: np.random.Generator, n_lists: int, longest: int
     ) -> None:
         self.surrogate = surrogate
         self.rng = rng
@@ -105,7 +104,11 @@ class _Lists:
         return scores[np.lexsort((-scores, self.negative, self.user))]
 
     def evaluate(
-        self, scores: Array, surrogate: Any = None, first: int = 0, last: int | None = None
+        self,
+        scores: Array,
+        surrogate: Surrogate | None = None,
+        first: int = 0,
+        last: int | None = None,
     ) -> tuple[Array, Array]:
         """Values and subgradients of some users; NaN where nothing was written."""
         values = np.full(self.n_lists, np.nan)
@@ -138,7 +141,7 @@ class _Lists:
         all_coef[rows] = coef
         return all_values, all_coef
 
-    def sums(self, coef: Array, where: Any = 1.0) -> Array:
+    def sums(self, coef: Array, where: Array | float = 1.0) -> Array:
         """Sums over each list."""
         return np.add.reduceat(coef * where, self.indptr[:-1])
 
@@ -171,18 +174,22 @@ class _Lists:
             return ""
         return f" (inherited from {owner.__name__})"
 
-    def at_least(self, claim: str, scores: Array, left: Array, right: Array, size: Any = 0) -> None:
+    def at_least(
+        self, claim: str, scores: Array, left: Array, right: Array, size: Array | float = 0
+    ) -> None:
         """Expect ``left >= right``, to the rounding of numbers of a size."""
         near = _ROUNDING * (1 + np.abs(left) + np.abs(right) + size)
         self.refuse(claim, ~(left >= right - near), scores, left, right)
 
-    def same(self, claim: str, scores: Array, left: Array, right: Array, size: Any = 0) -> None:
+    def same(
+        self, claim: str, scores: Array, left: Array, right: Array, size: Array | float = 0
+    ) -> None:
         """Expect ``left == right``, to the rounding of numbers of a size."""
         near = _ROUNDING * (1 + np.abs(left) + np.abs(right) + size)
         self.refuse(claim, ~(np.abs(left - right) <= near), scores, left, right)
 
 
-def _evaluation(lists, scores):
+def _evaluation(lists: _Lists, scores: Array) -> None:
     values, coef = lists.evaluate(scores)
     wrong = ~np.isfinite(values + lists.sums(coef))
     lists.refuse("value and sum of slopes are finite", wrong, scores, values, lists.sums(coef))
@@ -198,7 +205,9 @@ def _evaluation(lists, scores):
     _written(lists, claim, scores, lists.turned(scores), np.arange(lists.n_lists) > 0)
 
 
-def _written(lists, claim, scores, answer, asked):
+def _written(
+    lists: _Lists, claim: str, scores: Array, answer: tuple[Array, Array], asked: Array
+) -> None:
     """Values, and slopes where they are unique, of the users that were asked for, and no others."""
     (values, coef) = lists.evaluate(scores)
     (some, slopes) = answer
@@ -212,18 +221,18 @@ def _written(lists, claim, scores, answer, asked):
     lists.at_least(claim, scores, np.zeros(lists.n_lists), sums, size)
 
 
-def _near(left, right):
+def _near(left: Array, right: Array) -> Array:
     return np.abs(left - right) <= _ROUNDING * (1 + np.abs(left) + np.abs(right))
 
 
-def _slopes(lists, scores):
+def _slopes(lists: _Lists, scores: Array) -> None:
     _quotients(lists, scores)
     if lists.surrogate.convex:
         claim = "convex, with coef a subgradient: a value is at least the cut from other scores"
         _cuts(lists, claim, lists.surrogate)
 
 
-def _quotients(lists, scores):
+def _quotients(lists: _Lists, scores: Array) -> None:
     """Slopes beside difference quotients, which say of a loss that is convex what is wrong."""
     way, noise = lists.rng.normal(size=(2, scores.size))
     scores = scores + 0.01 * noise  # ties have several slopes
@@ -237,7 +246,7 @@ def _quotients(lists, scores):
     lists.refuse(claim, wrong, scores, slope, ahead, fault)
 
 
-def _cuts(lists, claim, surrogate):
+def _cuts(lists: _Lists, claim: str, surrogate: Surrogate) -> None:
     start = lists.draw()
     values, coef = lists.evaluate(start, surrogate)
     for other in (lists.draw(), start + 0.1 * lists.draw(), -start):
@@ -246,7 +255,7 @@ def _cuts(lists, claim, surrogate):
         lists.at_least(claim, other, lists.evaluate(other, surrogate)[0], cut, size)
 
 
-def _what_counts(lists, scores):
+def _what_counts(lists: _Lists, scores: Array) -> None:
     surrogate = lists.surrogate
     scores = lists.sorted(scores)
     m = surrogate.negatives_counted(lists.n_neg)
@@ -262,7 +271,7 @@ def _what_counts(lists, scores):
             lists.same(declared, scores, values, lists.evaluate(moved)[0], size)
 
 
-def _at_zero(lists, scores):
+def _at_zero(lists: _Lists, scores: Array) -> None:
     if not lists.surrogate.above_slope_at_zero:
         return
     values = lists.evaluate(scores)[0]
@@ -280,7 +289,7 @@ def _at_zero(lists, scores):
     lists.at_least("above_slope_at_zero: no larger at more depth", scores, values, deeper)
 
 
-def _bounds(lists, scores):
+def _bounds(lists: _Lists, scores: Array) -> None:
     surrogate = lists.surrogate
     (values, coef) = lists.evaluate(scores)
     largest = np.maximum.reduceat(np.abs(scores), lists.indptr[:-1])[lists.user]
@@ -303,7 +312,7 @@ def _bounds(lists, scores):
         lists.same("boxed: the value is that of Ramp or ClippedRamp", scores, values, of_ramp)
 
 
-def _majorant(lists, scores):
+def _majorant(lists: _Lists, scores: Array) -> None:
     surrogate = lists.surrogate
     if not surrogate.majorised:
         return
@@ -321,7 +330,7 @@ def _majorant(lists, scores):
     lists.same("is_convex_on: the majorant is the surrogate", other, there, above)
 
 
-def _terms(lists, scores):
+def _terms(lists: _Lists, scores: Array) -> None:
     values = lists.evaluate(scores)[0].copy()
     sums = lists.evaluate(scores)[0]
     for u, (n_pos, n_neg) in enumerate(zip(lists.n_pos, lists.n_neg, strict=True)):

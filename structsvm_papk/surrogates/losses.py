@@ -11,6 +11,7 @@ Collobert, Sinz, Weston, Bottou, "Trading convexity for scalability", ICML 2006 
 Yu and Joachims, "Learning structural SVMs with latent variables", ICML 2009 (frozen choices).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import pairwise
@@ -231,7 +232,7 @@ def make_surrogate(name: str, k: int, depth: int | float | None = None) -> Surro
 # --- terms of a single list, for `list_terms` ---------------------------------------------------
 
 
-def _parts(positions, bounds):
+def _parts(positions: Array, bounds: Array) -> list[Array]:
     """The positions, which increase, between each two of the bounds."""
     edges = np.searchsorted(positions, bounds)
     return [positions[start:stop] for start, stop in pairwise(edges)]
@@ -302,7 +303,7 @@ class NegativeTerms(ListTerms):
             lowest=lowest,
         )
 
-    def _thresholds(self, positives):
+    def _thresholds(self, positives: Array) -> tuple[Array, Callable[[Array], Array]]:
         """Thresholds, and how to hand their counts on to the positives behind them."""
         order = np.argsort(-positives, kind="stable")
         thresholds = positives[order] - 1.0
@@ -317,6 +318,6 @@ class MeanThreshold(NegativeTerms):
 
     of_mean = True
 
-    def _thresholds(self, positives):
+    def _thresholds(self, positives: Array) -> tuple[Array, Callable[[Array], Array]]:
         share = np.full((1, positives.size), 1.0 / positives.size)
         return np.array([positives.mean() - 1.0]), lambda rows: rows @ share

@@ -38,7 +38,7 @@ def test_fit_predict_evaluate_and_bound(paths, frame, file, capsys):
     assert "--missing lowest" in said
     assert "bm 25" in said
     assert run(*fit, "--missing", "mean") == 2
-    assert "missing='mean' is not known" in capsys.readouterr().err
+    assert "--missing mean is not known" in capsys.readouterr().err
     _, told = run_json(capsys, *fit, "--missing", "lowest")
     assert told["missing"] == "lowest"
     X, y, groups = frame[["bm 25", "dense", "full"]], frame["label"], frame["user"]

@@ -111,7 +111,7 @@ def one_list_of(seed):
 
 
 def test_random_directions_lead_away_from_a_critical_zero():
-    X, y, k = one_list_of(46)
+    X, y, k = one_list_of(66)
     risk = EmpiricalRisk(make_surrogate("clipped_ramp", k), RankingData.from_groups(X, y))
     result = CCCP(0.05).solve(risk)
     assert result.starts[-1].name == "random direction"
