@@ -1,9 +1,9 @@
 """What rounding can do to sums: certificates rest on it.
 
 The computed sum of n terms, in whatever order they are added, is off by at most n times `EPS` times
-the sum of their absolute values (EPS is twice the unit roundoff u of docs/math/proofs.md, so that terms
-of higher order have room). Bounds are lowered, and objectives raised, by what rounding may have
-done to them.
+the sum of their absolute values. EPS is twice the unit roundoff u of docs/math/proofs.md, so that
+terms of higher order have room. Bounds are lowered, and objectives raised, by what rounding may
+have done to them.
 """
 
 from __future__ import annotations

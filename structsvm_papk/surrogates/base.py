@@ -373,8 +373,8 @@ class ListTerms(ABC):
         loss = 1/(c r) (sum of the c largest f_i) = min_s s + 1/c sum_i (f_i/r - s)_+
 
     so that any partition of the terms gives blocks, each convex in (scores, s); the proofs are in
-    docs/math/proofs.md, "One long list". `depth` is m, the negatives that count. `of_mean`: the terms
-    are ``(1 - mean(p) + q_j)_+``, whose dual has a variable for each negative.
+    docs/math/proofs.md, "One long list". `depth` is m, the negatives that count. `of_mean`: the
+    terms are ``(1 - mean(p) + q_j)_+``, whose dual has a variable for each negative.
     """
 
     n_terms: int
