@@ -1,10 +1,10 @@
-"""What `PAPKRanker` decides by folds: lines or curves; of one list surrogate and alpha, too.
+"""What `PAPKRanker` decides by folds: lines or curves, pairs; of one list surrogate and alpha, too.
 
 A candidate is a setting, and the training lists in its columns. Each is fitted to a gap of 1% on
 the lists (or the rows of one list) that a fold leaves in, warm from the candidate before, and
 scored on those that the fold leaves out: lists by NDCG, of all their rows and not of the first k,
 which says more of few lists; one list by average precision. The largest mean wins, lists weighted
-as in training.
+as in training. Then the winner is tried with pairs of columns, which each fold finds by itself.
 """
 
 from __future__ import annotations
