@@ -24,9 +24,10 @@ from structsvm_papk.plots.evaluation import evaluation_page
 
 _RULES = "Metrics and rules"
 _SURE = "Comparison and uncertainty"
-_USUAL = "pap@10,auc,ap,ndcg@10,precision@10"
+_USUAL = "pap@{k},auc,ap,ndcg@{k},precision@{k}"
+_USUAL_K = 10  # without a model, which has its own
 _RESAMPLES = 2000  # of intervals and tests
-_BESIDE_PAIRS = "ndcg@10,ap,rr,precision@10,recall@10"
+_BESIDE_PAIRS = "ndcg@{k},ap,rr,precision@{k},recall@{k}"
 
 
 def evaluate(
@@ -46,8 +47,9 @@ def evaluate(
         typer.Option(
             "--metrics",
             "-m",
-            help=f"Comma-separated, or repeated: {known_names()}. By default {_USUAL}; with "
-            f"--qrels {_BESIDE_PAIRS}.",
+            help=f"Comma-separated, or repeated: {known_names()}. By default "
+            f"{_USUAL.format(k=_USUAL_K)}, with --qrels {_BESIDE_PAIRS.format(k=_USUAL_K)}, or with "
+            "the k of the model.",
             metavar="NAMES",
             rich_help_panel=_RULES,
         ),
@@ -196,7 +198,8 @@ def evaluate(
         "relevance_threshold": relevance_threshold,
     }
     if not wanted:
-        wanted = _metric_names([_USUAL if rows.relevant is None else _BESIDE_PAIRS])
+        usual = _USUAL if rows.relevant is None else _BESIDE_PAIRS
+        wanted = _metric_names([usual.format(k=rows.k or _USUAL_K)])
     table = rows.evaluated(wanted, rules)
     draws: dict[str, Any] = {"level": level, "n_resamples": _RESAMPLES, "seed": 0}
     compared: list[Comparison] = []

@@ -107,6 +107,15 @@ def list_roles(names: Collection[str]) -> tuple[str, str]:
     return RECOMMENDED if column_of("item", names, "") else RETRIEVED
 
 
+def list_nouns(column: str | None) -> str:
+    """What lists are called whose column has this name: users, queries, or just lists."""
+    if column is None:
+        return "lists"
+    if usual_column(USUAL["query"], [column]):
+        return "queries"
+    return "users" if usual_column(("user", "user_id"), [column]) else "lists"
+
+
 def pair_columns(
     names: Collection[str],
     source: Any,

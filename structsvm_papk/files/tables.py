@@ -36,7 +36,7 @@ class Table:
 
     Labels are the grades of the file, groups the user of each row; None where the file does not
     say. `place` says where a row stands. `first_index`, 0 or 1, is the svmlight index of the first
-    column of X. `columns_used` is one line that says what was taken for what. With `missing` X may
+    column of X. `list_column` is the name of the column of lists; `columns_used` is one line that says what was taken for what. With `missing` X may
     hold NaN.
     """
 
@@ -49,6 +49,7 @@ class Table:
     feature_names: tuple[str, ...] | None = None
     first_index: int | None = None
     missing: str | None = None
+    list_column: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse numbers that are not finite, but for holes that are asked for."""
@@ -271,6 +272,7 @@ def read_features(
         columns_used=columns.used,
         feature_names=columns.features,
         missing=missing,
+        list_column=columns.group,
     )
 
 

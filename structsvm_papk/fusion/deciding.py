@@ -251,8 +251,7 @@ class Choice:
         """How far learned weights are ahead of what is recommended, and what would tell."""
         rule = _best_learned(self.rules)
         gain = self.best.ranking(rule.learned, self.best.title)
-        title = rule.learned.title[0].upper() + rule.learned.title[1:]
-        text = f"{title}: {gain.compared()}"
+        text = f"The fused ranking, by {rule.learned.title}, is {gain.compared()}"
         differences = (rule.learned.table.values - self.best.table.values)[:, 0]
         more = _more_queries(differences, gain.ahead, settings.level)
         if gain.ahead_lower > 0:

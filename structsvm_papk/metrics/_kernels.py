@@ -185,28 +185,69 @@ def pairs_won(
 
 
 @kernel
+def hits_within(ranks: Array, first_row: int, n_listed: int, ties: int, k: int) -> float:
+    """Positives of one user among the first k places; the expected number of averaged ties."""
+    total = 0.0
+    for i in range(n_listed):
+        above = ranks[ABOVE, first_row + i]
+        reach = ranks[REACH, first_row + i]
+        if ties == LOSS:
+            total += i + reach < k
+        elif ties == WIN:
+            total += i + above < k
+        else:
+            first = ranks[FIRST, first_row + i] + above
+            size = ranks[LAST, first_row + i] + reach - first
+            total += min(max(k - first, 0), size) / size
+    return total
+
+
+@kernel
 def hits(ranks: Array, bounds: Array, counts: Array, ties: int, k: int, out: Array) -> None:
-    """Positives among the first k places; the expected number where ties are averaged."""
+    """Positives among the first k places."""
+    for u in range(counts.shape[0]):
+        out[u] = hits_within(ranks, bounds[u] - bounds[0], counts[u, LISTED_POS], ties, k)
+
+
+@kernel
+def hits_among_as_many(ranks: Array, bounds: Array, counts: Array, ties: int, out: Array) -> None:
+    """Positives among as many first places as there are positives."""
+    for u in range(counts.shape[0]):
+        k = counts[u, N_POS]
+        out[u] = hits_within(ranks, bounds[u] - bounds[0], counts[u, LISTED_POS], ties, k)
+
+
+@kernel
+def preferences(ranks: Array, bounds: Array, counts: Array, ties: int, out: Array) -> None:
+    """Sum over listed positives of ``1 - min(n, R) / min(N, R)`` with n negatives above.
+
+    Of R positives and N negatives; where ties are averaged, the mean over the negatives of a tied
+    block that may stand above.
+    """
     for u in range(counts.shape[0]):
         first_row = bounds[u] - bounds[0]
+        n_pos = counts[u, N_POS]
+        most = min(n_pos, counts[u, N_NEG])
         total = 0.0
         for i in range(counts[u, LISTED_POS]):
             above = ranks[ABOVE, first_row + i]
             reach = ranks[REACH, first_row + i]
             if ties == LOSS:
-                total += i + reach < k
+                above = reach
             elif ties == WIN:
-                total += i + above < k
-            else:
-                first = ranks[FIRST, first_row + i] + above
-                size = ranks[LAST, first_row + i] + reach - first
-                total += min(max(k - first, 0), size) / size
+                reach = above
+            lost = 0.0
+            for n in range(max(above, 1), reach + 1):
+                lost += min(n, n_pos) / most
+            total += 1.0 - lost / (reach - above + 1)
         out[u] = total
 
 
 @kernel
-def precision_sums(ranks: Array, bounds: Array, counts: Array, ties: int, out: Array) -> None:
-    """Sum over positives of the precision at their place.
+def precision_sums(
+    ranks: Array, bounds: Array, counts: Array, ties: int, k: int, out: Array
+) -> None:
+    """Sum over positives among the first k places of the precision at their place.
 
     Where ties are averaged, the expected sum of a tied block over random orders (McSherry & Najork
     2008).
@@ -219,16 +260,19 @@ def precision_sums(ranks: Array, bounds: Array, counts: Array, ties: int, out: A
             reach = ranks[REACH, first_row + i]
             last = ranks[LAST, first_row + i]
             if ties == LOSS:
-                total += (i + 1) / (i + 1 + reach)
+                if i + reach < k:
+                    total += (i + 1) / (i + 1 + reach)
             elif ties == WIN:
-                total += (i + 1) / (i + 1 + above)
+                if i + above < k:
+                    total += (i + 1) / (i + 1 + above)
             elif ties == THRESHOLD:
-                total += last / (last + reach)
+                if last + reach <= k:
+                    total += last / (last + reach)
             elif i == ranks[FIRST, first_row + i]:
                 size = last - i + reach - above
                 slope = (last - i - 1) / (size - 1) if size > 1 else 0.0
                 block = 0.0
-                for j in range(size):
+                for j in range(min(size, k - i - above)):
                     block += (i + 1 + j * slope) / (i + above + j + 1)
                 total += block * (last - i) / size
         out[u] = total
@@ -262,8 +306,10 @@ def discounted_gains(
 
 
 @kernel
-def first_hits(ranks: Array, bounds: Array, counts: Array, ties: int, out: Array) -> None:
-    """1 / place of the first positive; its expectation where ties are averaged."""
+def first_hits(ranks: Array, bounds: Array, counts: Array, ties: int, k: int, out: Array) -> None:
+    """1 / place of the first positive, 0 where it is not among the first k; the expectation where
+    ties are averaged.
+    """
     for u in range(counts.shape[0]):
         first_row = bounds[u] - bounds[0]
         total = 0.0
@@ -272,14 +318,14 @@ def first_hits(ranks: Array, bounds: Array, counts: Array, ties: int, out: Array
             reach = ranks[REACH, first_row]
             n_pos = ranks[LAST, first_row]
             left = n_pos + reach - above
-            if ties == LOSS:
-                total = 1.0 / (1 + reach)
-            elif ties == WIN:
-                total = 1.0 / (1 + above)
+            if ties in (LOSS, WIN):
+                place = 1 + (reach if ties == LOSS else above)
+                if place <= k:
+                    total = 1.0 / place
             else:
                 none_yet = 1.0
                 place = above + 1
-                while none_yet > 0.0 and left >= n_pos:
+                while none_yet > 0.0 and left >= n_pos and place <= k:
                     hit = n_pos / left
                     total += none_yet * hit / place
                     none_yet *= 1.0 - hit

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -30,7 +30,9 @@ class RankedLists:
     `grades` are the labels of graded metrics, 0 for -1, None where they equal `relevant`, and
     `gains` says what they are worth; `lengths` is empty when lists are complete; `codes` says of
     the rows as they were given whose they are; None: they stay. `tied` marks users whose scores
-    tied before a rule ordered them; None: scores are as they were given.
+    tied before a rule ordered them; None: scores are as they were given. `views` has the lists of
+    metrics that look at other rows: "judged", without rows that were not judged, and "known", where
+    what was judged is relevant; without them every row was judged.
     """
 
     users: np.ndarray
@@ -42,6 +44,15 @@ class RankedLists:
     codes: np.ndarray | None = None
     tied: np.ndarray | None = None
     gains: Gains = "linear"
+    views: Mapping[str, RankedLists] = field(default_factory=dict)
+
+    def view(self, of: str) -> RankedLists:
+        """The lists that metrics `of` some rows take."""
+        if of == "all" or of in self.views:
+            return self.views.get(of, self)
+        if of == "known":
+            return replace(self, relevant=np.ones_like(self.relevant), grades=None)
+        return self
 
     @property
     def n_users(self) -> int:
@@ -93,7 +104,7 @@ def build(
     else:
         relevant = (labels > 0).view(np.uint8)
     grades = _grades(labels, binary, relevant, gains)
-    lengths = _lengths(list_length, users)
+    lengths = lengths_of(list_length, users)
     if codes is not None:
         if grades is not None:
             grades = _kernels.placed(codes, bounds, grades, relevant)[0]
@@ -196,7 +207,8 @@ def grouped(groups: Array) -> tuple[Array, Array, Array, bool]:
     return users, codes, *_kernels.count_rows(codes, users.size)
 
 
-def _lengths(list_length: ArrayLike | None, users: Array) -> Array:
+def lengths_of(list_length: ArrayLike | None, users: Array) -> Array:
+    """How many places of each list were shown; empty where all were."""
     if list_length is None:
         return np.empty(0, dtype=np.int64)
     lengths = _validation.as_array(list_length, "list_length")

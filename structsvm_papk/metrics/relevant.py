@@ -6,6 +6,7 @@ it ranks below all that the list holds, and takes no place. Labels of the rows c
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -74,6 +75,12 @@ class Pairs:
     items: Array
     grades: Array
     used: str = ""
+    is_judged: Array | None = None  # None: all; grades below 0 say "in the pool, not judged"
+
+    @property
+    def judged(self) -> Array:
+        """Which pairs were judged."""
+        return np.ones(self.grades.size, dtype=bool) if self.is_judged is None else self.is_judged
 
 
 @dataclass(frozen=True)
@@ -82,8 +89,8 @@ class Matched:
 
     `users` are the distinct ids; `listed_user` and `listed_item` are the codes of the rows of the
     lists, `pair_user` and `pair_item` those of the pairs; `grades` are the grades of the rows, 0
-    where no pair is known, `met` marks rows of which one is, and `missed` the pairs that no list
-    holds.
+    where no pair is known; `pair_of_row` is the pair of each row, -1 for none, and `missed` marks
+    the pairs that no list holds.
     """
 
     users: Array
@@ -92,9 +99,14 @@ class Matched:
     listed_item: Array
     pair_user: Array
     pair_item: Array
+    pair_of_row: Array
     grades: Array
-    met: Array
     missed: Array
+
+    @property
+    def met(self) -> Array:
+        """Rows of which a pair is known."""
+        return self.pair_of_row >= 0
 
     @property
     def is_listed(self) -> Array:
@@ -125,8 +137,14 @@ def pairs_of(
     if columns.number is not None:
         given = lists.column(relevant, columns.number)
         grades = _validation.check_grades(given, users.size, name=f"column {columns.number!r}")
-        grades = np.maximum(grades.astype(np.float64), 0.0)  # judged, and not relevant
-    return Pairs(users, ids(relevant, columns.members), grades, columns.used)
+        grades = grades.astype(np.float64)
+    return Pairs(
+        users=users,
+        items=ids(relevant, columns.members),
+        grades=np.maximum(grades, 0.0),
+        used=columns.used,
+        is_judged=grades >= 0.0,
+    )
 
 
 def ids(frame: Any, name: str) -> Array:
@@ -166,8 +184,8 @@ def match(users: Array, items: Array, pairs: Pairs) -> Matched:
         listed_item=which[:n],
         pair_user=whose[n:],
         pair_item=which[n:],
+        pair_of_row=pair_of_row,
         grades=grades,
-        met=is_judged,
         missed=missed,
     )
 
@@ -203,11 +221,14 @@ def build(
     rules: Conventions,
     *,
     relevance_threshold: float | None = None,
+    list_length: ArrayLike | None = None,
+    views: Collection[str] = (),
     **how: Any,
 ) -> tuple[RankedLists, Relevance]:
     """Lists of the users that count, each with the relevant items that it misses.
 
-    `how` are `gains`, `need_binary` and `n_threads` of `ranked_lists.build`.
+    `list_length` is as in `evaluate`, of the users with a list; `views` are those of `RankedLists`
+    that are needed; `how` are `gains`, `need_binary` and `n_threads` of `ranked_lists.build`.
     """
     values = _validation.check_scores(scores, users)
     items = _validation.check_ids(items, values.size, "items")
@@ -224,23 +245,68 @@ def build(
     included, relevance = _who_counts(matched, pairs, rules)
     rows = included[matched.listed_user]
     extra = _missed_rows(matched, pairs.grades, included)
-    user = np.concatenate([matched.listed_user[rows], matched.pair_user[extra]])
+    shown = _shown_places(matched, list_length)
+
+    def made(
+        rows: Array,
+        labels: Array,
+        n_shown: Array,
+        extra: Array,
+        least: float = threshold,
+    ) -> RankedLists:
+        """Lists of some rows and, behind them, of some pairs."""
+        user = np.concatenate([matched.listed_user[rows], matched.pair_user[extra]])
+        built = lists.build(
+            np.concatenate([ordered[rows], np.full(extra.size, -np.inf)]),
+            np.concatenate([labels[rows], pairs.grades[extra]]),
+            user,
+            list_length=n_shown[np.unique(user)],
+            relevance_threshold=least,
+            **how,
+        )
+        return replace(built, users=matched.users[built.users])
+
     lengths = np.bincount(matched.listed_user[rows], minlength=matched.users.size)
-    present = np.unique(user)
-    built = lists.build(
-        np.concatenate([ordered[rows], np.full(extra.size, -np.inf)]),
-        np.concatenate([matched.grades[rows], pairs.grades[extra]]),
-        user,
-        list_length=lengths[present],
-        relevance_threshold=threshold,
-        **how,
-    )
+    n_shown = np.minimum(lengths, shown)
+    built = made(rows, matched.grades, n_shown, extra)
+    made_views: dict[str, RankedLists] = {}
+    is_shown = rows
+    if views:
+        is_shown = rows & (_places(matched, ordered) < shown[matched.listed_user])
+    if "judged" in views:
+        in_pool = matched.met & pairs.judged[matched.pair_of_row]
+        unseen = np.flatnonzero(matched.missed & included[matched.pair_user] & pairs.judged)
+        of_shown = matched.listed_user[is_shown & in_pool]
+        n_judged = np.bincount(of_shown, minlength=matched.users.size)
+        made_views["judged"] = made(rows & in_pool, matched.grades, n_judged, unseen)
+    if "known" in views:
+        none = np.empty(0, dtype=np.int64)
+        made_views["known"] = made(is_shown, matched.met.astype(float), n_shown, none, 0.5)
     tied = None
     if rules.ties == "trec_eval":  # it compares in single precision, where more scores tie
         coarse = np.concatenate([single(values[rows]), np.full(extra.size, np.nan)])
         tied = tied_users(built, coarse)
-    built = replace(built, users=matched.users[built.users], tied=tied)
-    return built, relevance
+    return replace(built, tied=tied, views=made_views), relevance
+
+
+def _shown_places(matched: Matched, list_length: ArrayLike | None) -> Array:
+    """How many places of each user's list were shown, without an end where all were."""
+    shown = np.full(matched.users.size, matched.listed_user.size)
+    with_list = np.flatnonzero(matched.is_listed)
+    lengths = lists.lengths_of(list_length, matched.users[with_list])
+    if lengths.size:
+        shown[with_list] = lengths
+    return shown
+
+
+def _places(matched: Matched, ordered: Array) -> Array:
+    """Place of each row in its list, from 0; of equal scores the first row is first."""
+    order = np.lexsort((-ordered, matched.listed_user))
+    sizes = np.bincount(matched.listed_user, minlength=matched.users.size)
+    starts = np.cumsum(sizes) - sizes
+    places = np.empty(order.size, dtype=np.int64)
+    places[order] = np.arange(order.size) - starts[matched.listed_user[order]]
+    return places
 
 
 def _refuse_other_users(matched: Matched) -> None:

@@ -291,12 +291,14 @@ def evaluate(
     }
     relevance = None
     if relevant is not None:
-        if indptr is not None or list_length is not None:
-            raise InputError("relevant pairs need groups=, not indptr= or list_length=")
+        if indptr is not None:
+            raise InputError("relevant pairs need groups=, not indptr=")
         users = beside.users_of(groups)
         if items is None:
             raise InputError("relevant pairs need items=, the item of each row")
         pairs = beside.pairs_of(relevant)
+        making["views"] = {request.metric.of for request in parsed} - {"all"}
+        making["list_length"] = list_length
         rows, relevance = beside.build(scores, labels, users, items, pairs, rules, **making)
     else:
         if labels is None:

@@ -157,7 +157,7 @@ HEAD, GOOD = "user,label,score\n", "user,label,score\n1,0,1\n1,1,2\n"
         (GOOD, ("--compare", "score"), "is the column that is evaluated"),
         (GOOD, ("--compare", "labels.csv"), "user 1 has 1 positives"),
         (None, ("--level", "95"), "Invalid value for '--level'"),
-        (None, ("-m", "map"), "there is no metric 'map'"),
+        (None, ("-m", "mapp"), "there is no metric 'mapp'"),
         (None, ("--gains", "cubic"), "must be linear or exponential"),
         (None, (), "cannot read"),
     ],

@@ -222,7 +222,7 @@ def test_learned_weights_are_used_where_both_gains_are_shown():
 def test_without_both_gains_something_else_is_said(means, kind, begins):
     choice, advice = choice_of(*means)
     assert choice.kind == kind and advice.startswith(begins)
-    assert "Linear with learned weights: " in advice
+    assert "The fused ranking, by linear with learned weights, is " in advice
     side = "0.0500 behind" if means[0] < 0.7 else "0.0100 ahead of"
     assert side in advice and "by -" not in advice
 

@@ -33,7 +33,7 @@ def test_every_row_is_found_by_its_names_and_described(capsys):
 
 def test_a_metric_is_a_kernel_and_a_row():
     """Reciprocal rank, as if it were new, and hit@2, by its kernel with another divisor."""
-    first = Metric("first", "1 / place of the first hit.", _kernels.first_hits)
+    first = Metric("first", "1 / place of the first hit.", _kernels.first_hits, cut_off)
     half = Metric("half@k", "Half of hit@k.", _kernels.any_hits, cut_off, lambda *_: 2.0)
     known = by_names((*METRICS, first, half))
     asked = [parse(name, known) for name in ("first", "rr", "half@2", "hit@2")]

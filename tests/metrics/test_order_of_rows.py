@@ -68,5 +68,5 @@ def test_a_scorer_of_scikit_learn_passes_groups_on():
         table = metrics.evaluate("ndcg@5", scores, LABELS[test], USERS[test], preset="sklearn")
         expected.append(table.mean("ndcg@5"))
     np.testing.assert_allclose(values, expected)
-    with pytest.raises(InputError, match="there is no metric 'map'"):
-        metrics.scorer("map")
+    with pytest.raises(InputError, match="there is no metric 'mapp'"):
+        metrics.scorer("mapp")

@@ -1,5 +1,6 @@
 """Lists beside all relevant pairs: definitions written out, and the numbers of trec_eval."""
 
+import itertools
 import math
 
 import numpy as np
@@ -171,7 +172,8 @@ def test_minus_infinity_in_a_list_is_above_what_the_list_misses():
         ({"relevant": {"user": [1, 1], "item": [5, 5]}}, "occurs in row 0 and in row 1 of the rel"),
         ({"items": [5, 5, 6]}, "item 5 of user 1 occurs in row 0 and in row 1"),
         ({"relevant": [1, 2]}, "a pandas or polars frame"),
-        ({"list_length": 2}, "not indptr= or list_length="),
+        ({"indptr": [0, 2, 3]}, "need groups=, not indptr="),
+        ({"list_length": [2]}, "list_length has shape"),
         ({"labels": [1, 1, 0]}, "row 1 has the label 1, but .* item 6 for user 1 is 0 .1 such"),
         ({"metrics": "auc"}, "auc needs complete lists"),
         ({"relevant": {"user": [9], "item": [5]}, "population": "both"}, "no user counts"),
@@ -194,6 +196,9 @@ def test_what_is_refused(change, message):
 
 # --- trec_eval ------------------------------------------------------------------------------------
 
+TREC_CUT = {  # as trec_eval calls them; `reference` has their definitions
+    "map@10": "map_cut_10", "bpref": "bpref", "rprec": "Rprec", "ap@5": "map_cut_5",
+}  # fmt: skip
 TREC = {
     "ndcg@10": "ndcg_cut_10", "ndcg": "ndcg", "ap": "map", "rr": "recip_rank",
     "precision@5": "P_5", "recall@10": "recall_10", "hit@1": "success_1",
@@ -499,3 +504,140 @@ def test_pairs_that_met_are_counted():
     assert table.relevance.used == (
         "the relevant pairs: user 'user', item 'item', grade 'grade', ignored none"
     )
+
+
+# --- metrics of what was judged, at a cut, against their definitions ------------------------------
+
+MORE = ["map@10", "mrr@3", "rprec", "bpref", "judged@10", "judged@50"]
+
+
+def trec_order(rows):
+    """Documents of (document, score) as trec_eval sorts them."""
+    return [d for d, s in sorted(rows, key=lambda row: (np.float32(row[1]), row[0]), reverse=True)]
+
+
+def by_trec_eval(name, ranked, grades):
+    """One query: `ranked` documents, best first, `grades` of all that are in the judgments."""
+    kind, _, k = name.partition("@")
+    k = int(k) if k else len(ranked)
+    relevant = {d for d, g in grades.items() if g >= 1}
+    n_not = sum(g == 0 for g in grades.values())
+    if kind == "judged":
+        return sum(d in grades for d in ranked[:k]) / min(k, len(ranked))
+    if not relevant:
+        return 0.0
+    if kind == "map":
+        total = 0.0
+        for place, document in enumerate(ranked[:k], start=1):
+            if document in relevant:
+                total += sum(d in relevant for d in ranked[:place]) / place
+        return total / len(relevant)
+    if kind == "mrr":
+        places = (p for p, d in enumerate(ranked[:k], start=1) if d in relevant)
+        return 1 / next(places, math.inf)
+    if kind == "rprec":
+        return sum(d in relevant for d in ranked[: len(relevant)]) / len(relevant)
+    above = 0
+    total = 0.0
+    for document in ranked:
+        if document in relevant:
+            total += 1
+            if above:
+                total -= min(above, len(relevant)) / min(n_not, len(relevant))
+        above += grades.get(document, -1) == 0
+    return total / len(relevant)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_metrics_of_what_was_judged_are_their_definitions(seed):
+    run, judgments = with_ties(seed)
+    table = metrics.evaluate_frame(
+        run, MORE, user="query", item="document", relevant=judgments, preset="trec_eval"
+    )
+    grades = nested(judgments)
+    lists = nested(run)
+    for name in MORE:
+        truth = [by_trec_eval(name, trec_order(lists[q].items()), grades[q]) for q in table.users]
+        np.testing.assert_allclose(table[name], truth, rtol=0, atol=1e-12, err_msg=name)
+    together = metrics.evaluate_frame(
+        run, ["ap", *MORE], user="query", item="document", relevant=judgments, preset="trec_eval"
+    )
+    np.testing.assert_array_equal(together.values[:, 1:], table.values)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_metrics_of_what_was_judged_are_those_of_pytrec_eval(seed):
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    run, judgments = with_ties(seed)
+    evaluator = pytrec_eval.RelevanceEvaluator(nested(judgments), set(TREC_CUT.values()))
+    theirs = evaluator.evaluate(nested(run))
+    table = metrics.evaluate_frame(
+        run, [*TREC_CUT], user="query", item="document", relevant=judgments, preset="trec_eval"
+    )
+    for name, measure in TREC_CUT.items():
+        values = [theirs[query][measure] for query in table.users]
+        np.testing.assert_allclose(table[name], values, rtol=0, atol=1e-12, err_msg=name)
+
+
+def test_judged_at_k_is_that_of_ir_measures():
+    ir_measures = pytest.importorskip("ir_measures")
+    run, judgments = with_ties(1)
+    measure = ir_measures.parse_measure("Judged@10")
+    strict = run.assign(score=run["score"] + 1e-3 * np.arange(len(run)) / len(run))
+    theirs = {
+        each.query_id: each.value
+        for each in ir_measures.iter_calc([measure], nested(judgments), nested(strict))
+    }
+    table = metrics.evaluate_frame(
+        strict, "judged@10", user="query", item="document", relevant=judgments,
+        preset="trec_eval",
+    )  # fmt: skip
+    np.testing.assert_allclose(table["judged@10"], [theirs[query] for query in table.users])
+
+
+@pytest.mark.parametrize("population", ["listed", "judged", "either"])
+def test_lists_without_judgments_have_no_judged_item_and_no_preferences(population):
+    lists, relevant = drawn(5)
+    table = metrics.evaluate_frame(
+        lists, ["judged@5", "bpref", "rr"], user="user", item="item", relevant=relevant,
+        population=population,
+    )  # fmt: skip
+    known = nested(relevant)
+    for user, value, preference in zip(table.users, table["judged@5"], table["bpref"], strict=True):
+        own = lists[lists.user == user].sort_values("score", ascending=False).item
+        expected = np.mean([item in known.get(user, {}) for item in own[:5]]) if len(own) else 0.0
+        assert value == pytest.approx(expected)
+        assert np.isnan(preference) == (max(known.get(user, {}).values(), default=0) <= 0)
+
+
+def test_only_the_first_places_count_beside_pairs():
+    """A cut of the lists is a cut of the frame."""
+    lists, relevant = drawn(6)
+    names = ["ndcg", "ap", "rr", "recall@5", "pap@3", "rprec", "bpref", "judged@5"]
+    place = lists.groupby("user").score.rank(ascending=False)
+    how = {"user": "user", "item": "item", "relevant": relevant, "population": "listed"}
+    cut = metrics.evaluate_frame(lists[place <= 4], names, **how)
+    shown = metrics.evaluate_frame(lists, names, list_length=4, **how)
+    np.testing.assert_allclose(shown.values, cut.values, rtol=1e-13)
+    each = metrics.evaluate_frame(lists, names, list_length=np.full(cut.users.size, 4), **how)
+    np.testing.assert_array_equal(each.values, shown.values)
+
+
+@pytest.mark.parametrize("ties", ["loss", "win", "half"])
+def test_new_metrics_of_tied_lists_are_means_over_orders(ties):
+    """Of two tied blocks, all orders gone through; without pairs everything was judged."""
+    scores = np.array([2.0, 2.0, 2.0, 1.0, 1.0, 0.5])
+    labels = np.array([1, 0, 0, 1, 0, 1])
+    names = ["ap@2", "rr@1", "rprec", "bpref", "judged@4", "ap@4", "rr@4"]
+    table = metrics.evaluate(names, scores, labels, ties=ties, groups="one_list")
+    values = {name: [] for name in names}
+    for first in itertools.permutations(range(3)):
+        for second in itertools.permutations([3, 4]):
+            order = [*first, *second, 5]
+            grades = dict(enumerate(labels))
+            for name in names:
+                alias = name.replace("ap", "map").replace("rr", "mrr")
+                values[name].append(by_trec_eval(alias, order, grades))
+    pick = {"loss": min, "win": max, "half": np.mean}[ties]
+    for name in names:
+        assert table.mean(name) == pytest.approx(pick(values[name]), abs=1e-12), name

@@ -20,6 +20,7 @@ from structsvm_papk.data.roles import (
     Kind,
     column_of,
     label_column,
+    list_nouns,
     listed,
     needed_column,
 )
@@ -155,11 +156,13 @@ class Rows:
     label_gain: Any = None
     relevant: Pairs | None = None
     is_run: bool = False
+    k: int | None = None  # of the model that scores the rows
+    whose: str | None = None  # the column of lists in the file
 
     @property
     def nouns(self) -> str:
-        """What its lists belong to."""
-        return "queries" if self.is_run else "users"
+        """What its lists are, as far as the column says so."""
+        return list_nouns(self.whose or self.names["user"])
 
     def evaluated(self, metrics: list[str], rules: dict[str, Any]) -> MetricTable:
         """The `MetricTable`; errors name the file.
@@ -395,4 +398,6 @@ def _of_features(path: Path, table: Table, columns: Scoring, scores: Any, model:
         notes=(table.columns_used,),
         threshold=model.relevance_threshold,
         label_gain=model.label_gain,
+        k=model.k,
+        whose=None if columns.one_list else table.list_column,
     )
