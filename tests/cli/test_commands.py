@@ -74,7 +74,7 @@ def test_fit_shows_the_weights_that_move_scores_most(files, tmp_path, capsys):
     assert run(*fit, "--model", model) == 0
     shown = capsys.readouterr().out
     assert "per deviation" in shown
-    coef = load_model(model).coef
+    coef = load_model(model).function.slopes
     numbers = dict(re.findall(r"^([abc]) +(\S+)", shown, re.M))
     assert {name: float(numbers[name]) for name in "abc"} == pytest.approx(
         dict(zip("abc", coef, strict=True)), rel=1e-3
@@ -150,10 +150,11 @@ def test_monotonic_columns(peaks, tmp_path, capsys, data, names, curves):
     status, told = run_json(capsys, *fit)
     assert status == 0 and told["monotonic"] == {names[0]: 1, names[1]: 1}
     fitted = load_model(model)
-    if fitted.knots is None:
-        assert fitted.coef[0] >= 0 and fitted.coef[1] == 0 and fitted.coef[2] > 0
+    slopes = fitted.function.slopes
+    if slopes is not None:
+        assert slopes[0] >= 0 and slopes[1] == 0 and slopes[2] > 0
         return
-    columns = fitted.knots.curves(fitted.coef, names, np.zeros(3))
+    columns = fitted.function.curves
     assert (np.diff(columns[0].values) >= 0).all() and (np.diff(columns[1].values) >= 0).all()
     free = PAPKRanker(3, curves=8)
     table = read_table(peaks / "rows.csv")
@@ -572,7 +573,7 @@ def test_a_degenerate_fit_says_in_two_lines_what_repairs_it(noisy, tmp_path, cap
     for more in (depth[1].split(), []):  # the default counts nine tenths of the negatives
         assert run(*fit, *more) == 0
         assert "degenerate:" not in capsys.readouterr().err
-        assert load_model(tmp_path / "m").coef.any()
+        assert not load_model(tmp_path / "m").function.is_zero
     assert run("predict", tmp_path / "m", noisy, "-o", tmp_path / "s") == 0
     assert "warning" not in capsys.readouterr().err
 

@@ -1,14 +1,17 @@
 """`predict`: scores with their ids, and the best rows of each user; `Model` does the same."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from helpers.commands import refused, run
+from helpers.functions import lines
 from helpers.marks import slow
 from structsvm_papk import metrics
+from structsvm_papk.data.columns.additive import AdditiveFunction
 from structsvm_papk.datasets.generators import recommender_lists
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files import load_model
@@ -19,9 +22,12 @@ CERTIFICATE = {"objective": 0.5, "lower_bound": None, "gap": None, "status": "fi
 FEATURES = ("ease", "content")
 
 
-def model(**fields):
-    names = {"feature_names": FEATURES} | fields
-    return Model(np.array([1.0, 0.25]), 3, "ts", 1.0, "cutting_plane", CERTIFICATE, **names)
+def model(gap=None, slopes=(1.0, 0.25), **fields):
+    """Lines; `gap` is what a missing value of the second feature adds."""
+    fields = {"feature_names": FEATURES} | fields
+    first, second = lines(slopes, fields["feature_names"] or ("x0", "x1")).terms
+    function = AdditiveFunction((first, replace(second, gap=gap)), 2)
+    return Model(function, 3, "ts", 1.0, "cutting_plane", CERTIFICATE, **fields)
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +39,7 @@ def frame():
 def place(tmp_path, frame):
     frame.to_csv(tmp_path / "new.csv", index=False)
     save_model(tmp_path / "plain", model())
-    save_model(tmp_path / "filled", model(missing_coef=np.array([0.0, -1.0])))
+    save_model(tmp_path / "filled", model(gap=-1.0, missing="lowest"))
     return tmp_path
 
 
@@ -150,12 +156,11 @@ def test_wrong_calls_of_a_model(frame):
         (lambda: model().top(frame, groups=[1]), "one label per row"),
         (lambda: model().top(frame.assign(item=None)), "items is missing"),
         (lambda: model().top(frame.assign(user=np.nan)), "groups is missing"),
-        (lambda: model(missing_coef=np.zeros(2)).predict(X), "groups="),
+        (lambda: model(gap=0.0, missing="lowest").predict(X), "groups="),
     ]:
         with pytest.raises(InputError, match=said):
             call()
-    zero = model()
-    zero.coef[:] = 0
+    zero = model(slopes=(0.0, 0.0))
     with pytest.warns(DegenerateOptimumWarning, match="every score is 0"):
         zero.predict(X)
 

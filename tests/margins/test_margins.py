@@ -13,6 +13,7 @@ from scipy import sparse
 from scipy.optimize import LinearConstraint, linprog, milp
 
 from helpers.commands import invoke
+from helpers.functions import lines
 from helpers.marks import slow
 from helpers.reference_theory import exists_by_subsets, margins_by_subsets
 from helpers.sources import write_csv
@@ -282,9 +283,8 @@ def files(tmp_path):
     names = tuple("abcdefgh"[: lists.X.shape[1]])
     known = {"objective": 1.0, "lower_bound": 1.0, "gap": 0.0, "status": "converged"}
     known |= {"converged": True, "n_iter": 1}
-    save_model(
-        model, Model(lists.w_true, 2, "ts", 1.0, "cutting_plane", known, feature_names=names)
-    )
+    function = lines(lists.w_true, names)
+    save_model(model, Model(function, 2, "ts", 1.0, "cutting_plane", known, feature_names=names))
     return data, model
 
 

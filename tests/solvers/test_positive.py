@@ -440,7 +440,7 @@ def test_commands(tmp_path, capsys):
     data.write_text("\n".join(lines) + "\n")
     status, said = run_json(capsys, "fit", data, "--k", 2, "--model", model, "--positive")
     assert status == 0 and said["positive"] is True
-    assert (load_model(model).coef >= 0).all()
+    assert (load_model(model).function.slopes >= 0).all()
     flipped = tmp_path / "flipped.txt"
     columns = [line.split() for line in lines]
     flipped.write_text("".join(f"{r} {q} {two}\n" for r, q, _, two, _ in columns))
