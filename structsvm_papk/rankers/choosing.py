@@ -20,6 +20,7 @@ import numpy as np
 from structsvm_papk._types import Array
 from structsvm_papk.data.columns.checks import columns_of
 from structsvm_papk.data.columns.knots import PIECES
+from structsvm_papk.data.columns.pairs import ColumnPair, PairCuts
 from structsvm_papk.data.columns.units import ScaleRule
 from structsvm_papk.data.content import Digests, digests_of, digests_of_lists
 from structsvm_papk.data.ranking_data import RankingData
@@ -267,6 +268,30 @@ def choose(
     if left.pairs:
         try_pairs(choice, columns, folds, score, training, deadline)
     return choice
+
+
+def pairs_left(columns: TrainingColumns, setting: Setting, training: Training) -> PairCuts | None:
+    """The pairs that a fit without them leaves to be found; None where there are none.
+
+    That fit is of the lists that folds see, in their order, so that it does not depend on the order
+    of rows, lists and columns which pairs come last.
+    """
+    cuts = {cut.column: cut for cut in columns.cuts_for_pairs}
+    given = columns.given
+    some = np.ones(1, dtype=bool) if given.n_users == 1 else _some_lists(given)
+    if setting.n_pairs is None or len(cuts) < 2 or not some.any():
+        return None
+    seen, digests = _as_folds_see(columns, some)
+    order = np.argsort(digests.columns, kind="stable")
+    candidate = Candidate(setting, seen.of(setting))
+    risk = training.risk(setting, candidate.lists)
+    solved = _solved(candidate, risk, training, None, {})
+    assert solved is not None
+    found = screened_pairs(seen, risk.slopes_of_rows(solved.w), setting.n_pairs)
+    if found is None:
+        return None
+    columns_of_pairs = sorted(sorted(order[list(pair.columns)].tolist()) for pair in found.pairs)
+    return PairCuts(tuple(ColumnPair(cuts[i], cuts[j]) for i, j in columns_of_pairs))
 
 
 def _some_lists(lists: RankingData) -> Array:

@@ -32,11 +32,10 @@ from structsvm_papk.oracles.list_risk import refuse_deeper_than_all
 from structsvm_papk.oracles.partitioned import PartitionedRisk
 from structsvm_papk.rankers import given_solver
 from structsvm_papk.rankers.additive import AdditiveRanker, take_columns, warn_of_ids
-from structsvm_papk.rankers.choosing import Left, Training, choose
+from structsvm_papk.rankers.choosing import Left, Training, choose, pairs_left
 from structsvm_papk.rankers.in_columns import InColumns, TrainingColumns
 from structsvm_papk.rankers.kept_choice import KeptChoice
 from structsvm_papk.rankers.log import Log
-from structsvm_papk.rankers.pairing import screened_pairs
 from structsvm_papk.rankers.settings import (
     ALPHA,
     AUTO,
@@ -365,17 +364,9 @@ class PAPKRanker(AdditiveRanker):
 
     def _with_pairs(self, columns: TrainingColumns, setting: Setting) -> InColumns[RankingData]:
         """The lists in the columns of a setting, with the pairs that a fit without them misses."""
-        in_columns = columns.of(setting)
-        if setting.n_pairs is None:
-            return in_columns
         training = Training(self.n_shown, n_threads=self.n_threads)
-        risk = training.risk(setting, in_columns.lists)
-        alpha: Any = setting.alpha
-        if is_auto(alpha):
-            alpha = automatic_alpha(Evidence.of(in_columns.lists, risk.of_users))
-        w = training.solve(risk, alpha, in_columns.constrained, None).w
-        pairs = screened_pairs(columns, risk.slopes_of_rows(w), setting.n_pairs)
-        return in_columns if pairs is None else columns.of(setting, pairs)
+        pairs = pairs_left(columns, setting, training)
+        return columns.of(setting, pairs)
 
     def _signs(self, n_features: int, levels: Any = ()) -> Array | None:
         """The sign of each column in `monotonic_cst`; None without any."""

@@ -1,0 +1,238 @@
+"""Pairs of columns: which are found, the optimum with them, and what they add."""
+
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from structsvm_papk import EmpiricalRisk, PAPKRanker, RankingData
+from structsvm_papk.errors import InputError
+from structsvm_papk.files import load_model
+from structsvm_papk.rankers.in_columns import TrainingColumns
+from structsvm_papk.rankers.pairing import screened_pairs
+from structsvm_papk.rankers.settings import Setting
+
+N_LISTS, N_ROWS = 30, 16
+GROUPS = np.repeat(np.arange(N_LISTS), N_ROWS)
+ALPHA = 0.05
+
+
+def table(seed=0, gaps=True):
+    """Rows that are relevant where a and b have the same sign, and c by what the text is."""
+    rng = np.random.default_rng(seed)
+    n = GROUPS.size
+    numbers = rng.normal(size=(n, 3))
+    text = rng.choice(["x", "y", "z"], n)
+    score = 2 * np.sign(numbers[:, 0] * numbers[:, 1]) + 0.5 * numbers[:, 2]
+    score = score + 1.5 * np.where(text == "y", 1, -1) * np.sign(numbers[:, 2])
+    score = score + 0.3 * rng.normal(size=n)
+    y = score > np.quantile(score, 0.7)
+    frame = pd.DataFrame(numbers, columns=["a", "b", "c"]).assign(text=text)
+    if gaps:
+        frame.loc[rng.random(n) < 0.1, "a"] = np.nan
+        frame.loc[rng.random(n) < 0.1, "text"] = None
+    return frame, y
+
+
+def ranker(pairs=2, curves=None, **settings):
+    how = {"alpha": ALPHA, "tol": 1e-9, "curves": curves, "pairs": pairs, **settings}
+    return PAPKRanker(3, "avg", **how)
+
+
+def pairs_of(fitted):
+    return [term for term in fitted.terms_ if len(term.columns) == 2]
+
+
+def places(frame):
+    """Text as the place of its level, NaN where it is missing."""
+    levels = {"x": 0.0, "y": 1.0, "z": 2.0}
+    return frame.assign(text=frame["text"].map(levels)).to_numpy(float)
+
+
+def cells_by_hand(pair, X):
+    """A column for each cell in which rows of training may be, row by row."""
+    cells = []
+    for column, cut in zip(pair.columns, pair.cuts, strict=True):
+        x = X[:, column]
+        gap = np.isnan(x)
+        if cut.edges is None:
+            own = [x == place for place in range(cut.n_cells)]
+        else:
+            ends = [-np.inf, *cut.edges, np.inf]
+            own = [(x >= low) & (x < high) for low, high in pairwise(ends)]
+        cells.append([*own, gap] if gap.any() else own)
+    return np.column_stack([one & two for one in cells[0] for two in cells[1]]).astype(float)
+
+
+@pytest.mark.parametrize("gaps", [True, False])
+@pytest.mark.parametrize("curves", [None, 4])
+def test_the_optimum_is_that_of_cells_written_out(curves, gaps):
+    frame, y = table(gaps=gaps)
+    fitted = ranker(curves=curves).fit(frame, y, GROUPS)
+    pairs = pairs_of(fitted)
+    assert [pair.columns for pair in pairs] == [(0, 1), (2, 3)]
+    assert fitted.result_.converged
+    X = places(frame)
+    cells = np.hstack([cells_by_hand(pair, X) for pair in pairs])
+    # the other columns are those of a fit without pairs
+    given = RankingData.from_groups(X, y, GROUPS, missing="separate")
+    given.levels = {3: ("x", "y", "z")}
+    setting = Setting("avg", 0.9, "equal", ALPHA, pieces=curves)
+    columns = TrainingColumns(given, "separate", "auto").of(setting)
+    single = columns.lists.columns.toarray() / columns.lists.units.scale
+    # half the difference of a cell's two values, and its stiffness
+    from_cells = fitted.result_.w[single.shape[1] :]
+    weights = np.concatenate([weights_of(pair, X) for pair in pairs])
+    varies = cells.any(axis=0)
+    scale = np.median((from_cells / weights)[varies & (weights != 0)])
+    assert 0.5 < scale <= 0.5 * np.sqrt(30.0)
+    np.testing.assert_allclose(from_cells[varies], scale * weights[varies], atol=1e-9)
+    by_hand = PAPKRanker(
+        3, "avg", alpha=ALPHA, tol=1e-9, curves=None, pairs=None, standardize=False
+    ).fit(np.hstack([single, cells / scale]), y, GROUPS)
+    assert fitted.result_.objective == pytest.approx(by_hand.result_.objective, rel=1e-8)
+    assert fitted.result_.lower_bound <= by_hand.result_.objective * (1 + 1e-12)
+
+
+def weights_of(pair, X):
+    shape = [
+        cut.n_cells + bool(np.isnan(X[:, j]).any())
+        for j, cut in zip(pair.columns, pair.cuts, strict=True)
+    ]
+    return pair.weights[: shape[0], : shape[1]].ravel()
+
+
+@pytest.mark.parametrize("missing", ["separate", "lowest"])
+@pytest.mark.parametrize("curves", [None, 4])
+def test_scores_are_those_of_the_problem_that_was_solved(missing, curves):
+    frame, y = table()
+    fitted = ranker(curves=curves, missing=missing).fit(frame, y, GROUPS)
+    scores = fitted.predict(frame, GROUPS)
+    risk = EmpiricalRisk(
+        fitted.make_surrogate(), RankingData.from_groups(scores[:, None], y, GROUPS), "cap"
+    )
+    w = fitted.result_.w
+    value = ALPHA / 2 * w @ w + risk(np.ones(1))[0]
+    assert value == pytest.approx(fitted.result_.objective, rel=1e-9)
+    added = fitted.contributions(frame, GROUPS)
+    for pair, own in zip(pairs_of(fitted), added[:, 4:].T, strict=True):
+        expected = cells_by_hand(pair, places(frame)) @ weights_of(pair, places(frame))
+        np.testing.assert_array_equal(own, expected)
+    within = pd.DataFrame(added) - pd.DataFrame(added).groupby(GROUPS).transform("mean")
+    deviations = np.sqrt(np.square(within).mean().to_numpy())[4:]
+    told = [pair.deviation for pair in pairs_of(fitted)]
+    np.testing.assert_allclose(told, deviations, rtol=1e-9)
+
+
+def test_pairs_are_those_that_lower_the_risk_most():
+    """By definition, cell by cell."""
+    frame, y = table()
+    X = places(frame)
+    given = RankingData.from_groups(X, y, GROUPS, missing="separate")
+    given.levels = {3: ("x", "y", "z")}
+    setting = Setting("avg", 0.9, "equal", ALPHA)
+    columns = TrainingColumns(given, "separate", "auto")
+    lines = columns.of(setting)
+    risk = EmpiricalRisk(setting.make(3), lines.lists, "cap")
+    w = np.random.default_rng(0).normal(size=lines.lists.n_features)
+    residuals = risk.slopes_of_rows(w)
+    slope = lines.lists.columns.combined_rows(residuals.rows, residuals.slopes[None])[0]
+    np.testing.assert_allclose(
+        lines.lists.units.of_columns(slope) / N_LISTS, risk(w)[1], atol=1e-12
+    )
+
+    cuts = columns.cuts_for_pairs
+    gains = {}
+    rows = residuals.rows
+    for i, one in enumerate(cuts):
+        for two in cuts[i + 1 :]:
+            cell = one.cells(columns.rows)[rows] * 100 + two.cells(columns.rows)[rows]
+            gain = 0.0
+            for c in np.unique(cell):
+                own = residuals.slopes[cell == c]
+                chance = own.size * np.mean(np.square(residuals.slopes))
+                gain += (own.sum() ** 2 - chance) / (own.size + 5)
+            gains[one.column, two.column] = gain
+    order = sorted(gains, key=lambda pair: -gains[pair])
+    for n_pairs in (1, 3, 20):
+        found = screened_pairs(columns, residuals, n_pairs)
+        expected = [pair for pair in order[:n_pairs] if gains[pair] > 0]
+        assert [pair.columns for pair in found.pairs] == sorted(expected)
+
+
+def test_folds_take_pairs_where_two_columns_act_together_and_none_where_not():
+    frame, y = table(gaps=False)
+    chosen = PAPKRanker(3).fit(frame, y, GROUPS)
+    (note,) = [note for note in chosen.result_.notes if note.startswith("Folds chose")]
+    assert "pairs of columns" in note and (0, 1) in [pair.columns for pair in pairs_of(chosen)]
+    new, relevant = table(seed=1, gaps=False)
+    single = PAPKRanker(3, pairs=None).fit(frame, y, GROUPS)
+    assert not pairs_of(single)
+    assert chosen.score(new, relevant, GROUPS) > single.score(new, relevant, GROUPS) + 0.2
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(GROUPS.size, 3))
+    straight = X[:, 0] + 0.3 * rng.normal(size=GROUPS.size) > 0.5
+    assert not pairs_of(PAPKRanker(3).fit(X, straight, GROUPS))
+
+
+@pytest.mark.parametrize("curves", [None, 4])
+def test_neither_order_nor_threads_change_them(curves):
+    frame, y = table()
+    plain = ranker(curves=curves, tol=1e-11).fit(frame, y, GROUPS)
+    order = np.random.default_rng(2).permutation(len(frame))
+    for other in (
+        ranker(curves=curves, tol=1e-11).fit(frame.iloc[order], y[order], GROUPS[order]),
+        ranker(curves=curves, tol=1e-11).fit(frame, y, -GROUPS),
+        ranker(curves=curves, tol=1e-11, n_threads=2).fit(frame, y, GROUPS),
+    ):
+        assert [pair.columns for pair in pairs_of(other)] == [
+            pair.columns for pair in pairs_of(plain)
+        ]
+        assert other.result_.objective == pytest.approx(plain.result_.objective, rel=1e-9)
+        np.testing.assert_allclose(other.predict(frame), plain.predict(frame), atol=1e-3)
+    turned = ranker(curves=curves).fit(frame[["text", "c", "b", "a"]], y, GROUPS)
+    assert {frozenset(pair.names) for pair in pairs_of(turned)} == {
+        frozenset(pair.names) for pair in pairs_of(plain)
+    }
+
+
+def test_models_and_warm_starts_keep_them(tmp_path):
+    frame, y = table()
+    fitted = ranker(curves=4, warm_start=True).fit(frame, y, GROUPS)
+    fitted.save(tmp_path / "m")
+    model = load_model(tmp_path / "m")
+    new, _ = table(seed=3)
+    new.loc[:5, "text"] = "unheard of"
+    np.testing.assert_array_equal(model.predict(new), fitted.predict(new))
+    np.testing.assert_array_equal(model.contributions(new), fitted.contributions(new))
+    told = [term["columns"] for term in fitted.export_weights()["terms"] if term["kind"] == "pair"]
+    assert told == [list(pair.names) for pair in pairs_of(fitted)]
+    objective = fitted.result_.objective
+    again = fitted.fit(frame, y, GROUPS)
+    assert again.result_.history[0].objective <= objective * (1 + 1e-6)
+
+
+def test_what_rises_is_in_no_pair():
+    frame, y = table()
+    fitted = ranker(pairs=20, curves=4, monotonic_cst={"a": 1}).fit(frame, y, GROUPS)
+    assert pairs_of(fitted) and all(0 not in pair.columns for pair in pairs_of(fitted))
+    moved = frame.iloc[[0] * 200].assign(a=np.linspace(-9, 9, 200))
+    assert (np.diff(fitted.predict(moved)) >= 0.0).all()
+    assert not pairs_of(PAPKRanker(3, "avg", alpha=ALPHA, positive=True).fit(frame, y, GROUPS))
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"pairs": 0}, "pairs must be a whole number of at least 1"),
+        ({"pairs": 1.5}, "pairs must be a whole number"),
+        ({"pairs": True}, "pairs must be a whole number"),
+        ({"pairs": "many"}, "pairs='many' must be 'auto', None, or a number of pairs"),
+        ({"pairs": 3, "positive": True}, "give pairs or positive=True"),
+    ],
+)
+def test_numbers_of_pairs_that_cannot_be(settings, said):
+    frame, y = table()
+    with pytest.raises(InputError, match=said):
+        ranker(**settings).fit(frame, y, GROUPS)
