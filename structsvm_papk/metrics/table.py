@@ -24,6 +24,8 @@ from structsvm_papk.metrics.values import Discount, values_of
 if TYPE_CHECKING:
     import pandas as pd
 
+_RESPONSES = ("decision_function", "predict_proba", "predict")  # of estimators of scikit-learn
+
 
 @dataclass(frozen=True)
 class MetricSummary:
@@ -391,18 +393,44 @@ def scorer(metric: str = "pap@10", **options: Any) -> Callable[..., float]:
     -------
     scorer : callable
         ``scorer(estimator, X, y, groups=users)``; it takes `decision_function`, `predict_proba` or
-        `predict`, the first that the estimator has.
+        `predict`, the first that the estimator has, and hands groups to it where it requests them,
+        as a ranker with missing values does.
     """
-    from sklearn import config_context
-    from sklearn.metrics import make_scorer
-
     definitions.parse(metric)
-    responses = ("decision_function", "predict_proba", "predict")
-    made = make_scorer(_labels_first, response_method=responses, metric=metric, **options)
-    with config_context(enable_metadata_routing=True):  # only so may it be asked for
-        return made.set_score_request(groups=True)
+    return _Scorer(metric, options)
 
 
-def _labels_first(y_true: Any, y_score: Any, **how: Any) -> float:
-    """`mean_score` in the order in which scikit-learn calls."""
-    return mean_score(y_true=y_true, y_score=y_score, **how)
+@dataclass(frozen=True)
+class _Scorer:
+    """What scikit-learn calls; one of its own would not hand groups to the estimator."""
+
+    metric: str
+    options: dict[str, Any]
+
+    def __call__(
+        self, estimator: Any, X: Any, y: ArrayLike, groups: ArrayLike | None = None
+    ) -> float:
+        from sklearn import config_context
+        from sklearn.utils.metadata_routing import get_routing_for_object
+
+        required_groups(groups, scorer=True)
+        name = next((name for name in _RESPONSES if hasattr(estimator, name)), _RESPONSES[-1])
+        respond = getattr(estimator, name)
+        if get_routing_for_object(estimator).consumes(name, ["groups"]):
+            with config_context(enable_metadata_routing=True):  # for pipelines
+                scores = np.asarray(respond(X, groups=groups))
+        else:
+            scores = np.asarray(respond(X))
+        if name == "predict_proba" and scores.shape[1:] == (2,):
+            scores = scores[:, 1]
+        return mean_score(
+            y_true=y, y_score=scores, groups=groups, metric=self.metric, **self.options
+        )
+
+    def get_metadata_routing(self) -> Any:
+        """That it wants groups."""
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        request = MetadataRequest(owner=self)
+        request.score.add_request(param="groups", alias=True)
+        return request

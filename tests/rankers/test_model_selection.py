@@ -119,6 +119,26 @@ def test_cross_validation_with_several_scorers():
         assert auc == roc_auc_score(Y[test], fitted.predict(X[test]))
 
 
+@pytest.mark.usefixtures("routing")
+@pytest.mark.parametrize("piped", [False, True])
+def test_a_scorer_hands_groups_to_a_ranker_with_missing_values(piped):
+    holes = np.where(RNG.random(X.shape) < 0.2, np.nan, X)
+    holes[:, 0] = X[:, 0]
+    ranker = Linear(k=2, missing="lowest")
+    steps = make_pipeline(StandardScaler(), ranker) if piped else ranker
+    name = "papkranker__depth" if piped else "depth"
+    search = GridSearchCV(
+        steps, {name: [0.5, 0.9]}, cv=FOLDS, error_score="raise", scoring=metrics.scorer("ndcg@5")
+    )
+    search.fit(holes, Y, groups=GROUPS)
+    train, test = next(FOLDS.split(X, Y, GROUPS))
+    values = StandardScaler().fit(holes[train]).transform(holes) if piped else holes
+    own = Linear(k=2, missing="lowest", depth=0.5).fit(values[train], Y[train], GROUPS[train])
+    scores = own.predict(values[test], GROUPS[test])
+    expected = metrics.evaluate("ndcg@5", scores, Y[test], GROUPS[test]).mean("ndcg@5")
+    assert search.cv_results_["split0_test_score"][0] == pytest.approx(expected, rel=1e-12)
+
+
 def test_one_list_needs_no_routing():
     ranker = Linear(k=8, one_list=True, surrogate="avg", alpha=0.1)
     search = GridSearchCV(ranker, {"depth": [0.5, 0.9]}, cv=StratifiedKFold(3)).fit(X, Y)
