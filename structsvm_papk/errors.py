@@ -63,6 +63,9 @@ def warn(message: str | Warning, category: type[Warning] = UserWarning) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
+_LARGEST_COUNT = 2**53  # what is added to it or multiplied has room in 64 bits, or is refused
+
+
 def check_number(
     name: str,
     value: Any,
@@ -75,11 +78,13 @@ def check_number(
 ) -> None:
     """Raise `InputError` unless a setting is a finite number within its bounds.
 
-    With a `least` that is an int it counts something and has to be whole.
+    With a `least` that is an int it counts something and has to be whole, up to 2^53.
     """
     if optional and value is None:
         return
     whole = isinstance(least, int)
+    if whole and most is None and isinstance(value, int) and value > _LARGEST_COUNT:
+        most = _LARGEST_COUNT
     fits = isinstance(value, Real) and not isinstance(value, bool) and _is_finite(value)
     fits = fits and (above is None or value > above) and (least is None or value >= least)
     fits = fits and (below is None or value < below) and (most is None or value <= most)

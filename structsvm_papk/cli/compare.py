@@ -20,6 +20,8 @@ from structsvm_papk.rankers.solver_race import compare as run_all
 from structsvm_papk.solvers.solver import Status
 from structsvm_papk.surrogates import CONVEX
 
+TOL = 1e-6
+
 
 def compare(
     *,
@@ -81,7 +83,7 @@ def compare(
         float | None,
         typer.Option(help="Seconds for each run.", rich_help_panel=SOLVER),
     ] = None,
-    tol: options.Tol = 1e-6,
+    tol: options.Tol = TOL,
     eta: options.Etas = None,
     qp_solver: Annotated[
         str | None,
@@ -135,6 +137,9 @@ def compare(
     lists = reading.lists(table)
     refuse_deeper_than_all(any_surrogate, lists.most_negatives)
     held_out = None if second is None else reading.lists(second)
+    limits: dict[str, Any] = (
+        {} if tol == TOL else {"tol": tol}
+    )  # which solvers without a certificate do not take
     with console.live() as watch:
         runs = run_all(
             lists,
@@ -153,7 +158,7 @@ def compare(
             missing=missing,
             curves=pieces,
             watch=watch,
-            tol=tol,
+            **limits,
         )
     say_columns(table, lists)
     if second is not None:

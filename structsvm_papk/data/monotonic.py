@@ -22,7 +22,8 @@ def signs_of_columns(
     Parameters
     ----------
     monotonic_cst : array-like of shape (n_features,), or mapping of names of columns
-        Columns that a mapping does not name are free.
+        Columns that a mapping does not name are free. A series of pandas whose index is not 0, 1,
+        .. is such a mapping.
     n_features : int
     names : sequence of str, or None
         Of the columns, where X was a data frame.
@@ -32,6 +33,10 @@ def signs_of_columns(
     InputError
         Other values, another number of columns, or a name that X does not have.
     """
+    if _has_names(monotonic_cst):
+        if not monotonic_cst.index.is_unique:
+            raise InputError("monotonic_cst is a series that names a column twice")
+        monotonic_cst = monotonic_cst.to_dict()
     if isinstance(monotonic_cst, Mapping):
         given = _by_name(monotonic_cst, n_features, names)
     else:
@@ -47,6 +52,14 @@ def signs_of_columns(
             raise InputError(f"monotonic_cst of column {name} is {value!r}: it must be {_WHAT}")
     signs = given.astype(np.float64)
     return signs if signs.any() else None
+
+
+def _has_names(values: Any) -> bool:
+    """Whether this is a series of pandas with an index of its own."""
+    index: Any = getattr(values, "index", None)
+    if not hasattr(index, "is_unique"):  # a list has a method of this name
+        return False
+    return list(index) != list(range(len(index)))
 
 
 def _by_name(given: Mapping[Any, Any], n_features: int, names: Sequence[str] | None) -> Array:

@@ -86,7 +86,7 @@ def critical_depth(risk: EmpiricalRisk, tol: float = _TOL) -> CriticalDepth:
     docs/math/depth.md, "Degeneracy is monotone in the depth".
     """
     check_type("risk", risk, EmpiricalRisk, "an EmpiricalRisk, which has all data in one place")
-    check_number("tol", tol, above=0)
+    check_number("tol", tol, above=0, below=1)
     k = risk.surrogate.k
     deepest = int(risk.data.n_neg.max())
     degenerate_to = 0

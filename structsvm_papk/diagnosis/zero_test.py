@@ -159,7 +159,7 @@ def diagnose(risk: EmpiricalRisk, per_user: bool | int = True, tol: float = _TOL
         Surrogate 'ts_alg2', which is not convex and not bounded by its slope at 0.
     """
     check_type("risk", risk, EmpiricalRisk, "an EmpiricalRisk, which has all data in one place")
-    check_number("tol", tol, above=0)
+    check_number("tol", tol, above=0, below=1)
     if not has_test(risk.surrogate):
         raise InputError(
             f"no diagnosis of surrogate {risk.surrogate.name!r}; choose from "

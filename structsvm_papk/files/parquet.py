@@ -12,7 +12,7 @@ import numpy as np
 
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data import validation
-from structsvm_papk.data.columns.checks import what_to_do
+from structsvm_papk.data.columns.checks import ROUNDED, first_rounded, what_to_do
 from structsvm_papk.data.roles import Kind
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.text import how_to_leave_out, texts_of
@@ -99,6 +99,15 @@ def values_of(
 
 
 def _numbers(path: PathLike, column: Any, name: str, is_feature: bool) -> Array:
+    if column.null_count and str(column.type).startswith(("int", "uint")):
+        there = column.drop_null().to_numpy()
+        index = first_rounded(there)
+        if index is not None:
+            row = np.flatnonzero(column.is_valid().to_numpy())[index]
+            raise InputError(
+                f"{path}: column {name!r} holds {there[index]} at row {row} of the data (counted "
+                f"from 0): {ROUNDED}"
+            )
     try:
         return validation.as_numbers(column.to_numpy(), f"{path}: column {name!r}")
     except InputError as error:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from structsvm_papk._types import Array, PathLike
+from structsvm_papk.data.columns.checks import ROUNDED, first_rounded
 from structsvm_papk.errors import InputError, interrupted, interrupts_noted, warn
 from structsvm_papk.files.lines import first_wrong, line_of, open_text
 
@@ -76,6 +77,8 @@ def read_text(
             "na_values": holes,
             "na_filter": bool(holes),
         }
+        if holes:
+            options["dtype_backend"] = "numpy_nullable"  # whole numbers beside holes stay exact
         if pd.__version__ < "3.1":  # from there on, numbers are always rounded correctly
             options["float_precision"] = "round_trip"
         # of a first row that is too long, pandas would take the first fields as its index
@@ -115,8 +118,12 @@ def _numbers(path, format, frame, name, features):
     """Numbers or truth values; refuses the first text that is neither."""
     import pandas as pd
 
-    if frame[name].dtype.kind in "iufb":
-        return frame[name].to_numpy()
+    column = frame[name]
+    if column.dtype.kind in "iufb":
+        if isinstance(column.dtype, np.dtype):
+            return column.to_numpy()
+        _refuse_rounded(path, format, column, name)
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
     values = pd.to_numeric(frame[name], errors="coerce").astype(float)  # types that pandas mixed
     bad = values.isna() & frame[name].notna()
     if not bad.any():
@@ -132,6 +139,16 @@ def _numbers(path, format, frame, name, features):
         f"{place_of(path, format, row)}: column {name!r} {holds}"
         f"{_advice(text, name, name in features)}"
     )
+
+
+def _refuse_rounded(path, format, column, name):
+    """Refuse a whole number beside holes that NaN, a float, would round."""
+    if column.dtype.kind not in "iu":
+        return
+    index = first_rounded(column.to_numpy(dtype=object, na_value=0))
+    if index is not None:
+        place = place_of(path, format, column.index[index])
+        raise InputError(f"{place}: column {name!r} holds {column.iloc[index]}: {ROUNDED}")
 
 
 def _advice(text, name, is_feature):

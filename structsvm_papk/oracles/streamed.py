@@ -39,6 +39,7 @@ from structsvm_papk.oracles.partitions import Partitions, summarise
 from structsvm_papk.surrogates import Surrogate
 
 _PARTITIONS_IN_BUDGET = 12
+_MOST_BYTES = 2**53  # of a budget: more there is nowhere
 _ROW_BYTES = 48  # without its features, of a row in work: its index, its score, its coefficient
 # with grades so much for each of its lists, and once more
 _USER_BYTES = 24  # of a user without its label and first row: while they are sorted, and kept
@@ -112,7 +113,7 @@ class StreamedRisk(PartitionedRisk):
         held = _StreamedPartitions(
             surrogate,
             source,
-            budget=int(memory_budget),
+            budget=int(min(memory_budget, _MOST_BYTES)),
             policy=policy,
             relevance_threshold=relevance_threshold,
             label_gain=label_gain,

@@ -25,7 +25,7 @@ from structsvm_papk.data.missing import filled_rows, scores_of_lists
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.roles import remark_of_ids
 from structsvm_papk.data.validation import ONE_LIST, refuse_weights, required_groups
-from structsvm_papk.errors import DegenerateOptimumWarning, InputError, warn
+from structsvm_papk.errors import DegenerateOptimumWarning, InputError, check_type, warn
 from structsvm_papk.files.model import Model, certificate_of, save_model, weights_of
 from structsvm_papk.files.onnx import write_onnx
 from structsvm_papk.metrics.by_grade import evaluate_by_grade
@@ -345,7 +345,7 @@ class AdditiveRanker(BaseEstimator):
                 DegenerateOptimumWarning,
             )
         X = self._features(X)
-        if groups is None and self.one_list:
+        if groups is None and self._is_one_list():
             groups = ONE_LIST
         if self.missing != LOWEST:
             self.function_.refuse_new_gaps(X, getattr(self, "feature_names_in_", None))
@@ -406,6 +406,7 @@ class AdditiveRanker(BaseEstimator):
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
         surrogate = self._setting.make(self.n_shown)
+        threshold = self.relevance_threshold
         return Model(
             function=self.function_,
             k=surrogate.k,
@@ -421,7 +422,7 @@ class AdditiveRanker(BaseEstimator):
             stiffness=self._setting.stiffness,
             certificate=certificate_of(self.result_),
             feature_names=None if names is None else tuple(map(str, names)),
-            relevance_threshold=self.relevance_threshold,
+            relevance_threshold=None if threshold is None else float(threshold),
             label_gain=self.label_gain_,
             positive=self.positive,
         )
@@ -443,19 +444,25 @@ class AdditiveRanker(BaseEstimator):
 
     def _groups(self, groups: ArrayLike | None, qid: ArrayLike | None) -> Any:
         """The user of each row; None where all rows are one list, which has to be said."""
+        one_list = self._is_one_list()
         if groups is not None and qid is not None:
             raise InputError("give groups or qid, not both: they are two names of the same thing")
         if qid is not None:
             groups = qid
-        if groups is None and self.one_list:
+        if groups is None and one_list:
             groups = ONE_LIST
         return required_groups(groups)
+
+    def _is_one_list(self) -> bool:
+        """The setting `one_list`, checked."""
+        check_type("one_list", self.one_list, bool | np.bool_, "True or False")
+        return bool(self.one_list)
 
     def _take_classes(self, y: Array) -> None:
         """Note the values of the labels, and what grades count where they are grades."""
         self.classes_ = self._find_classes(y)
-        graded = self.classes_.size > 2
-        self.label_gain_ = check_label_gain(self.label_gain) if graded else None
+        gains = None if self.label_gain is None else check_label_gain(self.label_gain)
+        self.label_gain_ = gains if self.classes_.size > 2 else None
 
     def _find_classes(self, y: Array) -> Array:
         if self.relevance_threshold is not None:
@@ -472,12 +479,18 @@ class AdditiveRanker(BaseEstimator):
                 f"y holds {shown}: {classes.size} values, and grades are whole numbers; give "
                 "relevance_threshold, from which value on a row is relevant"
             )
-        if classes[1] == 0:  # where -1/1 and 0/1 are both read, neither is relevant
+        if not (validation.is_binary(classes) or self._are_zero_and_a_grade(classes)):
             raise InputError(
-                f"y holds {classes[0]} and 0 only, of which neither means relevant; give 0/1, "
-                "-1/1 or booleans, or relevance_threshold"
+                f"y holds {classes[0]} and {classes[1]} only, which do not say what is relevant; "
+                "give 0/1, -1/1 or booleans, or relevance_threshold, from which value on a row is "
+                "relevant"
             )
         return classes
+
+    def _are_zero_and_a_grade(self, classes: Array) -> bool:
+        """Whether of the grades only 0 and another one occur, as in some lists of more."""
+        grade = classes[1]
+        return self.label_gain is not None and classes[0] == 0 and grade == np.floor(grade)
 
     def _known_labels(self, y: Array) -> Array:
         """Grades as they are, or relevance as booleans."""
@@ -498,5 +511,5 @@ class AdditiveRanker(BaseEstimator):
         tags.input_tags.allow_nan = self.missing is not None
         # no classifier, but y takes two values
         tags.classifier_tags = ClassifierTags(multi_class=False)
-        tags._skip_test = not self.one_list  # the checks have no groups to give
+        tags._skip_test = self.one_list is not True  # the checks have no groups to give
         return tags

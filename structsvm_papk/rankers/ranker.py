@@ -102,8 +102,8 @@ class PAPKRanker(AdditiveRanker):
         An object such as ``CuttingPlane(alpha=0.1, tol=1e-8)`` is used as it is; what is given here
         as well has to agree. A function is called as ``solver(risk, alpha)`` (Notes).
     tol : float
-        Relative gap, ``(objective - lower_bound) / max(objective, 1e-3)``, at which to stop; for
-        CCCP the gap to the best point of the last majorant.
+        Relative gap, ``(objective - lower_bound) / max(objective, 1e-3)``, at which to stop, below
+        1; for CCCP the gap to the best point of the last majorant.
     max_iter : int, optional
         Largest number of iterations; by default the solver's own.
     time_limit : float, optional
@@ -114,8 +114,8 @@ class PAPKRanker(AdditiveRanker):
         'cap' counts the negatives that they have; 'exclude' leaves them out, as the metric pAp@k
         and the paper do; 'raise' refuses them.
     relevance_threshold : float, optional
-        ``y >= relevance_threshold`` is relevant. Without it y is 0/1, -1/1, boolean, two other
-        values of which the larger is relevant (not a negative one and 0), or grades.
+        ``y >= relevance_threshold`` is relevant. Without it y is 0/1, -1/1, boolean, or grades, of
+        which 0 and another one suffice.
     label_gain : {'linear', 'exponential'}, sequence of float, or None
         What a grade g counts where y has more than two whole values, up to 30: g, ``2**g - 1``, or
         entry g, as LightGBM's parameter of this name. Grades below 0 count as 0. None refuses
@@ -158,8 +158,9 @@ class PAPKRanker(AdditiveRanker):
         sure. A curve is flat beyond the values of training.
     monotonic_cst : array-like of shape (n_features,), dict, or None
         1 for columns whose function has to rise, -1 to fall, 0 for free, as scikit-learn's
-        parameter; a dict names columns of a data frame. The certificate is of the constrained
-        problem. Take it where a wrong direction would be noticed.
+        parameter; a dict, or a series with an index of names, names columns of a data frame. The
+        certificate is of the constrained problem. Take it where a wrong direction would be noticed.
+        A solver that is an object does not take it.
     pairs : {'auto', None} or int
         How many pairs of columns have a weight for each of their cells: quartiles of numbers, each
         level. 'auto': where folds choose curves or lines, they also choose none or 20 pairs. Those
@@ -235,7 +236,8 @@ class PAPKRanker(AdditiveRanker):
     refuses the rows.
 
     scikit-learn's estimator checks pass no groups either: they hold for
-    ``PAPKRanker(one_list=True)``, and skip an estimator that needs groups.
+    ``PAPKRanker(one_list=True)``, but for those with the labels 1 and 2 or other weights on each
+    row, and skip an estimator that needs groups.
 
     Examples
     --------
@@ -619,10 +621,11 @@ class PAPKRanker(AdditiveRanker):
         left = None
         if self.time_limit is not None:
             left = max(self.time_limit - spent, _LEAST_SECONDS)
-        settings = {"tol": self.tol, "max_iter": self.max_iter, "time_limit": left}
         check_signs(self.positive)
-        settings["positive"] = self._constrained
-        return make_solver(self.solver, surrogate, alpha, risk, **settings)
+        return make_solver(
+            self.solver, surrogate, alpha, risk, tol=self._given("tol"), max_iter=self.max_iter,
+            time_limit=left, positive=self._constrained,
+        )  # fmt: skip
 
     def _given_solver(self, surrogate: Surrogate, alpha: Any) -> Any:
         """The solver that is an object; what the ranker says beside it has to agree."""
@@ -630,8 +633,20 @@ class PAPKRanker(AdditiveRanker):
         check_signs(self.positive)
         if self.callback is not None and given_solver.alpha_of(self.solver) is None:
             raise InputError("callback: a function of (risk, alpha) calls none back")
+        if np.ndim(self._constrained):
+            raise InputError(
+                f"solver {given_solver.name_of(self.solver)} is used as it is, and does not know "
+                "which weights of monotonic_cst have a sign: give solver by its name"
+            )
         settings = ("tol", "max_iter", "time_limit")
-        defaults = {field.name: field.default for field in fields(PAPKRanker)}
-        given = {name: getattr(self, name) for name in settings}
-        given = {name: value for name, value in given.items() if value != defaults[name]}
+        given = {name: self._given(name) for name in settings}
+        given = {name: value for name, value in given.items() if value is not None}
         return given_solver.adapted(self.solver, alpha, {"positive": self.positive, **given})
+
+    def _given(self, name: str) -> Any:
+        """A setting that is not as by default; else None."""
+        defaults = {field.name: field.default for field in fields(PAPKRanker)}
+        value = getattr(self, name)
+        if value is None and defaults[name] is not None:
+            raise InputError(f"{name} must not be None: leave it out to have {defaults[name]!r}")
+        return None if value == defaults[name] else value

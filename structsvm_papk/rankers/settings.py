@@ -112,9 +112,8 @@ def make_solver(
     With a risk, 'auto' is the dual ascent where the risk says that this is likely to be faster than
     cutting planes, and weights may be negative.
 
-    `settings` are fields of the solver; those that are None keep its own default, and ``tol`` and
-    ``time_limit`` are dropped where it has no use for them. ``positive`` is refused there. Descents
-    have steps of at most 1 / alpha, unless ``eta`` is given.
+    `settings` are fields of the solver, or refused; those that are None keep its own default.
+    Descents have steps of at most 1 / alpha, unless ``eta`` is given.
     """
     free = not np.any(settings.get("positive", False))
     pays = risk is not None and surrogate.convex and free and risk.suits_dual_ascent(alpha)
@@ -133,7 +132,7 @@ def make_solver(
             f"{solver.__name__} cannot keep weights from being negative: with positive=True use "
             f"solver='auto' or {', '.join(able)}"
         )
-    unknown = set(given) - set(known) - {"tol", "time_limit", "positive"}
+    unknown = set(given) - set(known) - {"positive"}
     if unknown:
         raise InputError(f"{solver.__name__} has no setting {sorted(unknown)[0]!r}")
     return solver(alpha=alpha, **{key: value for key, value in given.items() if key in known})

@@ -50,6 +50,7 @@ _CERTIFIED = (*_CUTTING, "dual_ascent")
 SOLVERS = (*_CERTIFIED, "subgradient", "averaged", "stochastic")
 DEFAULT_SOLVERS = ("cutting_plane", "subgradient", "stochastic")
 _FOREVER = 10**9
+_LIMITS = ("tol", "max_iter", "time_limit")
 
 
 @dataclass(frozen=True)
@@ -334,6 +335,7 @@ def compare(
         raise InputError(
             f"qp_solver={qp_solver!r} is for {', '.join(_CUTTING)}, and solvers has none of them"
         )
+    _refuse_unused(solvers, etas, seconds, limits)
     check_type("paper", paper, bool | np.bool_, "True or False")
     check_number("curves", curves, least=1, optional=True)  # folds decide nothing here
     pieces = check_curves(curves)
@@ -379,6 +381,24 @@ def compare(
                 return runs + _with_bound(of_problem, "")
         runs += _with_bound(of_problem, _remark(of_problem, runs, risk.data, paper))
     return runs
+
+
+def _refuse_unused(
+    solvers: Sequence[str], etas: Sequence[float], seconds: float | None, limits: dict[str, Any]
+) -> None:
+    """Refuse settings of `compare` that none of its solvers would see."""
+    unknown = sorted(set(limits) - set(_LIMITS))
+    if unknown:
+        raise InputError(f"compare has no setting {unknown[0]!r}: limits are {', '.join(_LIMITS)}")
+    if limits and not set(solvers) & set(_CERTIFIED):
+        raise InputError(
+            f"{next(iter(limits))} is of {', '.join(_CERTIFIED)}, and solvers has none of them: "
+            "give passes or seconds"
+        )
+    if "time_limit" in limits and seconds is not None:
+        raise InputError("give seconds or time_limit, not both")
+    if tuple(etas) != ETAS and "subgradient" not in solvers:
+        raise InputError("etas are the step sizes of 'subgradient', which solvers does not have")
 
 
 def _with_bound(runs: Sequence[SolverRun], remark: str) -> list[SolverRun]:

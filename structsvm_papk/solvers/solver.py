@@ -46,7 +46,7 @@ NO_DECREASE = 1e-12  # a decrease below this one is rounding
 CONTRADICTION = 1e-9  # a bound above the objective by this one proves that something is wrong
 RISK_SCALE = 1e-3  # floor of the denominator of the relative gap; R(0) = 1 sets the scale
 _RANGES: dict[str, dict[str, Any]] = {
-    "tol": {"above": 0},
+    "tol": {"above": 0, "below": 1},  # w = 0 has a gap of 1 to the bound 0, which proves nothing
     "max_iter": {"least": 1},
     "seed": {"least": 0},
     "time_limit": {"above": 0, "optional": True},

@@ -288,6 +288,7 @@ def as_objects(columns):
     return np.array(columns, dtype=object).T
 
 
+WITH_NA = pd.array([1, None, 3, LARGE], "Int64")
 MISREAD = {  # and where
     "dates": (np.full((4, 2), DAY), "row 0, column 0"),
     "durations": (np.full((4, 2), DAY - DAY), "row 0, column 0"),
@@ -301,6 +302,12 @@ MISREAD = {  # and where
     "large in lists": ([[1.0, LARGE]] * 4, "row 0, column 1"),
     "large unsigned": (np.full((4, 2), 2**64 - 1, dtype=np.uint64), "row 0, column 0"),
     "large polars": (two([1, 2, 3, LARGE], frame(pl)), "row 3, column 'b'"),
+    "large beside NA": (
+        two(pd.array([1, None, 3, LARGE], "Int64"), frame(pd)),
+        "row 3, column 'b'",
+    ),
+    "large beside null": (two([1, None, 3, LARGE], frame(pl)), "row 3, column 'b'"),
+    "large beside None": (two([1, None, 3, LARGE], as_objects), "row 3, column 1"),
     "large CSC": (sparse.csc_array([[0, 1], [0, LARGE], [1, 1], [2, 1]]), "row 1, column 1"),
 }
 

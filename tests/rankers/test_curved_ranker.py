@@ -216,6 +216,15 @@ def test_weights_of_lists_count_in_the_choice_as_copies_do():
     assert heavy.curves_[0].knots.size > 1
 
 
+def test_contributions_of_sparse_rows_are_those_of_dense_ones():
+    X, y = rows()
+    X[np.abs(X) < 0.5] = 0.0
+    fitted = ranker().fit(X, y, GROUPS)
+    added = fitted.contributions(X)
+    for model in (fitted, fitted.to_model()):
+        np.testing.assert_array_equal(model.contributions(sparse.csr_array(X)), added)
+
+
 # --- what is fitted, and what is said of it -------------------------------------------------------
 
 

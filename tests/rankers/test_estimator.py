@@ -1,3 +1,4 @@
+import json
 from functools import partial
 
 import numpy as np
@@ -27,16 +28,23 @@ Linear = partial(PAPKRanker, curves=None)  # no folds are asked
 pytestmark = pytest.mark.portable
 
 
-def weights_of_users(estimator):
-    """Checks that weigh rows of one user differently, which is refused."""
-    names = ("s_not_overwritten", "_equivalence_on_dense_data", "_equivalence_on_sparse_data")
-    return {f"check_sample_weight{name}": "sample_weight weighs users" for name in names}
+def refused(estimator):
+    """Checks that weigh rows of one user differently, or call the labels 1 and 2."""
+    weights = ("s_not_overwritten", "_equivalence_on_dense_data", "_equivalence_on_sparse_data")
+    labels = (
+        "estimators_dtypes", "sample_weights_pandas_series", "sample_weights_not_an_array",
+        "sample_weights_shape", "fit2d_1feature",
+    )  # fmt: skip
+    return {
+        **{f"check_sample_weight{name}": "sample_weight weighs users" for name in weights},
+        **{f"check_{name}": "of the labels 1 and 2 none is relevant" for name in labels},
+    }
 
 
 @pytest.mark.filterwarnings("ignore::structsvm_papk.errors.DegenerateOptimumWarning")
 @parametrize_with_checks(
     [Linear(one_list=True, alpha=0.1, surrogate="avg")],
-    expected_failed_checks=weights_of_users,
+    expected_failed_checks=refused,
 )
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
@@ -49,7 +57,7 @@ def test_scikit_learn_contract(estimator, check):
         Linear(one_list=True),  # what it fits is the best of some on folds
         Linear(one_list=True, surrogate="ts", solver="subgradient"),
     ],
-    expected_failed_checks=weights_of_users,
+    expected_failed_checks=refused,
 )
 def test_scikit_learn_contract_of_a_choice_and_of_a_descent(estimator, check):
     check(estimator)
@@ -243,7 +251,10 @@ def test_data_that_cannot_be_used(task):
         ((hole, y, groups), "row 7, column 2"),
         ((X, y + (groups == 1) * 0.5, groups), "4 values, and grades are whole numbers"),
         ((X, np.ones(y.size), groups), "one class only"),
-        ((X, y - 1, groups), "-1 and 0 only, of which neither means relevant"),
+        ((X, y - 1, groups), "-1 and 0 only, which do not say what is relevant"),
+        ((X, y + 1, groups), "1 and 2 only, which do not say what is relevant"),
+        ((X, np.where(y, 7, -3.5), groups), "-3.5 and 7.0 only, which do not say"),
+        ((X, 0.5 * y, groups), "0.0 and 0.5 only, which do not say"),
         ((X, np.where(y, "yes", "no"), groups), 'labels y are text: give y == "yes"'),
         ((X, y, groups[:-1]), "groups has shape"),
         ((X, y[:-1], groups), "inconsistent numbers of samples"),
@@ -261,6 +272,43 @@ def test_data_that_cannot_be_used(task):
         ranker.score(X, y[:-1], groups)
     with pytest.raises(InputError, match="no user has a positive and k=3 negatives"):
         ranker.score(X, np.zeros(y.size), groups)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("one_list", "False"), ("one_list", np.array([1, 2])), ("label_gain", "yes"), ("tol", 1),
+        ("tol", 2.0), ("tol", None), ("k", 2**63), ("depth", 2**63), ("max_iter", 2**63),
+        ("n_threads", 2**63), ("relevance_threshold", np.nan),
+    ],
+)  # fmt: skip
+def test_a_setting_that_would_be_dropped_or_overflow_is_refused(task, setting, value):
+    with pytest.raises((InputError, TypeError), match=setting):
+        Linear(**({"k": 3} | {setting: value})).fit(*task)
+
+
+def test_a_tolerance_is_refused_by_solvers_without_one(task):
+    with pytest.raises(InputError, match="AveragedSubgradient has no setting 'tol'"):
+        Linear(k=3, solver="averaged", tol=1e-3).fit(*task)
+    limited = Linear(k=3, solver="averaged", time_limit=600.0, max_iter=100).fit(*task)
+    assert limited.n_iter_ == 100
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.float32])
+def test_a_threshold_of_numpy_is_saved(task, tmp_path, kind):
+    X, y, groups = task
+    ranker = Linear(k=3, relevance_threshold=kind(1)).fit(X, y, groups)
+    ranker.save(tmp_path / "m")
+    assert load_model(tmp_path / "m").relevance_threshold == 1
+    json.dumps(ranker.export_weights())
+
+
+def test_zero_and_one_grade_are_grades(task):
+    X, y, groups = task
+    one = Linear(k=3, tol=1e-9).fit(X, 3 * y, groups)
+    np.testing.assert_allclose(one.coef_, Linear(k=3, tol=1e-9).fit(X, y, groups).coef_)
+    with pytest.raises(InputError, match="0 and 3 only"):
+        Linear(k=3, label_gain=None).fit(X, 3 * y, groups)
 
 
 @pytest.mark.parametrize(

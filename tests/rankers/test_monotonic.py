@@ -12,6 +12,7 @@ from helpers.marks import slow
 from helpers.problems import divided_out
 from structsvm_papk import CuttingPlane, EmpiricalRisk, PAPKRanker, RankingData
 from structsvm_papk.data.columns.knots import knots_of
+from structsvm_papk.data.monotonic import signs_of_columns
 from structsvm_papk.errors import InputError
 from structsvm_papk.files import load_model
 from structsvm_papk.rankers.in_columns import TrainingColumns
@@ -250,3 +251,23 @@ def test_what_cannot_be_of_names_and_together_with_positive():
         ranker(monotonic_cst=[1, 0, 0], positive=True).fit(X, y, groups)
     with pytest.raises(InputError, match="cannot keep weights from being negative"):
         ranker(monotonic_cst=[1, 0, 0], solver="dual_ascent").fit(X, y, groups)
+
+
+def test_a_series_of_names_is_a_dict():
+    names = ["age", "price", "rest"]
+    signs = pd.Series([-1, 1], index=["rest", "age"])
+    np.testing.assert_array_equal(signs_of_columns(signs, 3, names), [1, 0, -1])
+    unnamed = pd.Series([1, 0, -1])
+    np.testing.assert_array_equal(signs_of_columns(unnamed, 3, None), [1, 0, -1])
+    with pytest.raises(InputError, match="names columns, but X has no names"):
+        signs_of_columns(signs, 3, None)
+    with pytest.raises(InputError, match="names a column twice"):
+        signs_of_columns(pd.Series([1, -1], index=["age", "age"]), 3, names)
+
+
+@pytest.mark.parametrize("curves", [None, 4])
+def test_a_solver_that_is_an_object_does_not_take_signs(curves):
+    for solver in (CuttingPlane(ALPHA), lambda risk, alpha: np.zeros(risk.n_features)):
+        given = PAPKRanker(2, "avg", curves=curves, solver=solver, monotonic_cst=SIGNS)
+        with pytest.raises(InputError, match="give solver by its name"):
+            given.fit(*rows())

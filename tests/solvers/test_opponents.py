@@ -190,6 +190,11 @@ def test_the_papers_problem_and_remarks():
         ({"paper": True, "standardize": True}, "no depth, standardize or curves"),
         ({"paper": True, "curves": 8}, "no depth, standardize or curves"),
         ({"curves": "auto"}, "curves must be a whole number"),
+        ({"foo": 1}, "compare has no setting 'foo'"),
+        ({"solvers": ["averaged"], "max_iter": 5}, "max_iter is of cutting_plane"),
+        ({"seconds": 1.0, "time_limit": 2.0}, "give seconds or time_limit"),
+        ({"solvers": ["averaged"], "etas": [0.1]}, "etas are the step sizes of 'subgradient'"),
+        ({"tol": 1.0}, "tol must be a number above 0 and below 1"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(how, message):

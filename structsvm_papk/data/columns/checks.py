@@ -141,12 +141,22 @@ def refuse_misread(X: Any) -> None:
     elif hasattr(X, "to_numpy") and hasattr(X, "columns"):
         for c, name in enumerate(X.columns):
             column = X.iloc[:, c] if hasattr(X, "iloc") else X[:, c]
-            _refuse_misread(as_array(column, "X"), lambda row, name=name: (row, repr(name)))
+            _refuse_misread(_exact(column), lambda row, name=name: (row, repr(name)))
     else:
         # lists as objects: of mixed types numpy would make text, or floats that are rounded
         values = np.array(X, dtype=object) if isinstance(X, list) else as_array(X, "X")
         n_columns = values.shape[-1] if values.ndim > 1 else 1
         _refuse_misread(values, lambda index: divmod(index, n_columns))
+
+
+def _exact(column):
+    """Values of a column of a frame; whole numbers beside missing ones as objects, not floats."""
+    if hasattr(column, "null_count"):  # of polars
+        if column.dtype.is_integer() and column.null_count():
+            return np.array(column.to_list(), dtype=object)
+    elif not isinstance(column.dtype, np.dtype) and column.dtype.kind in "iu":
+        return column.to_numpy(dtype=object)
+    return as_array(column, "X")
 
 
 def _refuse_misread(values, place):
@@ -160,8 +170,13 @@ def _refuse_misread(values, place):
     index: int | None = None
     if misread and values.size:
         index = next(i for i, value in enumerate(values.flat) if isinstance(value, misread))
-    elif all(map(is_number, types)):
-        index = first_rounded(values)
+    else:
+        there = values
+        if values.dtype.kind == "O":
+            there = np.where(missing_values(values), 0.0, values)  # which stays an array of objects
+            types = set(map(type, there.flat))
+        if all(map(is_number, types)):
+            index = first_rounded(there)
     if index is None:
         return
     value = values.flat[index]
