@@ -224,7 +224,7 @@ def test_fit_draws_what_each_column_adds(files, tmp_path, capsys):
         assert f"plot written to {picture}" in capsys.readouterr().err
         drawn = picture.read_text()  # of every text there is a comment
         assert all(f"<!-- {name} -->" in drawn for name in [*names, "adds to the score"])
-        assert "Bars: number of rows." in drawn.replace("\u00a0", " ")
+        assert "Grey bars: number of rows." in drawn.replace("\u00a0", " ")
     again = drawn, model.read_bytes()
     assert run(*fit) == 0 and again == (picture.read_text(), model.read_bytes())
     for other in ("curves.png", "curves.pdf"):

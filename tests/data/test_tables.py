@@ -214,3 +214,44 @@ def test_names_may_repeat_and_rows_keep_their_index():
     numbers = in_numbers(frame, levels)
     assert list(numbers.columns) == ["c", "c", "d"] and list(numbers.index) == [7, 3]
     np.testing.assert_array_equal(numbers.to_numpy(float), [[0, 0, 1], [1, 1, 2]])
+
+
+def messages():
+    """What is wrong with a table, with the call that is refused."""
+    y = [0, 1, 0, 1]
+    lists = [0, 0, 1, 1]
+    day = pd.Timestamp("2026-01-02")
+    table = pd.DataFrame({"kind": ["a", "b", "b", "a"], "stars": [1.0, 2.0, 3.0, 4.0]})
+
+    def fit(frame, **settings):
+        return PAPKRanker(k=1, curves=None, **settings).fit(frame, y, lists)
+
+    def later(frame):
+        return fit(table).predict(frame)
+
+    many = pd.DataFrame({"id": [f"h{i}" for i in range(300)], "stars": np.arange(300.0)})
+    alternating = np.arange(300) % 2
+    return {
+        "a date": lambda: fit(table.assign(day=day)),
+        "a duration": lambda: fit(table.assign(day=pd.Timedelta("2D"))),
+        "text among numbers": lambda: fit(table.assign(stars=["1", 2.0, 3.0, 4.0])),
+        "text in an array": lambda: fit(table.to_numpy()),
+        "text, told to be none": lambda: fit(table, categorical_features=None),
+        "text where numbers were": lambda: later(table.assign(stars="three")),
+        "numbers where text was": lambda: later(table.assign(kind=3.5)),
+        "an id": lambda: PAPKRanker(k=1).fit(many, alternating, np.arange(300) // 30),
+        "a gap that training had not": lambda: later(table.assign(stars=np.nan)),
+        "a gap, with None": lambda: fit(table.assign(stars=np.nan), missing=None),
+    }
+
+
+@pytest.mark.filterwarnings("ignore:X has columns that are called as ids are")
+@pytest.mark.filterwarnings("ignore::structsvm_papk.errors.DegenerateOptimumWarning")
+@pytest.mark.parametrize("wrong", list(messages()))
+def test_messages_about_tables_name_the_column_and_the_page(wrong):
+    with pytest.raises(InputError, match='page "Your table"') as refused:
+        messages()[wrong]()
+    columns = {"a date": "day", "a duration": "day", "an id": "id"}
+    if wrong != "text in an array":
+        column = columns.get(wrong, "kind" if "text was" in wrong or "told" in wrong else "stars")
+        assert repr(column) in str(refused.value)

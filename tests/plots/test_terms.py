@@ -5,6 +5,7 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
@@ -12,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import validate_data
 
 from helpers.marks import slow
+from structsvm_papk import PAPKRanker
 from structsvm_papk.data.columns.additive import AdditiveFunction
 from structsvm_papk.data.columns.terms import Curve, Cut, Levels, Pair
 from structsvm_papk.errors import InputError
@@ -410,6 +412,38 @@ def test_of_a_ranker():
     logistic = LogisticRegression().fit(X[:, :2], X[:, 1] > 0)
     with pytest.raises(InputError, match="LogisticRegression has no terms: give a PAPKRanker"):
         TermsDisplay.from_estimator(logistic)
+
+
+def test_of_a_table_with_text_by_a_ranker_and_its_model():
+    frame = pd.DataFrame(
+        {
+            "age": np.where(np.arange(120) % 9 == 0, np.nan, X[:120, 0]),
+            "kind": np.array(["flat", "hotel", "hostel", None], dtype=object)[np.arange(120) % 4],
+            "pool": np.arange(120) % 7 < 3,
+        }
+    )
+    y = (X[:120, 0] > 40) | (frame["kind"] == "hotel")
+    ranker = PAPKRanker(k=2, curves=4, pairs=None).fit(frame, y, np.repeat(np.arange(6), 20))
+    shown = TermsDisplay.from_estimator(ranker, frame)
+    panels = {axes.get_title("left"): axes for axes in shown.axes_}
+    assert set(level_bars(panels["kind"])[0]) == {"flat", "hotel", "hostel", "missing"}
+    assert level_bars(panels["kind"])[0][0] == "hotel"
+    assert set(level_bars(panels["pool"])[0]) == {"True", "False"}
+    assert level_bars(panels["age"])[0] == ["missing"]
+    assert_readable(shown.figure_)
+    model = ranker.to_model()
+    others = (
+        TermsDisplay.from_estimator(model, frame[["pool", "age", "kind"]]),  # columns by name
+        TermsDisplay.from_estimator(ranker, pl.from_pandas(frame)),
+        TermsDisplay(ranker.terms_, frame).plot(),
+        TermsDisplay(ranker.terms_[1:], frame).plot(),
+    )
+    for other in others:
+        for axes in other.axes_:
+            same = panels[axes.get_title("left")]
+            assert level_bars(axes) == level_bars(same)
+    with pytest.raises(InputError, match="column 'kind' holds numbers"):
+        TermsDisplay(ranker.terms_, frame.assign(kind=1.5))
 
 
 def test_wrong_input_is_refused(monkeypatch):
