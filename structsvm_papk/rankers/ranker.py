@@ -633,7 +633,7 @@ class PAPKRanker(AdditiveRanker):
         check_signs(self.positive)
         if self.callback is not None and given_solver.alpha_of(self.solver) is None:
             raise InputError("callback: a function of (risk, alpha) calls none back")
-        if np.ndim(self._constrained):
+        if self.monotonic_cst is not None and np.any(self._constrained):
             raise InputError(
                 f"solver {given_solver.name_of(self.solver)} is used as it is, and does not know "
                 "which weights of monotonic_cst have a sign: give solver by its name"
