@@ -15,6 +15,7 @@ from structsvm_papk.cli._shared.reading import Reading
 from structsvm_papk.data.columns.knots import check_curves
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError, OracleFailure
+from structsvm_papk.files.atomic import resolved
 from structsvm_papk.files.partitions import (
     SOURCES,
     array_partitions,
@@ -164,7 +165,7 @@ class Loading:
         partitions: Any
         n_partitions = _PARTITIONS_OF_A_THREAD * sum(client.nthreads().values())
         if is_source(data):
-            table = _source(data.resolve(), reading)  # workers have other folders
+            table = _source(resolved(data), reading)  # workers have other folders
             partition_bytes = -(-table.n_rows * table.row_bytes // n_partitions)  # rounded up
             partitions = file_partitions(
                 table, partition_bytes, ranker.relevance_threshold, label_gain=reading.label_gain

@@ -45,16 +45,24 @@ def check_apart(outputs: Sequence[Path], inputs: Sequence[Path]) -> None:
     """
     for i, output in enumerate(outputs):
         for path in inputs:
-            is_inside = path.is_dir() and output.resolve().parent == path.resolve()
-            is_data = is_inside and output.resolve().suffix in _DATA_SUFFIXES
+            is_inside = path.is_dir() and resolved(output).parent == resolved(path)
+            is_data = is_inside and resolved(output).suffix in _DATA_SUFFIXES
             if is_data or _is_same(output, path):
                 raise InputError(
                     f"{output} is an input of this command ({path}): writing it would destroy "
                     "the input; choose another name"
                 )
         for other in outputs[:i]:
-            if _is_same(output, other) or other.resolve() == output.resolve():
+            if _is_same(output, other) or resolved(other) == resolved(output):
                 raise InputError(f"{output} would be written twice; choose different names")
+
+
+def resolved(path: Path) -> Path:
+    """The path that links lead to."""
+    try:
+        return path.resolve()
+    except (RuntimeError, OSError):  # before Python 3.13 the former
+        raise InputError(f"cannot follow {path}: its links lead in a loop") from None
 
 
 def _is_same(path, other):
@@ -79,10 +87,10 @@ def write_atomically(path: PathLike, content: bytes) -> None:
             if fcntl is None:
                 file.close()  # Windows renames no open file
             os.chmod(file.name, _mode_for(path))
-            os.replace(file.name, path.resolve())
+            os.replace(file.name, resolved(path))
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
-    _sync_directory(path.resolve().parent)
+    _sync_directory(resolved(path).parent)
 
 
 @contextmanager
@@ -92,7 +100,7 @@ def _temporary_beside(path: Path) -> Iterator[Any]:
     It is locked while it is in use: by that those are known which a kill has left behind, and they
     are removed here.
     """
-    target = path.resolve()
+    target = resolved(path)
     _remove_left_over(target.parent)
     file = _locked_file(target)
     try:

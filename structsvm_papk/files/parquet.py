@@ -37,15 +37,31 @@ def opened(path: PathLike, buffer_bytes: int = 0) -> Iterator[Any]:
             reason = os.strerror(error.errno) if error.errno else error
             raise InputError(f"cannot read {path}: {reason}") from None
         with file:
+            _check_counts(path, file.metadata)
             yield file
     except (ArrowException, UnicodeDecodeError) as error:  # text is decoded as it is taken out
         raise InputError(f"{path} is not a readable Parquet file: {error}") from None
 
 
-def index_columns(schema: Any) -> list[str]:
+def _check_counts(path: PathLike, metadata: Any) -> None:
+    """Refuse a file whose footer contradicts itself: later reads go by its numbers of rows."""
+    counts = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+    if min(counts, default=0) < 0 or sum(counts) != metadata.num_rows:
+        raise InputError(
+            f"{path} is not a readable Parquet file: its footer states {metadata.num_rows} rows, "
+            f"and {', '.join(map(str, counts[:5]))} in its row groups"
+        )
+
+
+def index_columns(path: PathLike, schema: Any) -> list[str]:
     """The columns that a frame of pandas had as its index."""
-    index = (schema.pandas_metadata or {}).get("index_columns", ())
-    return [name for name in index if isinstance(name, str)]
+    try:
+        index = (schema.pandas_metadata or {}).get("index_columns", ())
+        return [name for name in index if isinstance(name, str)]
+    except (ValueError, TypeError, AttributeError, RecursionError):  # no JSON, or no object
+        raise InputError(
+            f"{path} is not a readable Parquet file: what pandas has noted in it is damaged"
+        ) from None
 
 
 def read_columns(
@@ -54,12 +70,19 @@ def read_columns(
     """Some columns of a whole file, see `values_of`."""
     with opened(path) as file:
         frame = file.read(list(kinds), use_threads=False)
+        if frame.num_rows != file.metadata.num_rows:
+            raise fewer_rows(path, frame.num_rows, file.metadata.num_rows)
         if frame.num_rows == 0:
             raise InputError(f"{path}: the file has no data rows")
         return {
             name: values_of(path, frame, name, kind, is_feature=name in features)
             for name, kind in kinds.items()
         }
+
+
+def fewer_rows(path: PathLike, n_there: int, n_stated: int) -> InputError:
+    """The error of a file that holds other rows than it states."""
+    return InputError(f"{path} is damaged or has changed: {n_there} rows of {n_stated} are there")
 
 
 def values_of(

@@ -243,7 +243,7 @@ class ParquetFiles(Source):
         columns = choose_columns(
             paths[0],
             schema.names,
-            parquet.index_columns(schema),
+            parquet.index_columns(paths[0], schema),
             label=label,
             group=group,
             ignore=ignore,
@@ -352,13 +352,18 @@ class ParquetFiles(Source):
         """(first row, table) of some row groups, in batches; the first group's first row is 0."""
         import pyarrow as pa
 
+        n_rows = sum(file.metadata.row_group(i).num_rows for i in row_groups)
         row = 0
         batch = None
         try:
             for batch in file.iter_batches(self.batch_rows, row_groups, columns, use_threads=False):
-                yield row, pa.Table.from_batches([batch])
                 row += batch.num_rows
+                if row > n_rows:
+                    break
+                yield row - batch.num_rows, pa.Table.from_batches([batch])
                 pa.default_memory_pool().release_unused()  # it keeps some ten times what is in use
+            if row != n_rows:
+                raise parquet.fewer_rows(path, row, n_rows)
         except (pa.ArrowException, OSError) as error:
             raise InputError(f"{path} is damaged or has changed: {error}") from None
         finally:

@@ -230,7 +230,7 @@ def _names_and_index(path, format):
         if format == "parquet":
             with parquet.opened(path) as file:
                 names = file.schema_arrow.names
-                index = parquet.index_columns(file.schema_arrow)
+                index = parquet.index_columns(path, file.schema_arrow)
         else:
             names = text_names(path, format)
             index = []

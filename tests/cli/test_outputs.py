@@ -1,6 +1,7 @@
 """What a command writes: refused before any work where it cannot be, or is read as well."""
 
 import inspect
+import re
 from pathlib import Path
 from typing import get_args
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 from helpers.commands import commands, refused
+from helpers.marks import POSIX
 from helpers.sources import write_csv
 from structsvm_papk.cli._shared.options import OUTPUT
 
@@ -87,3 +89,18 @@ def test_an_output_that_cannot_be_written_is_refused_before_any_work(folder, cap
     call, _ = CALLS[name]
     assert "cannot write" in refused(capsys, *call, flag, "no/such/folder/file.svg")
     assert not (folder / "no").exists()
+
+
+@POSIX
+@pytest.mark.parametrize(("name", "flag"), WRITTEN)
+def test_links_that_lead_in_a_loop_are_refused(folder, capsys, name, flag):
+    if flag == "--plot":
+        pytest.importorskip("matplotlib")
+    (folder / "loop.svg").symlink_to(folder / "back.svg")
+    (folder / "back.svg").symlink_to(folder / "loop.svg")
+    call, path = CALLS[name]
+    said = refused(capsys, *call, flag, "loop.svg")
+    assert re.search(r"loop.svg.*(links lead in a loop|File exists)", said)
+    if path is not None:
+        call = ["loop.svg" if word == path else word for word in call]
+        assert re.search(r"loop.svg|a.run, line 1", refused(capsys, *call))

@@ -3,12 +3,14 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from pyarrow.parquet import ParquetFile
 
 from helpers.sources import npy_source, parquet_source
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.partitions import UserRows, file_partitions, open_source, scan_users
+from structsvm_papk.files.readers import read_table
 from structsvm_papk.files.sources import ParquetFiles
 
 pytestmark = pytest.mark.portable
@@ -156,6 +158,56 @@ def test_parquet_that_cannot_be_used(tmp_path):
     with pytest.raises(InputError, match=r"neither X\.npy nor a \.parquet file"):
         (tmp_path / "empty").mkdir()
         ParquetFiles.open(tmp_path / "empty")
+
+
+def test_no_flipped_bit_of_a_footer_is_more_than_wrong_input(tmp_path):
+    """Or the flip changed nothing that is read."""
+    table = {"label": [0, 1] * 20, "user": np.repeat(np.arange(8), 5), "a": np.arange(40) / 2}
+    path = tmp_path / "rows.parquet"
+    pd.DataFrame(table).to_parquet(path, index=False, row_group_size=20)
+    content = path.read_bytes()
+    length = int.from_bytes(content[-8:-4], "little") + 8
+    refused = 0
+    for bit in range(8 * (len(content) - length), 8 * len(content), 11):
+        damaged = bytearray(content)
+        damaged[bit // 8] ^= 1 << (bit % 8)
+        path.write_bytes(damaged)
+        try:
+            source = open_source(path)
+            n_rows = scan_users(source).labels.size
+            X, _, _ = source.rows(0, source.n_rows)
+            features, file = source.open_features(tmp_path)
+            file.close()
+            in_memory = read_table(path)
+        except InputError:
+            refused += 1
+            continue
+        assert n_rows == len(X) == features.shape[0] == len(in_memory.X)
+    assert refused > 100
+
+
+@pytest.mark.parametrize("n_stated", [39, 41, -40])
+def test_a_footer_that_contradicts_itself_is_refused(tmp_path, monkeypatch, n_stated):
+    path = tmp_path / "rows.parquet"
+    pd.DataFrame({"label": [0, 1] * 20, "user": 1, "a": 0.5}).to_parquet(path, index=False)
+    source = open_source(path)
+    sizes = ParquetSizes(n_stated)
+    monkeypatch.setattr(ParquetFile, "metadata", property(lambda _: sizes))
+    for read in (source.lists, lambda: source.rows(0, 40), lambda: read_table(path)):
+        with pytest.raises(InputError, match=r"footer states|are there|another file now"):
+            list(read())
+
+
+class ParquetSizes:
+    """Metadata of a file of one row group with so many rows."""
+
+    num_row_groups = 1
+
+    def __init__(self, num_rows):
+        self.num_rows = num_rows
+
+    def row_group(self, _):
+        return self
 
 
 def test_values_that_are_not_finite_are_placed(tmp_path):
