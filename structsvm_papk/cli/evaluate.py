@@ -48,8 +48,8 @@ def evaluate(
             "--metrics",
             "-m",
             help=f"Comma-separated, or repeated: {known_names()}. By default "
-            f"{_USUAL.format(k=_USUAL_K)}, with --qrels {_BESIDE_PAIRS.format(k=_USUAL_K)}, or with "
-            "the k of the model.",
+            f"{_USUAL.format(k=_USUAL_K)}, with --qrels {_BESIDE_PAIRS.format(k=_USUAL_K)}; a "
+            "model has its own k.",
             metavar="NAMES",
             rich_help_panel=_RULES,
         ),
@@ -107,6 +107,7 @@ def evaluate(
             rich_help_panel=READING,
         ),
     ] = None,
+    label_gain: options.GradesOfLabels = None,
     ignore: options.Ignore = None,
     relevance_threshold: options.RelevanceThreshold = None,
     one_list: options.OneList = False,
@@ -181,6 +182,7 @@ def evaluate(
         score=score,
         item=item,
         qrels=qrels,
+        gain_of_label=label_gain,
     )
     if data is not None:  # `evaluate MODEL DATA` means `evaluate DATA --model MODEL`
         if columns.is_run(file):

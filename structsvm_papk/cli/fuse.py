@@ -99,6 +99,32 @@ def fuse(
     level: Annotated[
         float, typer.Option(help="Coverage of the intervals.", rich_help_panel=_LEARNING)
     ] = 0.95,
+    label_gain: options.GradesOfLabels = None,
+    lower_is_better: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Name of a run whose scores are distances; repeat for more.",
+            metavar="RUN",
+            rich_help_panel=options.READING,
+        ),
+    ] = None,
+    duplicates: Annotated[
+        str,
+        typer.Option(
+            parser=options.one_of("refuse", "best"),
+            help="A document twice in a list, as chunks of it: refuse, or take the best.",
+            metavar="RULE",
+            rich_help_panel=options.READING,
+        ),
+    ] = "refuse",
+    ignore_identical: Annotated[
+        bool,
+        typer.Option(
+            "--ignore-identical",
+            help="Leave out documents with the id of their query, as BEIR does.",
+            rich_help_panel=options.READING,
+        ),
+    ] = False,
     model: Annotated[
         Path | None,
         typer.Option(
@@ -167,9 +193,20 @@ def fuse(
     writes them to --output.
     """
     given = storing.named_runs(runs)
+    taking = {
+        "lower_is_better": lower_is_better or (),
+        "duplicates": duplicates,
+        "ignore_identical": ignore_identical,
+    }
     if qrels is None:
-        learned_only = {"weights": weights, "plot": plot, "html": html, "for-engine": for_engine,
-                        "request": request or None}  # fmt: skip
+        learned_only = {
+            "label-gain": label_gain,
+            "weights": weights,
+            "plot": plot,
+            "html": html,
+            "for-engine": for_engine,
+            "request": request or None,
+        }
         for name, value in learned_only.items():
             if value is not None:
                 raise InputError(f"--{name} needs learned weights: give --qrels as well")
@@ -184,7 +221,7 @@ def fuse(
         fusing: storing.Fusing = method or ""
         if model is not None:
             fusing = read_weights(model) or load_model(model)
-        n_rows = _write_fused(output, top, fusing, given, depth)
+        n_rows = _write_fused(output, top, fusing, given, depth, taking)
         content = {"output": str(output), "n_rows": n_rows}
         content["method" if model is None else "model"] = str(method or model)
         console.answer(as_json, content, _say_written, content)
@@ -215,7 +252,7 @@ def fuse(
         def say(text: str) -> None:
             update(description=text)
 
-        joined = join(given, qrels, on, depth)
+        joined = join(given, qrels, on, depth, label_gain=label_gain, **taking)
         report = validated(joined, settings, ablate, say)
     for used in joined.used:
         console.note(used)
@@ -234,7 +271,7 @@ def fuse(
         console.note(f"weights written to {weights}")
     if output is not None:
         fusing = to_send or trained
-        n_rows = _write_fused(output, top, fusing, given, depth, said=report.remarks)
+        n_rows = _write_fused(output, top, fusing, given, depth, taking, report.remarks)
         console.note(f"{n_rows} rows written to {output}")
     save_plot(plot, report.plot)
     if html is not None:
@@ -250,7 +287,7 @@ def fuse(
 
 def _write_fused(
     output: Path, top: int, fusing: storing.Fusing, runs: dict[str, Path], depth: int | None,
-    said: Sequence[str] = (),
+    taking: dict[str, Any], said: Sequence[str] = (),
 ) -> int:  # fmt: skip
     """Fuse runs with a model, weights or a method, write them, and return the number of rows.
 
@@ -261,7 +298,8 @@ def _write_fused(
         if depth not in (None, fusing.window):
             raise InputError(f"--depth {depth}: the weights are for a window of {fusing.window}")
         depth = fusing.window
-    joined = join(runs, on=storing.list_columns(next(iter(runs.values()))), depth=depth)
+    on = storing.list_columns(next(iter(runs.values())))
+    joined = join(runs, on=on, depth=depth, **taking)
     for remark in joined.remarks:
         if remark not in said:
             console.warn(remark)

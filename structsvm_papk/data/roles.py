@@ -90,14 +90,15 @@ def needed_column(
 class PairColumns:
     """Which columns of a run, or of judgments, have the list, its member and their number.
 
-    `number` is None where judgments have no grades: every pair is relevant. `used` says in one line
-    what was taken for what.
+    `number` is None where judgments have no grades: every pair is relevant; `is_rank`: it is the
+    rank of a run without scores. `used` says in one line what was taken for what.
     """
 
     lists: str
     members: str
     number: str | None
     used: str
+    is_rank: bool = False
 
 
 def list_roles(names: Collection[str]) -> tuple[str, str]:
@@ -151,13 +152,18 @@ def pair_columns(
     if number == "grade":
         of_number = _grade_column(rest, source, given[2])
     else:
-        of_number = needed_column(number, names, source, given[2])
+        of_number = column_of(number, names, source, given[2]) or usual_column(("rank",), names)
+        if of_number is None:
+            of_number = needed_column(number, names, source)
     ignored = [name for name in rest if name != of_number]
-    value = "no grades, every pair is relevant" if of_number is None else f"{number} {of_number!r}"
+    value = "no grades, every pair is relevant"
+    if of_number is not None:
+        value = f"{number} {of_number!r}"
     return PairColumns(
         lists=of_lists,
         members=of_members,
         number=of_number,
+        is_rank=number == "score" and usual_column(("rank",), [of_number or ""]) is not None,
         used=(
             f"{source}: {on[0]} {of_lists!r}, {on[1]} {of_members!r}, {value}, "
             f"ignored {listed(ignored) or 'none'}"

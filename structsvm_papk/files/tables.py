@@ -36,8 +36,8 @@ class Table:
 
     Labels are the grades of the file, groups the user of each row; None where the file does not
     say. `place` says where a row stands. `first_index`, 0 or 1, is the svmlight index of the first
-    column of X. `list_column` is the name of the column of lists; `columns_used` is one line that says what was taken for what. With `missing` X may
-    hold NaN.
+    column of X. `list_column` is the name of the column of lists; `columns_used` is one line that
+    says what was taken for what. With `missing` X may hold NaN.
     """
 
     source: str

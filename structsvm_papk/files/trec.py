@@ -68,6 +68,13 @@ JUDGMENTS = LineFormat(
     kind="judgments",
     verb="judged",
 )
+RANKED = LineFormat(  # as MS MARCO has them, often in files called .tsv
+    fields=("query", "document", "rank"),
+    number="rank",
+    wanted="a whole number below 2^53",
+    kind="a run of ranks",
+    verb="retrieved",
+)
 LARGEST_SCORE = float(np.finfo(np.float32).max)
 _LARGEST_GRADE = 2**53  # from there on, a float does not hold every whole number
 _LINES_AT_ONCE = 1 << 18  # that are written
@@ -75,13 +82,15 @@ _SHOWN = 60  # characters of a line, in a message
 _TABLES = {".csv", ".tsv", ".parquet"}
 
 
-def read_run(path: PathLike) -> pd.DataFrame:
+def read_run(path: PathLike, repeated: bool = False) -> pd.DataFrame:
     """What a run retrieved: one row a document, in the order of the file.
 
     Parameters
     ----------
     path : path-like
         Lines ``query Q0 document rank score tag``. The rank is not read: what ranks is the score.
+    repeated : bool
+        Whether a query may hold a document more than once.
 
     Returns
     -------
@@ -95,7 +104,7 @@ def read_run(path: PathLike) -> pd.DataFrame:
         A file that cannot be read, no lines, a line that is none of a run, a score that is no
         finite number of single precision, a document twice in a query; with file and line.
     """
-    return _read(as_path(path), RUN)
+    return _read(as_path(path), RUN, repeated)
 
 
 def read_judgments(path: PathLike) -> pd.DataFrame:
@@ -123,12 +132,33 @@ def read_judgments(path: PathLike) -> pd.DataFrame:
     return frame
 
 
-def is_run(path: PathLike) -> bool:
-    """Whether the first line of a file has the six fields of a run, with a number as its score."""
+def read_ranks(path: PathLike) -> pd.DataFrame:
+    """What a run of ranks retrieved: lines ``query document rank``, as MS MARCO has them.
+
+    Columns `query`, `document` and `rank`, as of `read_run`.
+    """
+    return _read(as_path(path), RANKED)
+
+
+def form_of(path: PathLike) -> LineFormat | None:
+    """What the first line of a text file is by its fields: of a run, of judgments, of ranks; None.
+
+    The first line of a table has names, and no number in the place of theirs.
+    """
     path = as_path(path)
+    if tables.format_of(path) == "parquet":
+        return None
     with tables.reading(path):
         _, fields = next(_lines(path), (0, []))
-    return _what_is_wrong(fields, RUN) is None
+    for form in (RUN, JUDGMENTS, RANKED):
+        if len(fields) == len(form.fields) and _what_is_wrong(fields, form) is None:
+            return form
+    return None
+
+
+def is_run(path: PathLike) -> bool:
+    """Whether the first line of a file is that of a run, with a score or a rank."""
+    return form_of(path) in (RUN, RANKED)
 
 
 def write_run(path: PathLike, frame: pd.DataFrame, tag: str = "structsvm-papk") -> None:
@@ -218,7 +248,7 @@ def _ids(name: str, column: pd.Series) -> tuple[Array, Array]:
 # --- reading ------------------------------------------------------------------------------------
 
 
-def _read(path: Path, form: LineFormat) -> pd.DataFrame:
+def _read(path: Path, form: LineFormat, repeated: bool = False) -> pd.DataFrame:
     """The ids and the number of every line."""
     import pandas as pd
 
@@ -229,7 +259,7 @@ def _read(path: Path, form: LineFormat) -> pd.DataFrame:
         query = columns["query"]
         document = columns["document"]
         row = second_of_a_pair(query.codes, document.codes, document.categories.size)
-        if row is not None:
+        if row is not None and not repeated:
             raise InputError(_repeated_document(path, form, row))
     return pd.DataFrame(columns)
 

@@ -43,6 +43,7 @@ def cross_validate(
     n_resamples: int = 2000,
     n_refits: int = 200,
     random_state: int = 0,
+    **taking: Any,
 ) -> FusionReport:
     """Learn weights of runs, and say what they are worth on queries they were not learned from.
 
@@ -67,6 +68,8 @@ def cross_validate(
     level : float
         Coverage of the intervals, of which none is made of fewer than 10 queries.
     n_resamples, n_refits, random_state : int
+    **taking
+        `lower_is_better`, `duplicates`, `label_gain`, `ignore_identical` of `join_lists`.
 
     Returns
     -------
@@ -92,7 +95,7 @@ def cross_validate(
         n_refits=n_refits,
         seed=random_state,
     )
-    return validated(join(runs, judgments, on), settings, ablate)
+    return validated(join(runs, judgments, on, **taking), settings, ablate)
 
 
 def for_engine(
@@ -110,6 +113,7 @@ def for_engine(
     level: float = 0.95,
     n_resamples: int = 2000,
     random_state: int = 0,
+    **taking: Any,
 ) -> FusionReport:
     """Weights for a search engine, learned and judged in the rules by which it joins lists.
 
@@ -134,6 +138,8 @@ def for_engine(
         Only so many documents of each list, as many as the engine joins.
     rank_constant : float, optional
         Of the engine's rule of ranks, where it can be set; by default the engine's own.
+    **taking
+        As for `cross_validate`.
 
     Returns
     -------
@@ -161,7 +167,7 @@ def for_engine(
     )
     if engine is None or judgments is None:
         raise TypeError("the name of an engine, and judgments, are needed: weights need some")
-    return validated(join(runs, judgments, on, depth), settings, ablate)
+    return validated(join(runs, judgments, on, depth, **taking), settings, ablate)
 
 
 def validated(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +12,53 @@ import numpy as np
 from structsvm_papk._types import Array
 from structsvm_papk.data import validation
 from structsvm_papk.data.roles import pair_columns
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, check_choice, check_type
 from structsvm_papk.files import trec
-from structsvm_papk.files.lists import read_pairs
+from structsvm_papk.files.lists import (
+    GRADE,
+    SCORE,
+    checked_label_gain,
+    gains_of_labels,
+    read_pairs,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+@dataclass(frozen=True)
+class InputRules:
+    """How runs and judgments are taken; see `join_lists`."""
+
+    lower_is_better: Collection[str] = ()
+    duplicates: str = "refuse"
+    label_gain: Mapping[str, float] | None = None
+    ignore_identical: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        names: Collection[str],
+        lower_is_better: Any = (),
+        duplicates: str = "refuse",
+        label_gain: Any = None,
+        ignore_identical: bool = False,
+    ) -> InputRules:
+        """The checked arguments of `join_lists`, for runs of these names."""
+        check_type("lower_is_better", lower_is_better, list | tuple | set | frozenset, "run names")
+        unknown = [name for name in lower_is_better if name not in names]
+        if unknown:
+            raise InputError(
+                f"lower_is_better names {unknown[0]!r}; the runs are {', '.join(names)}"
+            )
+        check_choice("duplicates", duplicates, ("refuse", "best"))
+        check_type("ignore_identical", ignore_identical, bool, "True or False")
+        return cls(
+            lower_is_better=tuple(lower_is_better),
+            duplicates=duplicates,
+            label_gain=checked_label_gain(label_gain),
+            ignore_identical=ignore_identical,
+        )
 
 
 @dataclass(frozen=True)
@@ -25,7 +66,8 @@ class Entries:
     """A run or judgments: the number that a pair of a query and a document has.
 
     `what` is its name in messages; `query` and `document` are codes into `queries` and
-    `documents`; `used` says which columns were taken for what.
+    `documents`; `used` says which columns were taken for what. `is_rank`: values are minus the
+    ranks of a run without scores. `n_identical` documents have the id of their query.
     """
 
     what: str
@@ -35,6 +77,8 @@ class Entries:
     documents: pd.Index
     value: Array
     used: str
+    is_rank: bool = False
+    n_identical: int = 0
 
     def only(self, mask: Array) -> Entries:
         """The entries of a mask, with the documents that they have."""
@@ -42,15 +86,29 @@ class Entries:
         present = np.zeros(self.documents.size, dtype=bool)
         present[document] = True
         renumbered = np.cumsum(present) - 1
-        return Entries(
-            what=self.what,
+        return replace(
+            self,
             query=self.query[mask],
-            queries=self.queries,
             document=renumbered[document],
             documents=self.documents[present],
             value=self.value[mask],
-            used=self.used,
         )
+
+    def best(self) -> Entries:
+        """Of each document of a query the entry with the highest value."""
+        order = np.lexsort((-self.value, self.document, self.query))
+        pair = self.query[order] * np.int64(self.documents.size) + self.document[order]
+        mask = np.zeros(order.size, dtype=bool)
+        mask[order[np.diff(pair, prepend=-1) != 0]] = True
+        return self.only(mask)
+
+    @property
+    def identical(self) -> Array:
+        """Mask of documents with the id of their query."""
+        queries = self.queries.astype(str).to_numpy()[self.query]
+        documents = self.documents.astype(str).to_numpy()[self.document]
+        mask: Array = queries == documents
+        return mask
 
     def first(self, n: int) -> Entries:
         """The first n documents of each query, by score, then by document id, descending."""
@@ -58,15 +116,31 @@ class Entries:
         return self.only(places(self.query, self.value, in_order[self.document]) < n)
 
 
-def entries_of(given: Any, what: str, on: tuple[str, str], kind: str) -> Entries:
+def run_of(given: Any, name: str, on: tuple[str, str], rules: InputRules) -> Entries:
+    """A run, checked."""
+    made = entries_of(given, f"run {name!r}", on, SCORE, rules)
+    if name in rules.lower_is_better and not made.is_rank:
+        made = replace(made, value=-made.value)
+    if rules.duplicates == "best":
+        made = made.best()
+    identical = made.identical
+    if rules.ignore_identical and identical.any():
+        made = made.only(~identical)
+    return replace(made, n_identical=int(identical.sum()))
+
+
+def entries_of(given: Any, what: str, on: tuple[str, str], kind: str, rules: InputRules) -> Entries:
     """What a file, a frame or a dictionary says, checked; `kind` is the column of numbers."""
     used = None
+    is_rank = False
+    repeated = kind == SCORE and rules.duplicates == "best"
     if isinstance(given, str | Path):
         path = Path(given)
         what = f"{what} ({path})"
-        read = read_pairs(path, kind, on)
+        read = read_pairs(path, kind, on, label_gain=rules.label_gain, repeated=repeated)
         frame = read.frame
         used = read.used
+        is_rank = read.is_rank
     elif isinstance(given, Mapping):
         frame = _of_dictionary(given, what, on, kind)
     elif hasattr(given, "columns"):
@@ -83,15 +157,20 @@ def entries_of(given: Any, what: str, on: tuple[str, str], kind: str) -> Entries
         raise InputError(f"{what} is empty")
     value = np.ones(n_rows)
     if columns.number is not None:
-        value = _numbers(frame[columns.number], what, kind)
+        numbers = frame[columns.number]
+        if kind == GRADE and rules.label_gain is not None and used is None:
+            numbers = gains_of_labels(numbers, rules.label_gain, what)
+        value = _numbers(numbers, what, kind)
+        if columns.is_rank:
+            value = -value
     query, queries = _codes(frame[columns.lists], f"{what}: {on[0]}")
     document, documents = _codes(frame[columns.members], f"{what}: {on[1]}")
     twice = validation.second_of_a_pair(query, document, documents.size)
-    if twice is not None:
+    if twice is not None and not repeated:
         raise InputError(
             f"{what}: {on[1]} {documents[document[twice]]!r} of {on[0]} "
             f"{queries[query[twice]]!r} occurs twice, again in row {twice} (counted from 0); every "
-            f"{on[0]} may hold it once"
+            f"{on[0]} may hold it once (or take the best: duplicates='best', --duplicates best)"
         )
     return Entries(
         what=what,
@@ -101,6 +180,7 @@ def entries_of(given: Any, what: str, on: tuple[str, str], kind: str) -> Entries
         documents=documents,
         value=value,
         used=used or columns.used,
+        is_rank=is_rank or columns.is_rank,
     )
 
 

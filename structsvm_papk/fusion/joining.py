@@ -17,7 +17,7 @@ from structsvm_papk._types import Array
 from structsvm_papk.data import roles, validation
 from structsvm_papk.errors import InputError, check_number, check_type, warn
 from structsvm_papk.files.lists import GRADE
-from structsvm_papk.fusion.entries import Entries, entries_of
+from structsvm_papk.fusion.entries import Entries, InputRules, entries_of, run_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,6 +31,10 @@ def join_lists(
     judgments: Any = None,
     *,
     on: tuple[str, str] = ("query", "document"),
+    lower_is_better: Sequence[str] = (),
+    duplicates: str = "refuse",
+    label_gain: Mapping[Any, float] | None = None,
+    ignore_identical: bool = False,
 ) -> pd.DataFrame:
     """Join the lists of several retrievers or recommenders into one frame.
 
@@ -39,13 +43,22 @@ def join_lists(
     runs : dict of str to run
         By name. A run is a file (TREC's six fields, or CSV, TSV, Parquet with named columns; .gz
         too), a frame of pandas or polars, or a dictionary {query: {document: score}}. Columns are
-        called as `on` says, and ``score``, or as usual (qid, docno, user_id, item_id, ..).
+        called as `on` says, and ``score``, or as usual (qid, docno, user_id, item_id, ..). Without
+        scores ``rank`` is taken (or MS MARCO's lines ``query document rank``).
     judgments : file, frame or dictionary, optional
         TREC's four fields, a table or frame with a column ``grade`` (or relevance, label), or
         {query: {document: grade}}.
     on : pair of str
         What the columns of lists and of their members are called: ``("user", "item")`` for
         recommenders.
+    lower_is_better : sequence of str
+        Names of runs whose scores are distances; they become minus the distance.
+    duplicates : {"refuse", "best"}
+        A document that a run has twice for a query, as chunks of it: the best score counts.
+    label_gain : dict, optional
+        Grade of each label of the judgments, as ``{"E": 3, "S": 2, "C": 1, "I": 0}``.
+    ignore_identical : bool
+        Leave out documents that have the id of their query, as BEIR does.
 
     Returns
     -------
@@ -84,7 +97,15 @@ def join_lists(
     2    q1        d       NaN    0.6      0
     3    q2        c       3.0    0.9      2
     """
-    joined = join(runs, judgments, on)
+    joined = join(
+        runs,
+        judgments,
+        on,
+        lower_is_better=lower_is_better,
+        duplicates=duplicates,
+        label_gain=label_gain,
+        ignore_identical=ignore_identical,
+    )
     for remark in joined.remarks:
         warn(remark)
     return joined.frame
@@ -180,6 +201,7 @@ def join(
     judgments: Any = None,
     on: tuple[str, str] = ("query", "document"),
     depth: int | None = None,
+    **taking: Any,
 ) -> Joined:
     """`join_lists` with what an evaluation needs, and remarks in place of warnings.
 
@@ -189,16 +211,18 @@ def join(
 
     on = _checked_on(on)
     names = _checked_names(runs, on)
-    parts = [entries_of(runs[name], f"run {name!r}", on, "score") for name in names]
+    rules = InputRules.of(names, **taking)
+    parts = [run_of(runs[name], name, on, rules) for name in names]
+    ranked_only = tuple(name for name, part in zip(names, parts, strict=True) if part.is_rank)
     if depth is not None:
         check_number("depth", depth, least=1)
         parts = [part.first(depth) for part in parts]
     inputs = list(parts)
     if judgments is not None:
-        inputs.append(entries_of(judgments, "judgments", on, GRADE))
+        inputs.append(entries_of(judgments, "judgments", on, GRADE, rules))
     _same_kinds(inputs, on)
     # 1. codes of all queries and documents, in which a row is a whole number
-    remarks: list[str] = []
+    remarks = _remarks_of_input(parts, on, rules)
     queries, query_of = _union([entries.queries for entries in inputs])
     if judgments is not None:
         parts = _with_judgments(parts, query_of, queries, on[0], remarks)
@@ -255,7 +279,26 @@ def join(
         remarks=tuple(remarks),
         used=tuple(entries.used for entries in inputs),
         judged=is_judged,
+        ranked_only=ranked_only,
     )
+
+
+def _remarks_of_input(
+    parts: Sequence[Entries], on: tuple[str, str], rules: InputRules
+) -> list[str]:
+    """Say of which runs only ranks are known, and which documents are the query itself."""
+    remarks = [
+        f"{part.what} has ranks and no scores: minus the rank stands for its score"
+        for part in parts
+        if part.is_rank
+    ]
+    n_identical = sum(part.n_identical for part in parts)
+    if n_identical and not rules.ignore_identical:
+        remarks.append(
+            f"{n_identical} {_plural(on[1])} have the id of their {on[0]}: if they are the "
+            f"{on[0]} itself, leave them out (ignore_identical=True, --ignore-identical)"
+        )
+    return remarks
 
 
 def _side_by_side(pairs: Sequence[Array], values: Sequence[Array]) -> tuple[Array, list[Array]]:

@@ -95,7 +95,9 @@ def _different_parts(paths: Sequence[Path]) -> list[str]:
 def list_columns(path: Path) -> tuple[str, str]:
     """Whether a file is of queries and documents, or of users and items, by its columns."""
     format = tables.format_of(path)
-    return RETRIEVED if format is None else list_roles(tables.column_names(path, format))
+    if format is None or trec.form_of(path) is not None:
+        return RETRIEVED
+    return list_roles(tables.column_names(path, format))
 
 
 def fused(fusing: Fusing, joined: Joined) -> pd.DataFrame:

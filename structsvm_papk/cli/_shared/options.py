@@ -72,6 +72,21 @@ def _label_gain(text: str) -> Any:
         raise typer.BadParameter(f"{text}: {error}") from None
 
 
+def _grades_of_labels(text: str) -> dict[str, float]:
+    """Grades of labels, from E=3,S=2,.."""
+    grades = {}
+    for part in text.split(","):
+        label, equals, grade = part.strip().partition("=")
+        try:
+            number = float(grade)
+        except ValueError:
+            number = math.nan
+        if not equals or not label or not math.isfinite(number) or label in grades:
+            raise typer.BadParameter(f"{text}: give a grade to each label, as E=3,S=2,C=1,I=0")
+        grades[label] = number
+    return grades
+
+
 MODEL_FLAGS = ("--model", "--output", "-o")  # of a model that is written; the first is the name
 
 ITEM_HELP = (
@@ -159,6 +174,16 @@ Group = Annotated[
 Item = Annotated[
     str | None,
     typer.Option(help=ITEM_HELP, metavar="COLUMN", rich_help_panel=READING),
+]
+GradesOfLabels = Annotated[
+    Any,
+    typer.Option(
+        "--label-gain",
+        parser=_grades_of_labels,
+        help="Grade of each label of --qrels, where labels are letters or count otherwise.",
+        metavar="E=3,S=2,..",
+        rich_help_panel=READING,
+    ),
 ]
 Ignore = Annotated[
     list[str] | None,

@@ -27,7 +27,7 @@ from structsvm_papk.data.roles import (
 from structsvm_papk.data.validation import ONE_LIST, is_binary
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files import tables, trec
-from structsvm_papk.files.lists import GRADE, read_pairs
+from structsvm_papk.files.lists import GRADE, SCORE, checked_label_gain, read_pairs
 from structsvm_papk.files.model import Model, load_model
 from structsvm_papk.files.tables import Table
 from structsvm_papk.metrics.by_grade import evaluate_by_grade
@@ -85,8 +85,11 @@ class Scoring(Reading):
     score: str
     item: str | None
     qrels: Path | None
+    gain_of_label: Any = None
 
     def __post_init__(self) -> None:
+        if self.gain_of_label is not None and self.qrels is None:
+            raise InputError("--label-gain gives grades to labels of --qrels FILE: give both")
         if self.qrels is not None and self.one_list:
             raise InputError("--qrels needs users and items, which --one-list does not have")
 
@@ -95,16 +98,21 @@ class Scoring(Reading):
         if self.qrels is None:
             return None
         format = tables.format_of(self.qrels)
+        if trec.form_of(self.qrels) is not None:
+            format = None
         grade = None
         if format is not None and self.label != LABEL_COLUMNS[0]:
             present = tables.column_names(self.qrels, format)
             grade = self.label if self.label in present else None
-        read = read_pairs(self.qrels, GRADE, RECOMMENDED, (self.group, self.item, grade))
+        given = (self.group, self.item, grade)
+        read = read_pairs(
+            self.qrels, GRADE, RECOMMENDED, given, label_gain=checked_label_gain(self.gain_of_label)
+        )
         return replace(pairs_of(read.frame), used=read.used)
 
     def is_run(self, path: Path) -> bool:
-        """Whether a file is a run of TREC."""
-        return tables.format_of(path) is None and trec.is_run(path)
+        """Whether a file is a run of TREC, or of ranks as MS MARCO has them."""
+        return trec.is_run(path)
 
     def features(self, path: Path, like: Model | None = None) -> Table:
         """A file of features; the column of items is no feature."""
@@ -355,16 +363,14 @@ def _of_table(path: Path, columns: Scoring) -> Rows:
 def _of_run(path: Path, columns: Scoring) -> Rows:
     if columns.qrels is None:
         raise InputError(f"{path}: a run has no relevance labels; give judgments with --qrels FILE")
-    run = trec.read_run(path)
-    frame = {name: np.asarray(run[name]) for name in ("query", "document", "score")}
+    run = read_pairs(path, SCORE)
+    frame = {name: np.asarray(run.frame[name]) for name in ("query", "document", "score")}
     names = {"user": "query", "item": "document", "score": "score", "label": None}
-    n_queries = np.unique(frame["query"]).size
-    note = f"{path}: a run of {frame['score'].size} documents for {n_queries} queries"
     return Rows(
         frame=frame,
         names=names,
         source=str(path),
-        notes=(note,),
+        notes=(run.used,),
         is_run=True,
     )
 
