@@ -2,10 +2,15 @@
 
 import os
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+if TYPE_CHECKING:
+    from scipy.sparse import sparray, spmatrix
 
 Array: TypeAlias = NDArray[Any]
 Callback: TypeAlias = Callable[..., Any]
+Matrix: TypeAlias = "Array | sparray | spmatrix"
+Features: TypeAlias = "ArrayLike | sparray | spmatrix"  # X as it is given
 PathLike: TypeAlias = str | os.PathLike[str]

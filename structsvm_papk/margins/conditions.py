@@ -1,8 +1,10 @@
 """Which margin conditions do given scores realise, and does any linear score function?"""
 
+from __future__ import annotations
+
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from fractions import Fraction
 from typing import Any
@@ -10,18 +12,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from structsvm_papk._types import Array
+from structsvm_papk._types import Array, Features
 from structsvm_papk.data import validation
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError, check_choice, check_number
 from structsvm_papk.margins.proofs import (
-    CommonProof,
     HullProof,
-    SubsetProof,
+    Proof,
+    Weights,
     exact_margins,
     fractions,
 )
-from structsvm_papk.margins.separation import Separator, largest_in_columns
+from structsvm_papk.margins.separation import Separation, Separator, largest_in_columns
 from structsvm_papk.margins.subsets import NUMERICAL_ZERO, Outcome, SubsetSearch
 
 CONDITIONS = ("weak", "beta", "moderate", "strong")
@@ -209,15 +211,15 @@ class Existence:
     margin_bound: float
     norm: str
     exact: bool
-    proof: HullProof | SubsetProof | CommonProof | None
+    proof: Proof | None
     w_exact: tuple[Fraction, ...] | None
     seconds: float
     note: str = ""
 
-    def verify(self, X: Any, y: ArrayLike, groups: ArrayLike | None = None) -> bool:
+    def verify(self, X: Features, y: ArrayLike, groups: ArrayLike | None = None) -> bool:
         """Check the certificate again, from the data alone, in rational arithmetic."""
         data = RankingData.from_groups(X, y, groups)
-        if self.answer == "yes":
+        if self.answer == "yes" and self.w_exact is not None:
             margins = exact_margins(data, self.w_exact, self.k, self.condition)
             return all(m is not None and m > 0 for m in margins)
         if self.answer == "undecided" or self.proof is None:
@@ -241,7 +243,7 @@ class Existence:
 
 
 def find_scorer(
-    X: Any,
+    X: Features,
     y: ArrayLike,
     k: int,
     condition: str,
@@ -335,7 +337,9 @@ def _refuse_subnormal_columns(data: RankingData) -> None:
 class _Question:
     """A condition on some data, and the time that its answer may take."""
 
-    def __init__(self, data, k, condition, time_limit, largest_margin):
+    def __init__(
+        self, data: RankingData, k: int, condition: str, time_limit: float, largest_margin: bool
+    ) -> None:
         self.data = data
         self.k = k
         self.condition = condition
@@ -345,11 +349,11 @@ class _Question:
         self.deadline = self._after(1.0)
         self._ones = np.ones(data.n_users, dtype=int)
 
-    def _after(self, share):
+    def _after(self, share: float) -> float:
         """When a share of the time is over."""
         return self.start + share * self.time_limit
 
-    def convex(self):
+    def convex(self) -> Existence:
         """Strong and beta: the margin is a concave function of w."""
         n_lowest = np.minimum(self.data.n_pos, self.k)
         if self.condition == "strong":
@@ -360,7 +364,7 @@ class _Question:
         bound = separation.proof.bound(self.data) if separation.proof else np.inf
         return self._result(separation.answer, separation.w, bound, separation.proof)
 
-    def moderate(self):
+    def moderate(self) -> Existence:
         """The strong direction will do; where it is affordable, the whole question is asked."""
         search = SubsetSearch(self.data, self.k, self.deadline)
         outcome = _yes_if_found(self._strong_direction())
@@ -375,7 +379,7 @@ class _Question:
             w = self._better(w, search.moved_inside(largest, inside=w))
         return self._result(outcome.answer, w, bound, outcome.proof)
 
-    def weak(self):
+    def weak(self) -> Existence:
         """A yes to moderate is one to weak, a no to one user is one to all; then the search."""
         search = SubsetSearch(self.data, self.k, self.deadline)
         outcome = search.moderate() if search.is_small else _yes_if_found(self._strong_direction())
@@ -406,7 +410,7 @@ class _Question:
             return self._result("no", None, bound, note=note)
         return self._result("undecided", None, bound, note="time limit reached")
 
-    def _no_of_one_user(self, ask, share):
+    def _no_of_one_user(self, ask: Callable[[SubsetSearch], Outcome], share: float) -> Outcome:
         """A no to one user alone is one to all together: its proof holds for these as well."""
         if self.data.n_users == 1:
             return Outcome("undecided")
@@ -416,12 +420,12 @@ class _Question:
             if time.monotonic() > deadline:
                 break
             outcome = ask(SubsetSearch(self.data.subset(users == u), self.k, deadline))
-            if outcome.answer == "no":
+            if outcome.answer == "no" and outcome.proof is not None:
                 needed = tuple(np.minimum(self.data.n_pos, self.k).tolist())
                 return Outcome("no", proof=outcome.proof.of_all_users(needed))
         return Outcome("undecided")
 
-    def _direction(self, outcome):
+    def _direction(self, outcome: Outcome) -> Weights | None:
         """The w of an outcome, which may hold positives that some w lifts instead."""
         if outcome.choice is None:
             return outcome.w
@@ -429,14 +433,16 @@ class _Question:
             self._ones, outcome.choice, deadline=self.deadline, largest_margin=False
         ).w
 
-    def _separated(self, n_lowest, chosen=None, *, deadline, largest_margin):
+    def _separated(
+        self, n_lowest: Array, chosen: Array | None = None, *, deadline: float, largest_margin: bool
+    ) -> Separation:
         return Separator(self.data, n_lowest, chosen, deadline).solve(largest_margin)
 
-    def _strong_direction(self):
+    def _strong_direction(self) -> Array | None:
         """A w with the strong margin, which realises every condition; None: not found soon."""
         return self._separated(self._ones, deadline=self._after(0.5), largest_margin=False).w
 
-    def _better(self, w, candidate):
+    def _better(self, w: Weights | None, candidate: Weights | None) -> Weights | None:
         """The one of two directions with the larger exact normalised margin; None if neither."""
         best = None
         best_margin = Fraction(0)
@@ -452,13 +458,20 @@ class _Question:
                 best_margin = margin
         return best
 
-    def _result(self, answer, w, bound, proof=None, note="no certificate within the limits"):
+    def _result(
+        self,
+        answer: str,
+        w: Weights | None,
+        bound: float,
+        proof: Proof | None = None,
+        note: str = "no certificate within the limits",
+    ) -> Existence:
         """Assemble the answer; the margin of w is computed exactly and rounded down."""
         margin = 0.0
         direction = None
         exact_w = None
         norm = "l2" if self.condition in ("strong", "beta") else "linf"
-        if answer == "yes":
+        if answer == "yes" and w is not None:
             rounded = np.array([float(v) for v in w])
             size = np.linalg.norm(rounded) if norm == "l2" else np.abs(rounded).max()
             exact = min(exact_margins(self.data, w, self.k, self.condition))
@@ -482,7 +495,7 @@ class _Question:
         )
 
 
-def _yes_if_found(w):
+def _yes_if_found(w: Weights | None) -> Outcome:
     """What a direction says, or that there is none yet."""
     if w is None:
         return Outcome("undecided")

@@ -4,29 +4,39 @@ Floats are rational numbers, so ``w.x`` has an exact value. Whoever found the we
 not trusted: every proof looks at the data again.
 """
 
+from __future__ import annotations
+
 import math
 import time
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from scipy import linalg
 
 from structsvm_papk._rounding import EPS
+from structsvm_papk._types import Array, Matrix
+from structsvm_papk.data.ranking_data import RankingData
+
+Weights = Sequence[Fraction] | Array  # w, or weights of rows: exact, or in floats
+System = list[list[Fraction]]
+Rows = frozenset[int]
 
 
-def dense_rows(X, rows):
+def dense_rows(X: Matrix, rows: Array) -> Array:
     """Return the chosen rows of a dense or sparse matrix as dense float64."""
     part = X[rows]
     return np.asarray(part.toarray() if hasattr(part, "toarray") else part, dtype=np.float64)
 
 
-def fractions(values):
+def fractions(values: Weights) -> list[Fraction]:
     """Floats, or Fractions among them, as Fractions without rounding."""
     return [v if isinstance(v, Fraction) else Fraction(float(v)) for v in values]
 
 
-def fill_to_share(weights, share, r):
+def fill_to_share(weights: Array, share: Fraction, r: int) -> list[Fraction] | None:
     """Exact weights in [0, share/r] that add to `share`, near the floats; None when impossible."""
     cap = share / r
     exact = [min(cap, v) for v in fractions(weights)]
@@ -46,7 +56,7 @@ class ExactLists:
     Only rows that rounding leaves in doubt are evaluated exactly.
     """
 
-    def __init__(self, data, w):
+    def __init__(self, data: RankingData, w: Weights) -> None:
         self._data = data
         self._w = w
         rounded = np.array([float(v) for v in w])
@@ -55,7 +65,7 @@ class ExactLists:
         # bound on the error of X @ w in float64, rounding of w included: 4 d eps |X| |w|
         self._errors = (4 * (len(rounded) + 2) * EPS * size)[data.rows]
 
-    def extreme(self, positions, n, largest):
+    def extreme(self, positions: Array, n: int, largest: bool) -> list[Fraction]:
         """Return the `n` largest or smallest scores among these list positions, in this order."""
         sign = -1.0 if largest else 1.0
         scores = sign * self._scores[positions]
@@ -70,20 +80,20 @@ class ExactLists:
             exact.append(sum(products, Fraction(0)))
         return sorted(exact, reverse=largest)[:n]
 
-    def margin(self, pos, neg, r):
+    def margin(self, pos: Array, neg: Array, r: int) -> Fraction:
         """Mean of the r smallest scores at `pos` less the largest at `neg`."""
-        return sum(self.extreme(pos, r, False)) / r - self.extreme(neg, 1, True)[0]
+        return sum(self.extreme(pos, r, False), Fraction(0)) / r - self.extreme(neg, 1, True)[0]
 
 
-def exact_margins(data, w, k, condition):
+def exact_margins(data: RankingData, w: Weights, k: int, condition: str) -> list[Any]:
     """Exact largest margin of each user for a condition and a given w (None: no margin at all)."""
     lists = ExactLists(data, w)
-    margins = []
+    margins: list[Any] = []
     for start, n_pos, stop in zip(data.indptr[:-1], data.n_pos, data.indptr[1:], strict=True):
         pos = np.arange(start, start + n_pos)
         beta = min(int(n_pos), k)
         neg = np.arange(start + n_pos, stop)
-        margin = lists.margin(pos, neg, beta if condition == "beta" else 1)
+        margin: Any = lists.margin(pos, neg, beta if condition == "beta" else 1)
         if condition == "moderate" and margin < 0:
             margin = None
         elif condition in ("weak", "moderate"):
@@ -92,7 +102,7 @@ def exact_margins(data, w, k, condition):
     return margins
 
 
-def solve_near(columns, target, values):
+def solve_near(columns: System, target: list[Fraction], values: Array) -> list[Fraction] | None:
     """Exact solution of ``sum_j x_j columns[j] = target`` close to the floats `values`.
 
     A well-conditioned set of columns is chosen by pivoted QR (scaled by `values`, so that entries
@@ -121,7 +131,7 @@ def solve_near(columns, target, values):
     return x
 
 
-def _eliminate(columns, target):
+def _eliminate(columns: System, target: list[Fraction]) -> list[Fraction] | None:
     """Solve a full-column-rank system exactly; None when it is inconsistent.
 
     Fraction-free elimination (Bareiss) on whole numbers: every division leaves no remainder.
@@ -146,13 +156,13 @@ def _eliminate(columns, target):
     return _back_substitute(rows, n)
 
 
-def _whole(row):
+def _whole(row: list[Fraction]) -> list[int]:
     """Multiply a row of Fractions by the common denominator."""
     common = math.lcm(*(v.denominator for v in row))
     return [int(v * common) for v in row]
 
 
-def _back_substitute(rows, n):
+def _back_substitute(rows: list[list[int]], n: int) -> list[Fraction]:
     x = [Fraction(0)] * n
     for j in reversed(range(n)):
         known = sum((rows[j][c] * x[c] for c in range(j + 1, n)), Fraction(0))
@@ -168,15 +178,15 @@ class HullProof:
     all shares to 1; `n_lowest`: r of each user.
     """
 
-    pos_weights: dict
-    neg_weights: dict
-    n_lowest: tuple
+    pos_weights: dict[int, Fraction]
+    neg_weights: dict[int, Fraction]
+    n_lowest: tuple[int, ...]
 
-    def of_all_users(self, users):
+    def of_all_users(self, users: Sized) -> HullProof:
         """The proof about one user as one about as many: the others have no weights."""
         return HullProof(self.pos_weights, self.neg_weights, (1,) * len(users))
 
-    def vector(self, data):
+    def vector(self, data: RankingData) -> list[Fraction]:
         """Return v, exactly."""
         v = [Fraction(0)] * data.n_features
         for sign, weights in ((1, self.pos_weights), (-1, self.neg_weights)):
@@ -187,7 +197,7 @@ class HullProof:
                     v[j] += sign * weights[row] * value
         return v
 
-    def is_valid(self, data, chosen=None):
+    def is_valid(self, data: RankingData, chosen: Array | None = None) -> bool:
         """Whether the weights satisfy their constraints on this data, checked exactly."""
         usable = np.ones(data.rows.size, dtype=bool)
         if chosen is not None:  # other positives are left out
@@ -208,7 +218,7 @@ class HullProof:
         )
         return capped and pos_sums == neg_sums and sum(pos_sums) == 1
 
-    def bound(self, data):
+    def bound(self, data: RankingData) -> float:
         """Upper bound on f over the unit ball; 0.0 only when v is zero."""
         square = sum(x * x for x in self.vector(data))
         if not square:
@@ -217,7 +227,7 @@ class HullProof:
         return np.nextafter(_root(square) * (1 + 1e-15), np.inf)
 
 
-def _root(value):
+def _root(value: Fraction) -> float:
     """Square root of a Fraction that may be far below the range of floats."""
     # 4^shift brings the value to size one, 2^-shift takes it back from the root, both exactly
     shift = max(0, (value.denominator.bit_length() - value.numerator.bit_length()) // 2)
@@ -232,14 +242,14 @@ class SubsetProof:
     of each user.
     """
 
-    conflicts: tuple
-    needed: tuple
+    conflicts: tuple[HullProof, ...]
+    needed: tuple[int, ...]
 
-    def of_all_users(self, needed):
+    def of_all_users(self, needed: tuple[int, ...]) -> SubsetProof:
         """The proof about one user as one about all of them, with the beta of each."""
         return SubsetProof(tuple(c.of_all_users(needed) for c in self.conflicts), needed)
 
-    def is_valid(self, data):
+    def is_valid(self, data: RankingData) -> bool:
         """Check every conflict exactly, then that no choice of positives avoids all of them."""
         proven = [p for p in self.conflicts if p.is_valid(data) and not any(p.vector(data))]
         sets = [frozenset(p.pos_weights) for p in proven]
@@ -254,13 +264,13 @@ class CommonProof:
     """
 
     identity: HullProof
-    needed: tuple
+    needed: tuple[int, ...]
 
-    def of_all_users(self, needed):
+    def of_all_users(self, needed: tuple[int, ...]) -> CommonProof:
         """The proof about one user as one about all of them, with the beta of each."""
         return CommonProof(self.identity.of_all_users(needed), needed)
 
-    def is_valid(self, data):
+    def is_valid(self, data: RankingData) -> bool:
         """Check the identity exactly, and count the positives that remain."""
         if not self.identity.is_valid(data) or any(self.identity.vector(data)):
             return False
@@ -271,7 +281,10 @@ class CommonProof:
         )
 
 
-def positives_of_users(data):
+Proof = HullProof | SubsetProof | CommonProof
+
+
+def positives_of_users(data: RankingData) -> list[list[int]]:
     """The rows of X that are positives, user by user."""
     return [
         data.rows[start : start + n].tolist()
@@ -279,12 +292,18 @@ def positives_of_users(data):
     ]
 
 
-def user_of_rows(data):
+def user_of_rows(data: RankingData) -> dict[int, int]:
     """The user of each row of X, by its number."""
     return dict(zip(data.rows.tolist(), data.user_of_position.tolist(), strict=True))
 
 
-def no_choice_avoids(sets, groups, needed, group_of, deadline=np.inf):
+def no_choice_avoids(
+    sets: Sequence[Rows],
+    groups: Sequence[Sequence[int]],
+    needed: Iterable[int],
+    group_of: Mapping[int, int],
+    deadline: float = np.inf,
+) -> bool:
     """Whether every choice of ``needed[g]`` elements from each group contains one of the sets.
 
     Exhaustive search over removals: in each set still complete, some element must go.
@@ -295,7 +314,7 @@ def no_choice_avoids(sets, groups, needed, group_of, deadline=np.inf):
     spare = [len(group) - n for group, n in zip(groups, needed, strict=True)]
     ordered = sorted(set(sets), key=len)
 
-    def none_avoids(kept, removed, spare):
+    def none_avoids(kept: Rows, removed: Rows, spare: Sequence[int]) -> bool:
         """The same of the choices with the elements that are kept, without those removed."""
         if time.monotonic() > deadline:
             raise TimeoutError
@@ -317,9 +336,15 @@ def no_choice_avoids(sets, groups, needed, group_of, deadline=np.inf):
     return none_avoids(frozenset(), frozenset(), spare)
 
 
-def _disjoint_excess(sets, removed, kept, spare, group_of):
+def _disjoint_excess(
+    sets: Sequence[Rows],
+    removed: Rows,
+    kept: Rows,
+    spare: Sequence[int],
+    group_of: Mapping[int, int],
+) -> bool:
     """Whether more complete sets are disjoint than elements may still go: each has to lose one."""
-    used = set()
+    used: set[int] = set()
     n_disjoint = 0
     for conflict in sets:
         free = conflict - kept

@@ -13,6 +13,8 @@ is concave. A w with ``f(w) > 0`` separates; otherwise weights lambda, mu >= 0 w
 Users and their rows enter the programmes only when the current solution violates them.
 """
 
+from __future__ import annotations
+
 import threading
 import time
 from concurrent.futures import Future
@@ -25,11 +27,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import optimize, sparse
 
-from structsvm_papk._types import Array, Callback
+from structsvm_papk._types import Array, Callback, Matrix
+from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import LEFT_ALONE
 from structsvm_papk.margins.proofs import (
     ExactLists,
     HullProof,
+    System,
+    Weights,
     dense_rows,
     fill_to_share,
     fractions,
@@ -49,7 +54,7 @@ class Separation:
     """A w with ``f(w) = margin`` exactly, or a proof that bounds f above (with v = 0: by 0)."""
 
     answer: str
-    w: np.ndarray | None = None
+    w: Any = None
     margin: Fraction = Fraction(0)
     proof: HullProof | None = None
 
@@ -57,7 +62,7 @@ class Separation:
 class Multipliers(NamedTuple):
     """A model and the multipliers of its rows, of which lambda, mu and s_u are made; or None."""
 
-    model: "_Model"
+    model: Model
     values: Array | None
 
 
@@ -80,7 +85,13 @@ class _Weights(NamedTuple):
 class Separator:
     """Solve the two programmes on a working set of rows that grows, over the `chosen` positives."""
 
-    def __init__(self, data, n_lowest, chosen=None, deadline=np.inf):
+    def __init__(
+        self,
+        data: RankingData,
+        n_lowest: Array,
+        chosen: Array | None = None,
+        deadline: float = np.inf,
+    ) -> None:
         self.data = data
         self.n_lowest = np.asarray(n_lowest)
         self.deadline = deadline
@@ -94,10 +105,10 @@ class Separator:
         self._in_work = np.zeros(len(data.rows), dtype=bool)
         self._grow(np.zeros(data.n_features))
 
-    def solve(self, largest_margin=True):
+    def solve(self, largest_margin: bool = True) -> Separation:
         """Decide; with `largest_margin`, go on to the largest margin over the l2 ball."""
         for _ in range(MAX_ROUNDS):
-            optimum = None
+            optimum: Any = None
             if time.monotonic() <= self.deadline:
                 optimum = self._linear_programme()
             if optimum is None:
@@ -115,7 +126,7 @@ class Separator:
             return separation
         return self._quadratic(separation)
 
-    def _linear_programme(self):
+    def _linear_programme(self) -> Any:
         """``max m`` over the working set, ``|w_j| <= 1`` in scaled features."""
         model = self._model()
         cost = np.zeros(model.n_variables)
@@ -129,15 +140,15 @@ class Separator:
             multipliers=Multipliers(model, duals),
         )
 
-    def _model(self):
-        return _Model(self, np.flatnonzero(self._in_work))
+    def _model(self) -> Model:
+        return Model(self, np.flatnonzero(self._in_work))
 
-    def whole_model(self):
+    def whole_model(self) -> Model:
         """Return the model of all rows, for questions that working sets do not answer."""
         self._in_work[:] = True
         return self._model()
 
-    def _grow(self, w):
+    def _grow(self, w: Array) -> bool:
         """Add extreme rows of the users that w violates most; False when there are none."""
         scores = self.data.scores(w)
         level = np.inf  # the margin by the rows in work: none is violated that has as much
@@ -159,7 +170,7 @@ class Separator:
                 self._in_work[neg[_lowest(-scores[neg], ROWS)]] = True
         return self._in_work.sum() > before
 
-    def _quadratic(self, separation):
+    def _quadratic(self, separation: Separation) -> Separation:
         """``min |w|^2/2`` with margin 1 on the working set: the largest margin over the l2 ball.
 
         In units of the heaviest column first, then of the best w: columns may be far apart.
@@ -168,7 +179,7 @@ class Separator:
         best = self._rounds(separation, target, self.scale.min())
         return self._rounds(best, target, target / normalised(best.margin, best.w))
 
-    def _rounds(self, best, target, unit):
+    def _rounds(self, best: Separation, target: float, unit: float) -> Separation:
         for _ in range(MAX_ROUNDS):
             if time.monotonic() > self.deadline:
                 return best
@@ -183,7 +194,9 @@ class Separator:
                 return best
         return best
 
-    def _quadratic_programme(self, target, unit):
+    def _quadratic_programme(
+        self, target: float, unit: float
+    ) -> tuple[Array | None, Multipliers | None]:
         import cvxpy as cp
 
         model = self._model()
@@ -205,16 +218,17 @@ class Separator:
             return None, None
         if problem.status not in ("optimal", "optimal_inaccurate"):
             return None, None
-        w = x.value[: self.data.n_features] * self.scale
-        return w, Multipliers(model, rows.dual_value)
+        solution: Any = x.value
+        value = solution[: self.data.n_features] * self.scale
+        return value, Multipliers(model, rows.dual_value)
 
-    def exact_margin(self, w):
+    def exact_margin(self, w: Weights) -> Fraction:
         """``f(w)``, exactly."""
         lists = ExactLists(self.data, w)
         users = zip(self._pos, self._neg, self.n_lowest.tolist(), strict=True)
         return min(lists.margin(pos, neg, r) for pos, neg, r in users)
 
-    def _infeasible(self, multipliers):
+    def _infeasible(self, multipliers: Multipliers) -> Separation:
         """Turn the programme's dual into an exact proof that no w separates."""
         proof = self.exact_proof(multipliers)
         if proof is None:
@@ -223,7 +237,7 @@ class Separator:
             return Separation("no", proof=proof)
         return Separation("undecided", proof=self._rounded_proof(multipliers))
 
-    def exact_proof(self, multipliers):
+    def exact_proof(self, multipliers: Multipliers | None) -> HullProof | None:
         """Weights with v = 0 exactly, near the float ones; None when that fails.
 
         Unknowns: the free lambda_i, the mu_j and ``c_u = s_u/r_u``; weights at their cap are c_u.
@@ -268,7 +282,7 @@ class Separator:
         )
         return proof if proof.is_valid(self.data, self.chosen) else None
 
-    def _proof_columns(self, rows, at_cap, place, r):
+    def _proof_columns(self, rows: Array, at_cap: Array, place: Array, r: Array) -> System:
         """Columns of the equations: v = 0; per user both sums equal s_u; all s_u add to 1.
 
         Of the rows below their cap, then of the caps of the users; `place`: the user of each row.
@@ -294,17 +308,17 @@ class Separator:
             caps[place[i]] = [a + b for a, b in zip(caps[place[i]], columns[i], strict=True)]
         return [columns[i] for i in np.flatnonzero(~at_cap)] + caps
 
-    def _rounded_proof(self, multipliers):
+    def _rounded_proof(self, multipliers: Multipliers | None) -> HullProof | None:
         """Make float weights satisfy their constraints exactly; v is then small, not zero."""
-        if multipliers.values is None:
+        if multipliers is None or multipliers.values is None:
             return None
         model = multipliers.model
         weights_pos, weights_neg, _ = model.split(multipliers.values)
         total = weights_neg.sum()
         if not total > 0:
             return None
-        pos = {}
-        neg = {}
+        pos: dict[int, Fraction] = {}
+        neg: dict[int, Fraction] = {}
         norm = Fraction(0)
         is_used = weights_neg > 1e-13 * total
         for u in np.unique(self._user[model.neg[is_used]]):
@@ -312,7 +326,7 @@ class Separator:
             of_neg = np.flatnonzero(is_used & (self._user[model.neg] == u))
             of_pos = np.flatnonzero(self._user[model.pos] == u)
             exact_neg = fractions(weights_neg[of_neg])
-            share = sum(exact_neg)
+            share = sum(exact_neg, Fraction(0))
             exact_pos = fill_to_share(weights_pos[of_pos], share, int(self.n_lowest[u]))
             if exact_pos is None:
                 return None
@@ -325,7 +339,7 @@ class Separator:
             n_lowest=tuple(self.n_lowest.tolist()),
         )
 
-    def _interior_multipliers(self):
+    def _interior_multipliers(self) -> Multipliers | None:
         """Weights far from their bounds: a second chance when a vertex is too degenerate."""
         rng = np.random.default_rng(0)
         size = 4 * self.data.n_features
@@ -339,14 +353,14 @@ class Separator:
         return Multipliers(model, model.interior_weights(self.deadline))
 
 
-class _Model:
+class Model:
     """Sparse matrix of ``z - h_i <= w.p_i``, ``t + m + sum h/r <= z``, ``w.q_j <= t`` per user.
 
     Then ``z - sum h/r`` is the mean of the r smallest scores at best. Variables: w (d), m, t and z
     (working users), h (working positives).
     """
 
-    def __init__(self, separator, positions):
+    def __init__(self, separator: Separator, positions: Array) -> None:
         data = separator.data
         self._users, user = np.unique(data.user_of_position[positions], return_inverse=True)
         self._n_all_users = data.n_users
@@ -381,11 +395,11 @@ class _Model:
         free = np.full(2 * n_users, np.inf)
         # with r = 1 the lowest score itself counts: slack only where r is more
         most = np.where(self.n_lowest[user[is_pos]] == 1, 0.0, np.inf)
-        low = [-ones, [0.0], -free, np.zeros(n_pos)]
-        high = [ones, [np.inf], free, most]
-        self.bounds = np.stack([np.concatenate(low), np.concatenate(high)], axis=1)
+        low = np.concatenate([-ones, [0.0], -free, np.zeros(n_pos)])
+        high = np.concatenate([ones, [np.inf], free, most])
+        self.bounds = np.stack([low, high], axis=1)
 
-    def split(self, duals):
+    def split(self, duals: Array) -> _Weights:
         """Weights of the positives, of the negatives, and shares of the users, clipped at zero."""
         duals = np.maximum(duals, 0.0)
         pos, of_users, neg = np.split(duals, [self._n_pos, self._n_pos + self._n_users])
@@ -393,7 +407,7 @@ class _Model:
         shares[self._users] = of_users
         return _Weights(pos=pos, neg=neg, shares=shares)
 
-    def interior_weights(self, deadline):
+    def interior_weights(self, deadline: float) -> Array | None:
         """Weights with v = 0 as far from their bounds as can be; None on failure or out of time.
 
         Variables: the multipliers, and their distance from the bounds, which is made large.
@@ -423,18 +437,20 @@ class _Model:
         return None if x is None else x[:-1]
 
 
-def positions_of_users(mask, indptr):
+def positions_of_users(mask: Array, indptr: Array) -> list[Array]:
     """Where the mask is True, user by user."""
     return [np.flatnonzero(mask[a:b]) + a for a, b in pairwise(indptr)]
 
 
-def _indicators(user, n_users):
+def _indicators(user: Array, n_users: int) -> sparse.csr_array:
     """Of each row, a one in the column of its user."""
     entries = (np.ones(user.size), (np.arange(user.size), user))
     return sparse.csr_array(entries, (user.size, n_users))
 
 
-def linear_programme(cost, matrix, bounds, deadline):
+def linear_programme(
+    cost: Array, matrix: Matrix, bounds: Array, deadline: float
+) -> tuple[Array | None, Array | None]:
     """``min cost.x`` with ``matrix x <= 0``: x and the multipliers; None without an optimum."""
     options = {"time_limit": seconds_to(deadline)}
     zeros = np.zeros(matrix.shape[0])
@@ -453,7 +469,7 @@ def interruptible(programme: Callback) -> Any:
     """
     answer: Future[Any] = Future()
 
-    def run():
+    def run() -> None:
         try:
             answer.set_result(programme())
         except BaseException as error:  # raised where the answer is asked for
@@ -466,35 +482,35 @@ def interruptible(programme: Callback) -> Any:
     return answer.result()
 
 
-def seconds_to(deadline):
+def seconds_to(deadline: float) -> float:
     """What is left of the time, as solvers take it."""
     return float(np.clip(deadline - time.monotonic(), 0.1, 1e6))
 
 
-def _lowest(values, n):
+def _lowest(values: Array, n: int) -> Array:
     """Places of the n lowest values; all if there are no more."""
     if n >= len(values):
         return np.arange(len(values))
     return np.argpartition(values, n - 1)[:n]
 
 
-def _margin(pos, neg, r):
+def _margin(pos: Array, neg: Array, r: int) -> float:
     """Mean of the r lowest scores of positives less the highest of negatives."""
     return pos[_lowest(pos, r)].mean() - neg.max()
 
 
-def normalised(margin, w):
+def normalised(margin: Fraction | float, w: Array) -> float:
     """Margin over the l2 norm of w."""
     return float(margin) / float(np.linalg.norm(w))
 
 
-def largest_in_columns(X):
+def largest_in_columns(X: Matrix) -> Array:
     """Largest absolute value of each column, shape (n_features,)."""
     size = abs(X).max(axis=0)
     return np.asarray(size.toarray() if hasattr(size, "toarray") else size, dtype=float).ravel()
 
 
-def _column_scale(X):
+def _column_scale(X: Matrix) -> Array:
     """Powers of two that bring the columns to size about one (exact in floats)."""
     size = largest_in_columns(X)
     return np.exp2(-np.rint(np.log2(np.where(size > 0, size, 1.0))))

@@ -9,23 +9,29 @@ linear programme finds all positives that can be lifted; only the largest margin
 variables.
 """
 
+from __future__ import annotations
+
 import time
 from contextlib import nullcontext
 from fractions import Fraction
 from functools import partial
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from structsvm_papk._types import Array
+from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.margins.highs_output import HIGHS_PRINTS, without_output
 from structsvm_papk.margins.proofs import (
     CommonProof,
     ExactLists,
+    HullProof,
+    Proof,
     SubsetProof,
+    Weights,
     dense_rows,
     fractions,
     no_choice_avoids,
@@ -34,6 +40,7 @@ from structsvm_papk.margins.proofs import (
     user_of_rows,
 )
 from structsvm_papk.margins.separation import (
+    Model,
     Multipliers,
     Separator,
     interruptible,
@@ -57,8 +64,8 @@ class Outcome(NamedTuple):
     """
 
     answer: str
-    w: list[Fraction] | Array | None = None
-    proof: SubsetProof | CommonProof | None = None
+    w: Weights | None = None
+    proof: Proof | None = None
     choice: Array | None = None
 
 
@@ -73,7 +80,7 @@ class _Lift(NamedTuple):
 class SubsetSearch:
     """Decide weak and moderate for one w shared by all users of the data."""
 
-    def __init__(self, data, k, deadline):
+    def __init__(self, data: RankingData, k: int, deadline: float) -> None:
         self.data = data
         self.deadline = deadline
         self.needed = np.minimum(data.n_pos, k)
@@ -88,12 +95,12 @@ class SubsetSearch:
         self.unit = np.exp2(np.floor(np.log2(max(smallest, _SMALLEST_UNIT * largest))))
 
     @property
-    def is_small(self):
+    def is_small(self) -> bool:
         """Whether programmes over all rows and positives at once are sensible."""
         entries = len(self._user) * (self.data.n_features + self.data.n_users)
         return entries <= MOST_ENTRIES and len(self._positives) <= MOST_POSITIVES
 
-    def weak_conflicts(self, deadline=None):
+    def weak_conflicts(self, deadline: float | None = None) -> Outcome:
         """Weak: a choice of positives that some w lifts, or a proof that there is none."""
         self.deadline = deadline or self.deadline
         conflicts, alive = self._single_conflicts()
@@ -113,7 +120,7 @@ class SubsetSearch:
             sets += [frozenset(conflict.pos_weights) for conflict in further]
         return Outcome("undecided")
 
-    def _single_conflicts(self):
+    def _single_conflicts(self) -> tuple[list[HullProof] | None, Array]:
         """Positives that no w lifts on their own, with proofs; and the others."""
         conflicts = []
         alive = np.zeros(len(self._user), dtype=bool)
@@ -124,33 +131,33 @@ class SubsetSearch:
                     return None, alive
                 chosen = np.zeros(len(list_of_user.rows), dtype=bool)
                 chosen[i] = True
-                separator = Separator(list_of_user, [1], chosen, self.deadline)
+                separator = Separator(list_of_user, np.ones(1, int), chosen, self.deadline)
                 separation = separator.solve(largest_margin=False)
-                if separation.answer == "no":
+                if separation.answer == "no" and separation.proof is not None:
                     conflicts.append(separation.proof.of_all_users(self._ones))
                 else:
                     alive[self.data.indptr[u] + i] = True
         return conflicts, alive
 
-    def _conflicts_within(self, choice, most=6):
+    def _conflicts_within(self, choice: Array, most: int = 6) -> tuple[list[HullProof], str]:
         """Find proofs that parts of a choice cannot be lifted; drop one element and repeat."""
-        conflicts = []
+        conflicts: list[HullProof] = []
         chosen = choice.copy()
         while len(conflicts) < most and time.monotonic() < self.deadline:
             separator = Separator(self.data, self._ones, chosen, self.deadline)
             separation = separator.solve(largest_margin=False)
-            if separation.answer != "no":
+            if separation.answer != "no" or separation.proof is None:
                 # what is left of a choice with a conflict says nothing of the choice
                 return conflicts, "no" if conflicts else separation.answer
             conflicts.append(separation.proof)
             weights = separation.proof.pos_weights
-            heaviest = max(weights, key=weights.get)
+            heaviest = max(weights, key=lambda row: weights[row])
             chosen[(self.data.rows == heaviest) & chosen] = False
             if any(not chosen[first:last].any() for first, last in pairwise(self.data.indptr)):
                 break
         return conflicts, "no"
 
-    def _choose(self, sets, alive):
+    def _choose(self, sets: list[frozenset[int]], alive: Array) -> Array | None:
         """Choose `needed` positives per user that contain none of the sets; None if none exist.
 
         ``z`` in {0, 1} for each positive: of each user as many as needed, of each set one is left
@@ -183,7 +190,7 @@ class SubsetSearch:
         chosen[positions[z > 0.5]] = True
         return chosen
 
-    def _finish(self, conflicts, sets):
+    def _finish(self, conflicts: list[HullProof], sets: list[frozenset[int]]) -> Outcome:
         """Prove that every choice contains a conflict, in whole numbers."""
         try:
             closed = no_choice_avoids(
@@ -200,7 +207,7 @@ class SubsetSearch:
         proof = SubsetProof(tuple(conflicts), tuple(self.needed.tolist()))
         return Outcome("no", proof=proof)
 
-    def moderate(self):
+    def moderate(self) -> Outcome:
         """Moderate: a w of Fractions, or a proof that there is none."""
         separator = Separator(self.data, self._ones, deadline=self.deadline)
         model = separator.whole_model()
@@ -221,7 +228,7 @@ class SubsetSearch:
             return Outcome("undecided")
         return Outcome("no", proof=proof)
 
-    def _lift_programme(self, model, scale):
+    def _lift_programme(self, model: Model, scale: Array) -> _Lift | None:
         """``max sum m_i``: ``w.p_i >= t + m_i``, ``w.q_j <= t``, ``0 <= m_i <= 1``, w free."""
         n_pos = len(model.pos)
         d = self.data.n_features
@@ -234,9 +241,9 @@ class SubsetSearch:
             format="csr",
         )
         cost = np.concatenate([np.zeros(d + n_users), -np.ones(n_pos)])
-        bounds = [(None, None)] * (d + n_users) + [(0.0, 1.0)] * n_pos
+        bounds = np.repeat([[-np.inf, np.inf], [0.0, 1.0]], [d + n_users, n_pos], axis=0)
         x, duals = linear_programme(cost, matrix, bounds, self.deadline)
-        if x is None:
+        if x is None or duals is None:
             return None
         # the whole model has rows of users between both sides; their share is the negatives' sum
         of_pos, of_neg = np.split(duals, [n_pos])
@@ -247,13 +254,11 @@ class SubsetSearch:
             duals=np.concatenate([of_pos, shares, of_neg]),
         )
 
-    def with_exact_ties(self, w):
+    def with_exact_ties(self, w: Weights) -> list[Fraction] | None:
         """Rational w near the float one on which positives that must tie with max q do so exactly.
 
         Call `moderate` first: it finds those positives.
         """
-        if w is None:
-            return None
         if not len(self._tying):
             return fractions(w)
         d = self.data.n_features
@@ -271,32 +276,32 @@ class SubsetSearch:
         exact = solve_near(columns, [Fraction(0)] * len(tied), np.concatenate([w, tops]))
         return None if exact is None else exact[:d]
 
-    def moved_inside(self, w, inside):
+    def moved_inside(self, w: Array | None, inside: Weights | None) -> list[Fraction] | None:
         """``w + s inside`` with the smallest s that puts every positive at ``max q`` or above.
 
         Solvers keep ``w.p_i >= w.q_j`` up to rounding only. `inside`, the w of `moderate`, keeps it
         exactly, and strictly for every positive that need not tie.
         """
-        w = self.with_exact_ties(w)
-        if w is None:
+        exact = None if w is None else self.with_exact_ties(w)
+        if exact is None or inside is None:
             return None
-        scores = ExactLists(self.data, w)
+        scores = ExactLists(self.data, exact)
         scores_inside = ExactLists(self.data, inside)
         step = Fraction(0)
         for pos, neg in zip(*self._free_positives_and_negatives(), strict=True):
             room = scores_inside.margin(pos, neg, 1) if len(pos) else 0
             if room > 0:
                 step = max(step, -scores.margin(pos, neg, 1) / room)
-        return [a + step * b for a, b in zip(w, fractions(inside), strict=True)]
+        return [a + step * b for a, b in zip(exact, fractions(inside), strict=True)]
 
-    def _free_positives_and_negatives(self):
+    def _free_positives_and_negatives(self) -> tuple[list[Array], list[Array]]:
         """List positions, user by user; without the positives that tie with max q under any w."""
         is_free = self.data.labels.copy()
         is_free[self._tying] = False
         indptr = self.data.indptr
         return positions_of_users(is_free, indptr), positions_of_users(~self.data.labels, indptr)
 
-    def largest_margin(self, condition, deadline):
+    def largest_margin(self, condition: str, deadline: float) -> tuple[Array | None, float]:
         """Mixed-integer programme for the largest margin over ``|w_j| <= 1``.
 
         ``max m: w.q_j <= t_u; w.p_i >= t_u + m - M_i (1 - z_i); sum z >= beta``, for moderate also
@@ -349,7 +354,9 @@ class SubsetSearch:
         return w, float(bound) * self.unit
 
 
-def _distances(x_pos, x_neg, user_of_pos, user_of_neg):
+def _distances(
+    x_pos: Array, x_neg: Array, user_of_pos: Array, user_of_neg: Array
+) -> tuple[Array, Array]:
     """l1 distances of each positive to the nearest and the farthest negative of its user."""
     near = np.empty(len(x_pos))
     far = np.empty(len(x_pos))
@@ -362,12 +369,19 @@ def _distances(x_pos, x_neg, user_of_pos, user_of_neg):
     return near, far
 
 
-def _none(rows, n_columns):
+def _none(rows: Array, n_columns: int) -> sparse.csr_array:
     """Zeros of these rows, for a part of a matrix."""
     return sparse.csr_array((len(rows), n_columns))
 
 
-def _integer_programme(cost, integral, low, high, rules, deadline):
+def _integer_programme(
+    cost: Array,
+    integral: Array,
+    low: Array,
+    high: Array,
+    rules: list[LinearConstraint],
+    deadline: float,
+) -> Any:
     """``min cost.x`` by HiGHS within the time that is left; x is None where it has none."""
     printed = without_output if HIGHS_PRINTS else nullcontext
     programme = partial(
