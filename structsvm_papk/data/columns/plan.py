@@ -2,7 +2,7 @@
 
     columns of numbers     a line or a curve each; missing values were filled, see `missing`
     missing values         a column "is missing" for each column of numbers that has some: 1 or 0
-    columns of levels      a weight for each level, and one more for a missing value
+    columns of levels      a weight for each level, of two for the second; one for a missing value
     pairs of columns       a weight for each cell
 
 They stand beside each other in this order. A missing value that was filled by one number c adds the
@@ -133,16 +133,18 @@ class Plan:
     def _n_levels(self) -> Array:
         """Levels of each column, with that of missing values where training had some."""
         return np.array(
-            [len(levels) + bool(self.with_gaps[j]) for j, levels in self.levels.items()]
+            [_n_weights(levels) + bool(self.with_gaps[j]) for j, levels in self.levels.items()]
         )
 
     def _codes(self, values: Array, j: int) -> Array:
-        """The level of each value; the number of levels where it has no weight."""
-        n_levels = len(self.levels[j])
+        """Which of the weights of a column each value has; their number where it has none."""
+        levels = self.levels[j]
+        n_weights = _n_weights(levels)
         gap = np.isnan(values)
-        none = n_levels + bool(self.with_gaps[j])
-        code = np.where(gap | (values < 0), none, values)
-        return np.where(gap & self.with_gaps[j], n_levels, code)
+        none = n_weights + bool(self.with_gaps[j])
+        first = len(levels) - n_weights
+        code = np.where(gap | (values < first), none, values - first)
+        return np.where(gap & self.with_gaps[j], n_weights, code)
 
     def signs(self, signs: Array | None, positive: bool) -> Array:
         """1 for weights that have to be >= 0, -1 for <= 0, 0 for free ones.
@@ -160,10 +162,10 @@ class Plan:
         of_numbers = np.concatenate([of_columns[self.numbers], self._signs_of_gaps(positive)])
         if self.knots is not None:
             of_numbers = of_numbers[self._all_knots().column_of_weight]
-        n_others = int(self._n_levels.sum()) if self.levels else 0
+        n_free = int(self._n_levels.sum()) if self.levels else 0  # levels and cells have no order
         if self.pairs is not None:
-            n_others += int(self.pairs.n_cells.sum())
-        return np.concatenate([of_numbers, np.full(n_others, 1.0 if positive else 0.0)])
+            n_free += int(self.pairs.n_cells.sum())
+        return np.concatenate([of_numbers, np.zeros(n_free)])
 
     def _signs_of_gaps(self, positive: bool) -> Array:
         return np.full(self.gaps.size, -1.0 if positive and self.adds_fill else 0.0)
@@ -201,7 +203,7 @@ class Plan:
                 name=self.names[j],
                 column=j,
                 levels=tuple(levels),
-                weights=own[: len(levels)],
+                weights=_of_all_levels(own, levels),
                 deviation=float(spread[place]),
                 gap=float(own[-1]) if self.with_gaps[j] else None,
             )
@@ -264,7 +266,9 @@ class Plan:
             values = np.arange(len(levels), dtype=float)
             if self.with_gaps[j]:
                 values = np.append(values, np.nan)
-            parts.append(old.of([_as_places(old, levels, values)]))
+            added = old.of([_as_places(old, levels, values)])
+            first = len(levels) - _n_weights(levels)
+            parts.append(added[first:] - (added[0] if first else 0.0))
         if self.pairs is not None:
             parts.append(self.pairs.weights(function))
         return np.concatenate(parts)
@@ -288,6 +292,18 @@ class Plan:
             return float(gap)
         assert self.fill is not None
         return float(gap - term(self.fill[term.column]))
+
+
+def _n_weights(levels: Sequence[Any]) -> int:
+    """Levels that have a weight: of two the second, as an indicator has one."""
+    return 1 if len(levels) == 2 else len(levels)
+
+
+def _of_all_levels(own: Array, levels: Sequence[Any]) -> Array:
+    """The weights of all levels."""
+    if len(levels) == 2:
+        return np.array([0.0, own[0]])
+    return own[: len(levels)]
 
 
 def _with_deviation(curve: Curve, deviation: float) -> Curve:
