@@ -205,7 +205,7 @@ class Plan:
                 levels=tuple(levels),
                 weights=_of_all_levels(own, levels),
                 deviation=float(spread[place]),
-                gap=float(own[-1]) if self.with_gaps[j] else None,
+                gap=float(own[-1] + _middle(own, levels)) if self.with_gaps[j] else None,
             )
             at += n_weights
             place += 1
@@ -300,10 +300,15 @@ def _n_weights(levels: Sequence[Any]) -> int:
 
 
 def _of_all_levels(own: Array, levels: Sequence[Any]) -> Array:
-    """The weights of all levels."""
+    """The weights of all levels; those of two lie as far below 0 as above."""
     if len(levels) == 2:
-        return np.array([0.0, own[0]])
+        return np.array([-0.5, 0.5]) * own[0]
     return own[: len(levels)]
+
+
+def _middle(own: Array, levels: Sequence[Any]) -> float:
+    """What is added to all rows so that the weights of two levels lie on both sides of 0."""
+    return -0.5 * float(own[0]) if len(levels) == 2 else 0.0
 
 
 def _with_deviation(curve: Curve, deviation: float) -> Curve:
