@@ -98,21 +98,14 @@ def labels_of(ticks: Array, with_sign: bool = False, least: int = 5) -> list[str
     return [text.replace("-", "\u2212") for text in short]
 
 
-def widths(labels: Sequence[str], size: float = SMALL_SIZE) -> Array:
+def widths(labels: Sequence[str]) -> Array:
     """Of labels of digits, in inches."""
-    return np.array([0.64 * size / 72 * len(label) for label in labels])
+    return np.array([0.64 * SMALL_SIZE / 72 * len(label) for label in labels])
 
 
-def set_labels(
-    axes: Any,
-    ticks: Array,
-    labels: Sequence[str],
-    places: Array,
-    width: float,
-    size: float = SMALL_SIZE,
-) -> None:
+def set_labels(axes: Any, ticks: Array, labels: Sequence[str], places: Array, width: float) -> None:
     """Ticks of x with as many of their labels as have room; places and width are in inches."""
-    taken = widths(labels, size)
+    taken = widths(labels)
     anchors = _anchors(taken, places, width)
     while not _are_apart(taken, anchors, places):
         ticks = ticks[::2]

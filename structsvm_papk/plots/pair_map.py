@@ -14,7 +14,6 @@ from structsvm_papk.data.columns.terms import Cut, Pair
 from structsvm_papk.plots.axis import (
     labels_of,
     one_line,
-    set_labels,
     shortened,
     text_width,
 )
@@ -23,6 +22,7 @@ from structsvm_papk.plots.panel import MISSING, Panel, Scale, line_color
 _SIZE = 7.5  # of letters
 _LINE = 0.14  # inches that a line of text takes
 _MOST_LABELS = 0.55  # inches, for names of levels
+_MOST_ACROSS = 0.4  # of the width of a panel, for columns of a map with upright names
 _BAR = 0.06  # width of the bar of colours, in inches
 
 
@@ -49,7 +49,7 @@ class PairPanel(Panel[Pair]):
     def draw(self, axes: Any, scale: Scale) -> None:
         """The map, its two sides, and what its colours mean."""
         width, height = axes.bbox.size / axes.figure.dpi
-        across, up = self._sides((height - _LINE) / _LINE)
+        across, up = self._sides(width, height)
         weights = self.weights if across.axis == 0 else self.weights.T
         cells = weights[np.ix_(across.cells, up.cells)].T
         most = np.abs(cells).max(initial=0.0) or 1.0
@@ -61,7 +61,7 @@ class PairPanel(Panel[Pair]):
         slot = inside / max(across.cells.size, 1)
         bottom = _LINE
         below, labels_width = _fitted(across.labels, min(_MOST_LABELS, 0.4 * height))
-        is_upright = across.of_levels and labels_width > slot - 0.04
+        is_upright = labels_width > slot - 0.04
         if is_upright:
             bottom += labels_width - 0.1
         axes.set(xticks=[], yticks=[])
@@ -71,10 +71,7 @@ class PairPanel(Panel[Pair]):
         for side, line in ((across, area.axvline), (up, area.axhline)):
             if side.has_gap:  # a missing value is no neighbour of the largest
                 line(side.cells.size - 1, color=axes.get_facecolor(), lw=2)
-        if is_upright:
-            area.set_xticks(across.places, below, rotation=90)
-        else:
-            set_labels(area, across.places, below, across.places * slot, inside, _SIZE)
+        area.set_xticks(across.places, below, rotation=90 if is_upright else 0)
         area.set_yticks(up.places, labels)
         area.tick_params(labelsize=_SIZE, length=2, pad=2)
         area.spines[:].set_visible(False)
@@ -93,14 +90,21 @@ class PairPanel(Panel[Pair]):
         for text, anchor in zip(bar.ax.get_yticklabels(), ("bottom", "center", "top"), strict=True):
             text.set_verticalalignment(anchor)
 
-    def _sides(self, most: float) -> list[Side]:
+    def _sides(self, width: float, height: float) -> list[Side]:
         """That which goes to the right, and that which goes up."""
         size = np.abs(self.term.weights)
-        sides = [
-            Side.of(axis, name, cut, size.max(axis=1 - axis), int(most))
-            for axis, (name, cut) in enumerate(zip(self.term.names, self.term.cuts, strict=True))
+        largest = [size.max(axis=1), size.max(axis=0)]
+        cuts = self.term.cuts
+
+        def names_need_room(axis: int) -> tuple[bool, bool, int]:
+            return cuts[axis].edges is None, bool(largest[axis][-1]), cuts[axis].n_cells
+
+        order = sorted((0, 1), key=names_need_room)
+        most = (int(_MOST_ACROSS * width / _LINE), int((height - _LINE) / _LINE))
+        return [
+            Side.of(axis, self.term.names[axis], cuts[axis], largest[axis], most[place])
+            for place, axis in enumerate(order)
         ]
-        return sorted(sides, key=lambda side: (side.of_levels, side.cells.size))
 
 
 class Side(NamedTuple):
@@ -111,7 +115,6 @@ class Side(NamedTuple):
     cells: Array
     places: Array
     labels: Sequence[str]
-    of_levels: bool
     has_gap: bool
 
     @classmethod
@@ -121,7 +124,7 @@ class Side(NamedTuple):
         cells = np.arange(cut.n_cells)
         if cut.edges is not None:
             places = np.arange(1.0, cut.n_cells)
-            labels = labels_of(cut.edges, least=3)
+            labels = labels_of(cut.edges, least=4)
         else:
             if cells.size + has_gap > most:
                 largest = np.argsort(-size[:-1], kind="stable")[: max(most - has_gap, 1)]
@@ -133,7 +136,7 @@ class Side(NamedTuple):
             places = np.append(places, cells.size + 0.5)
             cells = np.append(cells, cut.n_cells)
             labels = [*labels, "missing"]
-        return cls(axis, name, cells, places, labels, cut.edges is None, has_gap)
+        return cls(axis, name, cells, places, labels, has_gap)
 
 
 def _fitted(labels: Sequence[str], room: float) -> tuple[list[str], float]:
