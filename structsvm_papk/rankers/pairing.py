@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from structsvm_papk._jit import kernel
+from structsvm_papk._types import Array
 from structsvm_papk.data.columns.pairs import MOST_CELLS, ColumnPair, PairCuts
 from structsvm_papk.oracles.list_risk import RowSlopes
 from structsvm_papk.rankers.in_columns import TrainingColumns
@@ -36,8 +37,12 @@ def screened_pairs(columns: TrainingColumns, residuals: RowSlopes, n_pairs: int)
     if n < 2:
         return None
     every = -(-residuals.rows.size * n * (n - 1) // 2 // _UPDATES)
-    rows = residuals.rows[::every]
-    slopes = residuals.slopes[::every]
+    rows = residuals.rows
+    slopes = residuals.slopes
+    if every > 1:  # not every n-th: in lists of equal length all of them may be positives
+        picked = np.random.default_rng(0).permutation(rows.size)[: rows.size // every]
+        rows = rows[picked]
+        slopes = slopes[picked]
     some = columns.rows.take(rows)
     sizes = np.array([cut.n_cells for cut in cuts])
     cells = np.empty((rows.size, n), dtype=np.uint8)
@@ -56,7 +61,9 @@ def screened_pairs(columns: TrainingColumns, residuals: RowSlopes, n_pairs: int)
 
 
 @kernel
-def _gains(cells, slopes, sizes, small, most_cells, gains):
+def _gains(
+    cells: Array, slopes: Array, sizes: Array, small: float, most_cells: int, gains: Array
+) -> None:
     """Write what each pair gains above chance; pairs of too many cells are left out."""
     mean_square = 0.0
     for slope in slopes:

@@ -9,6 +9,7 @@ import pytest
 from structsvm_papk import EmpiricalRisk, PAPKRanker, RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.files import load_model
+from structsvm_papk.rankers import pairing
 from structsvm_papk.rankers.in_columns import TrainingColumns
 from structsvm_papk.rankers.pairing import screened_pairs
 from structsvm_papk.rankers.settings import Setting
@@ -159,6 +160,23 @@ def test_pairs_are_those_that_lower_the_risk_most():
         found = screened_pairs(columns, residuals, n_pairs)
         expected = [pair for pair in order[:n_pairs] if gains[pair] > 0]
         assert [pair.columns for pair in found.pairs] == sorted(expected)
+
+
+def test_of_many_rows_some_are_looked_at_and_not_positives_only(monkeypatch):
+    """Lists of two: every other row is a positive, and a third column has few cells."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(8000, 3))
+    X[:, 2] = X[:, 2] > 1.5
+    bent = (X[:, 0] * X[:, 1]).reshape(-1, 2)
+    y = bent == bent.max(axis=1, keepdims=True)
+    lists = RankingData.from_groups(X, y.ravel(), np.repeat(np.arange(4000), 2))
+    columns = TrainingColumns(lists, "separate", "auto")
+    setting = Setting.of("avg", "auto", "equal", 0.1, "auto", None)
+    risk = EmpiricalRisk(setting.make(1), columns.of(setting).lists, "cap")
+    residuals = risk.slopes_of_rows(np.zeros(3))
+    monkeypatch.setattr(pairing, "_UPDATES", 12_000)  # half of the rows
+    found = screened_pairs(columns, residuals, 1)
+    assert [pair.columns for pair in found.pairs] == [(0, 1)]
 
 
 def test_folds_take_pairs_where_two_columns_act_together_and_none_where_not():
