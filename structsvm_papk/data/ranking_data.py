@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 
 from structsvm_papk._types import Array
 from structsvm_papk.data import validation
@@ -251,7 +252,7 @@ class RankingData(Lists, InUnits):
         return lists
 
     @property
-    def X(self) -> Any:
+    def X(self) -> Array | sparse.csr_array:
         """The matrix of a dense or sparse storage."""
         return self.columns.X
 
