@@ -10,14 +10,13 @@ import pytest
 from scipy import sparse
 
 from helpers import sources
+from helpers.catalogue import CONVEX, SURROGATES
 from helpers.exact_risk import ExactRisk, Wide
 from helpers.marks import slow
 from structsvm_papk import CuttingPlane, EmpiricalRisk, PAPKRanker, RankingData, make_surrogate
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.streamed import StreamedRisk
 from structsvm_papk.surrogates.losses import Avg
-
-CONVEX = ("ts", "avg", "max", "pauc")
 
 
 def lists(offset=0.0, n_users=4, n_items=12, d=3, seed=0, dtype=float):
@@ -35,7 +34,7 @@ def a_risk(name, X, y, groups, k=3, **options):
 
 def wide_objective(name, k, alpha, X, y, groups, w):
     """``alpha/2 ||w||^2 + R(w)`` of the stored values, in extended precision."""
-    risk = ExactRisk(X, y, groups, k).values(name, w[:, None])[0]
+    risk = ExactRisk(X, y, groups, k).values(SURROGATES[name].formula, w[:, None])[0]
     return Wide(alpha) / 2 * (w.astype(Wide) ** 2).sum() + risk
 
 

@@ -8,6 +8,7 @@ import pytest
 from scipy import sparse
 from scipy.optimize import linprog
 
+from helpers.catalogue import CONVEX
 from helpers.marks import some_of
 from helpers.problems import degenerate_lists
 from structsvm_papk.data import RankingData
@@ -21,8 +22,6 @@ from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.solver import Status
 from structsvm_papk.surrogates import make_surrogate
-
-CONVEX = ("avg", "pauc", "ts", "max")
 
 
 def risk_of(lists, name, k):

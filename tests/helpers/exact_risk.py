@@ -51,37 +51,37 @@ class ExactRisk:
         weight = np.ones(user.max() + 1) if weight is None else weight
         self.weight = weight[self.users].astype(Wide)
 
-    def values(self, name, W):
-        """Risks at the columns of W; shape (n_points,), longdouble."""
+    def values(self, formula, W):
+        """Risks by a formula of this page at the columns of W; shape (n_points,), longdouble."""
         W = np.asarray(W).astype(Wide)
         total = np.zeros(W.shape[1], dtype=Wide)
         for (P, Q), m, weight in zip(self.lists, self.counted, self.weight, strict=True):
-            total += weight * _surrogate(name, P @ W, Q @ W, m, self.k)
+            total += weight * _of_lists(formula, P @ W, Q @ W, m, self.k)
         return total / self.weight.sum()
 
-    def cut(self, name, w):
+    def cut(self, formula, w):
         """Slope and intercept of a linear piece of R that is exact at w, in fractions.
 
         It is read off a tiny simplex beside w, at random, as R has no kink there.
         """
         beside = w + _TINY * fractions(np.random.default_rng(0).random(w.size))
-        value = self._exact(name, beside)
+        value = self._exact(formula, beside)
         around = beside + _TINY**2 * np.eye(w.size, dtype=int)
-        slope = np.array([self._exact(name, point) - value for point in around]) / _TINY**2
+        slope = np.array([self._exact(formula, point) - value for point in around]) / _TINY**2
         height = value - slope @ beside
-        assert slope @ w + height == self._exact(name, w)
+        assert slope @ w + height == self._exact(formula, w)
         return slope, height
 
     @cached_property
     def _rational(self):
         return [[fractions(rows) for rows in pair] for pair in self.stored]
 
-    def _exact(self, name, w):
+    def _exact(self, formula, w):
         """R(w) as a fraction."""
         total, weights = Fraction(0), fractions(self.weight)
         for pair, m, weight in zip(self._rational, self.counted, weights, strict=True):
             p, q = ((rows @ w)[:, None] for rows in pair)
-            total += weight * Fraction(_surrogate(name, p, q, m, self.k)[0])
+            total += weight * Fraction(_of_lists(formula, p, q, m, self.k)[0])
         return total / weights.sum()
 
     def sizes(self, W):
@@ -112,9 +112,9 @@ def wide(fraction):
     return Wide(float(fraction)) + Wide(float(fraction - Fraction(float(fraction))))
 
 
-def _surrogate(name, p, q, m, k):
+def _of_lists(formula, p, q, m, k):
     """Of all scores of positives and negatives, one column a point; m negatives count."""
-    return SURROGATES[name](-np.sort(-p, axis=0), -np.sort(-q, axis=0)[:m], k)
+    return formula(-np.sort(-p, axis=0), -np.sort(-q, axis=0)[:m], k)
 
 
 def avg(p, q, k):
@@ -154,14 +154,10 @@ def _non_increasing(t):
     return np.repeat(np.array(sums) / np.array(counts, dtype=t.dtype), counts)
 
 
-SURROGATES = {
-    "avg": avg,
-    "max": _pairs(lambda beta: slice(-beta, None)),
-    "ts": ts,
-    "pauc": _pairs(lambda beta: slice(None)),
-    "ramp": _pairs(slice),
-    "clipped_ramp": _pairs(slice, 1),
-}
+maximum = _pairs(lambda beta: slice(-beta, None))
+pauc = _pairs(lambda beta: slice(None))
+ramp = _pairs(slice)
+clipped_ramp = _pairs(slice, 1)
 
 
 def minimise(cut, alpha, w):

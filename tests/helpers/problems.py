@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
+import cvxpy as cp
 import numpy as np
 
-from helpers.full_problem import full_problem
-from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
+from helpers.catalogue import SURROGATES
+from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.data.columns.dense import DenseColumns
 from structsvm_papk.data.columns.units import Units
 from structsvm_papk.datasets.generators import Lists, two_gaussians
@@ -114,9 +115,36 @@ def objective(oracle, alpha, w):
     return alpha / 2 * (w @ w) + oracle(w)[0]
 
 
-def full_optimum(oracle, alpha):
-    """The optimum of the whole problem, every pair of it, by an interior-point method."""
-    problem = full_problem(oracle, alpha)[0]
+def full_problem(risk, alpha, signs=False):
+    """The whole training problem for cvxpy, every pair of it, and its variable w.
+
+    `signs`: which weights have to be >= 0, all or none.
+    """
+    data, surrogate = risk.data, risk.surrogate
+    w = cp.Variable(data.n_features)
+    values, constraints = [], [w[np.flatnonzero(np.broadcast_to(signs, w.shape))] >= 0]
+    for u in range(data.n_users):
+        rows = data.X[data.rows[data.indptr[u] : data.indptr[u + 1]]]
+        rows = rows.toarray() if hasattr(rows, "toarray") else rows
+        n_pos, m = data.n_pos[u], surrogate.depth_of_list(data.n_neg[u])
+        p, q = rows[:n_pos] @ w, rows[n_pos:] @ w
+        program = SURROGATES[surrogate.name].program
+        value, more = program(p, q, min(n_pos, surrogate.k), m)
+        values.append(value)
+        constraints += more
+    weight = np.ones(data.n_users) if data.user_weight is None else data.user_weight
+    mean = sum(share * value for share, value in zip(weight / weight.sum(), values, strict=True))
+    return cp.Problem(cp.Minimize(alpha / 2 * cp.sum_squares(w) + mean), constraints), w
+
+
+def full_optimum(risk, alpha, signs=False):
+    """The optimum of the whole problem, by an interior-point method.
+
+    Of a surrogate that no program is known of, the bundle's, closer than what is held against it.
+    """
+    if SURROGATES[risk.surrogate.name].program is None:
+        return CuttingPlane(alpha, tol=1e-9, positive=signs).solve(risk).objective
+    problem = full_problem(risk, alpha, signs)[0]
     problem.solve(solver="CLARABEL", tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
     return problem.value
 

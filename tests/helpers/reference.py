@@ -24,7 +24,7 @@ def risk(p, q, k):
     return sum(a <= b for a in p[:beta] for b in q) / (beta * k)
 
 
-def _of_a_list(formula):
+def of_a_list(formula):
     """The formula at unsorted scores; fractions stay fractions."""
 
     def value(p, q, k, m=None):
@@ -57,10 +57,15 @@ def ts(p, q, k, m=None):
     return best / (beta * m)
 
 
-SURROGATES = {name: _of_a_list(formula) for name, formula in exact_risk.SURROGATES.items()}
-SURROGATES |= {"ts": ts, "ts_alg2": ts_alg2}
-avg, maximum, pauc, ramp, clipped_ramp = (
-    SURROGATES[name] for name in ("avg", "max", "pauc", "ramp", "clipped_ramp")
+avg, maximum, pauc, ramp, clipped_ramp = map(
+    of_a_list,
+    (
+        exact_risk.avg,
+        exact_risk.maximum,
+        exact_risk.pauc,
+        exact_risk.ramp,
+        exact_risk.clipped_ramp,
+    ),
 )
 
 

@@ -5,11 +5,11 @@ import pytest
 from scipy import sparse
 
 from helpers import problems, reference, sources
+from helpers.catalogue import SURROGATES
 from helpers.marks import slow
 from structsvm_papk import (
     CCCP,
     CuttingPlane,
-    DualAscent,
     EmpiricalRisk,
     GlobalRamp,
     RankingData,
@@ -24,7 +24,6 @@ from structsvm_papk.oracles.streamed import StreamedRisk
 from structsvm_papk.rankers.settings import Evidence, automatic_alpha
 from structsvm_papk.rankers.solver_race import mean_pap_at_k
 from structsvm_papk.solvers.cccp import starts_of
-from structsvm_papk.surrogates.losses import SURROGATES
 
 GAINS = {"linear": [0, 1, 2, 3, 4], "exponential": [0, 1, 3, 7, 15], (0, 0, 2, 2, 9): None}
 ALPHA = 1e-2
@@ -114,41 +113,6 @@ def test_by_the_definition():
         weight += added[1]
     value, _ = EmpiricalRisk(make_surrogate("ts_alg2", 3), lists)(w)
     assert value == pytest.approx(total / weight, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("name", "as_stored"),
-    [
-        ("avg", np.asarray),
-        ("ts", np.asfortranarray),
-        ("max", sparse.csr_array),
-        slow("pauc", np.asarray),
-    ],
-)
-def test_certified_optimum_is_that_of_copies(name, as_stored):
-    X, y, groups = rows(n_users=8)
-    surrogate = make_surrogate(name, 3, 0.9)
-    lists = RankingData.from_groups(as_stored(X), y, groups, label_gain="linear")
-    risk = EmpiricalRisk(surrogate, lists)
-    expected = CuttingPlane(ALPHA, tol=1e-9).solve(
-        EmpiricalRisk(surrogate, copies(X, y, groups, GAINS["linear"]))
-    )
-    for solver in (CuttingPlane(ALPHA, tol=1e-9), DualAscent(ALPHA, tol=1e-8)):
-        result = solver.solve(risk)
-        assert result.converged
-        assert result.objective == pytest.approx(expected.objective, rel=2e-8)
-        assert result.lower_bound <= expected.objective
-
-
-def test_optimum_is_that_of_the_problem_written_in_full():
-    X, y, groups = rows()
-    risk = EmpiricalRisk(
-        make_surrogate("avg", 2, 0.9),
-        RankingData.from_groups(X, y, groups, label_gain="exponential"),
-    )
-    by_definition = EmpiricalRisk(risk.surrogate, copies(X, y, groups, GAINS["exponential"]))
-    optimum = problems.full_optimum(by_definition, ALPHA)
-    assert CuttingPlane(ALPHA, tol=1e-9).solve(risk).objective == pytest.approx(optimum, rel=1e-7)
 
 
 @pytest.mark.parametrize("name", [slow("ramp"), "clipped_ramp"])

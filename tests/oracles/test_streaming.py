@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from helpers import sources
+from helpers.catalogue import SURROGATES
 from helpers.marks import slow
 from helpers.sources import N_FEATURES, damage, in_memory, lists, npy_source, parquet_source
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
@@ -17,7 +18,6 @@ from structsvm_papk.rankers.solver_race import mean_pap_at_k
 from structsvm_papk.solvers.branch_and_bound import GlobalRamp
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.solver import Status
-from structsvm_papk.surrogates.losses import SURROGATES
 
 X_BYTES = 4000 * N_FEATURES * 8
 

@@ -7,9 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from helpers.full_problem import full_problem
 from helpers.marks import slow
-from helpers.problems import divided_out
+from helpers.problems import divided_out, full_problem
 from structsvm_papk import CuttingPlane, EmpiricalRisk, PAPKRanker, RankingData
 from structsvm_papk.data.columns.knots import knots_of
 from structsvm_papk.data.monotonic import signs_of_columns

@@ -5,8 +5,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from helpers.full_problem import full_problem
 from helpers.marks import slow
+from helpers.problems import full_problem
 from structsvm_papk import EmpiricalRisk, PAPKRanker, RankingData
 from structsvm_papk.data.columns.knots import knots_of
 from structsvm_papk.data.columns.pieces import PiecewiseColumns

@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from helpers import reference
+from helpers.catalogue import RAMPS
 from helpers.marks import slow, some_of
 from helpers.problems import degenerate_lists, draw_scores, objective
 from structsvm_papk.data import RankingData
@@ -25,7 +26,6 @@ from structsvm_papk.solvers.oracle import MajorisedOracle
 from structsvm_papk.solvers.solver import Status
 from structsvm_papk.surrogates import make_surrogate
 
-SURROGATES = ("ramp", "clipped_ramp")
 SCORES = np.eye(130)  # with unit rows w is the vector of scores
 
 
@@ -47,7 +47,7 @@ def drop(risk, alpha, end):
     return (end.objective - least) / end.objective
 
 
-@pytest.mark.parametrize("name", SURROGATES)
+@pytest.mark.parametrize("name", RAMPS)
 def test_majorant_matches_its_definition_and_bounds_the_surrogate(name):
     rng = np.random.default_rng(0)
     n_short = some_of(150)
@@ -70,7 +70,7 @@ def test_majorant_matches_its_definition_and_bounds_the_surrogate(name):
             assert bound(other)[0] >= value + slope @ (other - s) - 1e-9
 
 
-@pytest.mark.parametrize("name", SURROGATES)
+@pytest.mark.parametrize("name", RAMPS)
 def test_descends_to_a_critical_point(name):
     risk = small_risk(name)
     result = CCCP(alpha=1e-2, tol=1e-5).solve(risk)
@@ -122,7 +122,7 @@ def test_random_directions_lead_away_from_a_critical_zero():
     assert from_zero.objective == pytest.approx(result.objective, abs=1e-3)
 
 
-@pytest.mark.parametrize("name", SURROGATES)
+@pytest.mark.parametrize("name", RAMPS)
 def test_no_optimum_is_claimed_that_branch_and_bound_improves_on(name):
     said = set()
     for seed in (1, 4, 8, 13):
@@ -359,7 +359,7 @@ def test_a_majorant_that_is_none_is_found_out():
         assert result.objective == objective(oracle, 0.1, result.w)
 
 
-@pytest.mark.parametrize("name", SURROGATES)
+@pytest.mark.parametrize("name", RAMPS)
 @pytest.mark.parametrize("stop", ["max_iter", "callback", "time_limit", "interrupt"])
 def test_criticality_is_that_of_the_point_returned(name, stop):
     # at depth k the first majorant of Ramp leads to zero

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from helpers.catalogue import WITH_TERMS
 from helpers.marks import slow
 from helpers.problems import full_optimum, objective
 from structsvm_papk import (
@@ -19,11 +20,7 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.cut_blocks import CutBlocks
 from structsvm_papk.oracles.user_blocks import AverageBlocks
 from structsvm_papk.solvers.solver import Status
-from structsvm_papk.surrogates import CONVEX
 from structsvm_papk.surrogates.losses import TS
-
-# what the ascent needs of a surrogate
-WITH_TERMS = [name for name in CONVEX if make_surrogate(name, 1).list_terms(1, 1) is not None]
 
 
 def wide_data(n_users=8, n_items=14, n_features=60, per_row=8, seed=0, dtype=np.float64):
@@ -72,19 +69,6 @@ def agrees(oracle, alpha, tol=1e-7, **start):
     assert all(each.lower_bound <= bundle.objective for each in (result, *result.history))
     assert result.objective == pytest.approx(objective(oracle, alpha, result.w), rel=1e-12)
     return result
-
-
-@pytest.mark.parametrize(
-    ("name", "depth", "alpha"),
-    [
-        *[("avg", None, 1e-1), ("ts", 5, 1e-3)],
-        *[slow("max", 5, 1e-3), slow("pauc", None, 1e-1)],
-        *[slow("avg", 5, 1e-3), slow("max", None, 1e-1), slow("ts", None, 1e-1)],
-        *[slow("pauc", 5, 1e-3), *(slow(name, 0.9, 1e-3) for name in WITH_TERMS)],
-    ],
-)
-def test_it_reaches_the_optimum_of_the_bundle(name, depth, alpha):
-    agrees(wide_risk(name, depth=depth, weight="positives"), alpha)
 
 
 @pytest.mark.parametrize("name", WITH_TERMS)

@@ -5,6 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from helpers import catalogue
+from helpers.catalogue import RAMPS
 from helpers.exact_risk import ExactRisk, fractions
 from helpers.marks import slow, some_of
 from helpers.problems import objective, uneven
@@ -18,8 +20,6 @@ from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.solver import Status
 from structsvm_papk.solvers.subgradient import SubgradientDescent
 from structsvm_papk.surrogates import make_surrogate
-
-SURROGATES = ("ramp", "clipped_ramp")
 
 
 def one_user_risk(name, k=3, n_pos=8, n_neg=20, d=2, separation=1.0, seed=0, **options):
@@ -39,7 +39,7 @@ def deep_weighted_risk(name):
     return EmpiricalRisk(make_surrogate(name, 3, 0.7), data, "cap")
 
 
-@pytest.mark.parametrize("name", SURROGATES)
+@pytest.mark.parametrize("name", RAMPS)
 @pytest.mark.parametrize("make", [one_user_risk, many_users_risk, deep_weighted_risk])
 def test_bound_is_below_the_objective_in_the_box(name, make):
     rng = np.random.default_rng(0)
@@ -56,7 +56,7 @@ def test_bound_is_below_the_objective_in_the_box(name, make):
     assert ((split >= 0) & (split < d)).all()
 
 
-@pytest.mark.parametrize("name", SURROGATES)
+@pytest.mark.parametrize("name", RAMPS)
 @pytest.mark.parametrize("scale", [slow(1.0), 1e4, slow(1e8)])
 @pytest.mark.parametrize("offset", [0.0, 1e6])
 def test_bound_of_a_point_is_never_above_its_exact_objective(name, scale, offset):
@@ -71,13 +71,13 @@ def test_bound_of_a_point_is_never_above_its_exact_objective(name, scale, offset
     lower = risk.bounds(alpha, points, points)[0]
     same = ExactRisk(X, data.labels, data.user_of_position, 2)
     for w, bound in zip(fractions(points), lower, strict=True):
-        slope, height = same.cut(name, w)
+        slope, height = same.cut(catalogue.SURROGATES[name].formula, w)
         exact = Fraction(alpha) / 2 * (w @ w) + slope @ w + height
         assert Fraction(bound) <= exact
         assert float(exact - Fraction(bound)) <= 1e-11 * (1 + scale * np.abs(w).sum())
 
 
-@pytest.mark.parametrize("name", SURROGATES)
+@pytest.mark.parametrize("name", RAMPS)
 def test_bound_tightens_with_the_square_of_the_box_at_a_smooth_point(name):
     risk = one_user_risk(name, d=3)
     w = np.random.default_rng(1).normal(size=(1, 3))
@@ -91,7 +91,7 @@ def test_bound_tightens_with_the_square_of_the_box_at_a_smooth_point(name):
     assert gaps[1] <= gaps[0] / 50 + 1e-13
 
 
-@pytest.mark.parametrize("name", SURROGATES)
+@pytest.mark.parametrize("name", RAMPS)
 def test_optimum_in_two_dimensions_against_a_fine_grid_and_other_solvers(name):
     risk = one_user_risk(name)
     result = GlobalRamp(0.05).solve(risk)

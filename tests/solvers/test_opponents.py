@@ -2,10 +2,8 @@
 
 import numpy as np
 import pytest
-from scipy import sparse
 
-from helpers.marks import slow
-from helpers.problems import objective, ranking_data, risk, uneven
+from helpers.problems import objective, ranking_data, risk
 from structsvm_papk import (
     CuttingPlane,
     EmpiricalRisk,
@@ -20,35 +18,7 @@ from structsvm_papk.rankers.solver_race import SOLVERS
 from structsvm_papk.solvers.averaged_subgradient import AveragedSubgradient
 from structsvm_papk.solvers.solver import Status
 from structsvm_papk.solvers.stochastic_subgradient import StochasticSubgradient
-from structsvm_papk.surrogates.losses import SURROGATES, Avg
-
-
-def lists(kind):
-    """Uneven lists in several storages, with weights or far offsets."""
-    data = uneven(n_features=5)
-    X = data.X[data.rows]
-    if kind == "sparse":
-        X = sparse.csr_array(X * (np.abs(X) > 0.5))
-    if kind == "far":
-        X = X + 1e7
-    made = RankingData(X, data.labels, data.indptr)
-    if kind == "weights":
-        return made.weighted("positives")
-    return made.standardized() if kind == "standardized" else made
-
-
-@pytest.mark.parametrize("kind", ["plain", "sparse", "far", "weights", "standardized"])
-@pytest.mark.parametrize("name", SURROGATES)
-def test_the_terms_of_the_users_add_up_to_the_risk(name, kind):
-    oracle = EmpiricalRisk(make_surrogate(name, 3, 0.5), lists(kind))
-    w = np.random.default_rng(0).normal(size=5)
-    value, slope = oracle(w)
-    terms = [oracle.term(i, w) for i in range(oracle.n_users)]
-    assert oracle.shares.sum() == pytest.approx(1.0)
-    assert oracle.shares @ [term[0] for term in terms] == pytest.approx(value, rel=1e-9)
-    np.testing.assert_allclose(
-        oracle.shares @ np.array([term[1] for term in terms]), slope, atol=1e-7
-    )
+from structsvm_papk.surrogates.losses import Avg
 
 
 def test_a_stochastic_pass_comes_as_near_as_theory_says():
@@ -64,25 +34,6 @@ def test_a_stochastic_pass_comes_as_near_as_theory_says():
     assert result.objective == pytest.approx(objective(oracle, 1e-2, result.w), rel=1e-12)
     curve = result.curve("objective")
     assert (np.diff(curve) <= 0).all()
-
-
-@pytest.mark.parametrize("solver", [AveragedSubgradient, StochasticSubgradient])
-@pytest.mark.parametrize(
-    ("name", "positive"),
-    [("avg", False), slow("avg", True), slow("ts_alg2", False), ("ts_alg2", True)],
-)
-def test_averaged_steps_approach_the_optimum(name, solver, positive):
-    oracle = risk(name)
-    result = solver(0.3, max_iter=200, positive=positive).solve(oracle)
-    assert result.objective == pytest.approx(objective(oracle, 0.3, result.w), rel=1e-12)
-    if positive:
-        assert (result.w >= 0).all()
-    if name == "avg":
-        reference = CuttingPlane(0.3, tol=1e-8, positive=positive).solve(oracle)
-        assert result.objective <= 1.01 * reference.objective
-        assert result.objective >= reference.lower_bound
-    again = solver(0.3, max_iter=200, positive=positive).solve(oracle)
-    np.testing.assert_array_equal(result.w, again.w)
 
 
 def test_stochastic_steps_on_one_list_are_the_averaged_ones_and_need_terms():

@@ -197,16 +197,6 @@ def test_a_start_is_not_the_truth_behind_data_of_the_same_seed():
     assert np.array_equal(start, normal_start(8, 3)) and start.std() == pytest.approx(1, abs=0.7)
 
 
-@pytest.mark.parametrize("keep", ["best", "average"])
-def test_approaches_the_certified_optimum_from_above_without_a_certificate(keep):
-    oracle = risk("ts")
-    best = CuttingPlane(0.1, tol=1e-8).solve(oracle)
-    result = SubgradientDescent(0.1, eta=1.0, max_iter=1000, keep=keep).solve(oracle)
-    assert best.lower_bound <= result.objective <= best.objective * 1.01
-    assert result.status is Status.FINISHED and not result.converged
-    assert result.lower_bound == -np.inf and result.data_passes == result.n_iter
-
-
 @pytest.mark.parametrize("keep", ["best", "last", "average"])
 def test_a_known_bound_is_reported_with_the_gap_and_ends_the_run(keep):
     oracle = risk("ts")

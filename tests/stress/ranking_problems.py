@@ -11,11 +11,12 @@ from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.solvers.solver import RISK_SCALE
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
+from helpers import catalogue
+from helpers.catalogue import RAMPS
 from helpers.exact_risk import ExactRisk, minimise, wide
 from helpers.piecewise import PiecewiseLinear
 
-CONVEX = ("avg", "max", "ts", "pauc")
-RAMPS = ("ramp", "clipped_ramp")
+CONVEX = [name for name in catalogue.CONVEX if catalogue.SURROGATES[name].formula]
 STORAGE = ("dense", "dense", "fortran", "csr", "csr", "csr_unsorted", "csr_duplicates")
 # users, rows of a list, features
 SHAPES = {
@@ -55,6 +56,10 @@ class Problem:
     def convex(self):
         return self.surrogate in CONVEX
 
+    @property
+    def _formula(self):
+        return catalogue.SURROGATES[self.surrogate].formula
+
     def risk(self, rows=None, **options):
         """As `EmpiricalRisk`."""
         data = RankingData.from_groups(*(rows or (self.X, self.y, self.user, self.weight)))
@@ -67,7 +72,7 @@ class Problem:
 
     def risks(self, W):
         """R at the columns of W, in extended precision."""
-        return self.exact.values(self.surrogate, W)
+        return self.exact.values(self._formula, W)
 
     def rounding(self, w, alpha, value):
         """What an objective may be off, and a bound may lie above an objective.
@@ -82,7 +87,7 @@ class Problem:
         if not (self.convex and self.words.startswith("exact")):
             return None
         zero = np.zeros(self.exact.n_features)
-        return minimise(lambda w: self.exact.cut(self.surrogate, w), alpha, zero)
+        return minimise(lambda w: self.exact.cut(self._formula, w), alpha, zero)
 
 
 @dataclass

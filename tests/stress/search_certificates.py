@@ -30,9 +30,8 @@ from referee import TOL, Answer, judge
 from searching import main
 
 from helpers.exact_risk import Wide
-from helpers.full_problem import full_problem
 from helpers.interrupts import ctrl_c_after, ctrl_c_after_call
-from helpers.problems import warm_path
+from helpers.problems import full_problem, warm_path
 from structsvm_papk import CCCP, CuttingPlane, DualAscent, GlobalRamp, SolverResult
 from structsvm_papk.diagnosis import diagnose
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError

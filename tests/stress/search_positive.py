@@ -15,9 +15,8 @@ import numpy as np
 from ranking_problems import draw
 from searching import main
 
-from helpers.full_problem import full_problem
 from helpers.interrupts import ctrl_c_after_call
-from helpers.problems import warm_path
+from helpers.problems import full_problem, warm_path
 from structsvm_papk import CCCP, CuttingPlane, SubgradientDescent
 from structsvm_papk.files.checkpoint import Checkpoint
 
@@ -75,10 +74,7 @@ def _objective(risk, alpha, w):
 
 
 def _optimum(risk, alpha, signs):
-    import cvxpy as cp
-
-    problem, w = full_problem(risk, alpha)
-    problem = cp.Problem(problem.objective, [*problem.constraints, w[np.flatnonzero(signs)] >= 0])
+    problem, _ = full_problem(risk, alpha, signs)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         problem.solve(solver="CLARABEL", **_TIGHT)

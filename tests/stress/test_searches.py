@@ -22,7 +22,7 @@ import search_positive
 import search_scores
 import searching
 
-from helpers import reference
+from helpers.catalogue import SURROGATES
 from helpers.exact_risk import ExactRisk
 from structsvm_papk import CuttingPlane, metrics
 from structsvm_papk.data import missing
@@ -53,8 +53,10 @@ def test_the_exact_risks_are_those_of_a_list_by_hand():
     # p = (2, .5), q = (1): hinges (0, 1.5); TS: t = (1, .5), (1 - t)_+ = (0, .5)
     wanted = {"avg": 0.75, "max": 1.5, "pauc": 0.75, "ramp": 0.0, "clipped_ramp": 0.0, "ts": 0.5}
     for name, value in wanted.items():
-        assert float(exact.values(name, np.ones((1, 1)))[0]) == pytest.approx(value, abs=1e-15)
-        assert float(exact.values(name, np.zeros((1, 1)))[0]) == 1.0
+        assert float(exact.values(SURROGATES[name].formula, np.ones((1, 1)))[0]) == pytest.approx(
+            value, abs=1e-15
+        )
+        assert float(exact.values(SURROGATES[name].formula, np.zeros((1, 1)))[0]) == 1.0
 
 
 @pytest.mark.parametrize("name", ranking_problems.CONVEX)
@@ -62,9 +64,9 @@ def test_exact_cuts_touch_the_definition_and_lie_below_it(name):
     rng = np.random.default_rng(0)
     X, w, v = rng.integers(-2, 3, (7, 2)).astype(float), *rng.normal(size=(2, 2))
     exact = ExactRisk(X, np.arange(7) < 3, np.zeros(7, dtype=int), 2)
-    slope, height = exact.cut(name, np.array([Fraction(x) for x in w]))
+    slope, height = exact.cut(SURROGATES[name].formula, np.array([Fraction(x) for x in w]))
     for point, touches in ((w, True), (v, False)):
-        value = reference.SURROGATES[name](X[:3] @ point, X[3:] @ point, 2)
+        value = SURROGATES[name].definition(X[:3] @ point, X[3:] @ point, 2)
         below = value - float(slope @ point.astype(object) + height)
         assert abs(below) < 1e-12 if touches else below >= -1e-12
 
