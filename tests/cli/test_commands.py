@@ -323,8 +323,8 @@ def test_wrong_input_is_one_line_before_anything_is_written(files, tmp_path, cap
     diagnose = ["diagnose", data, *PROBLEM, "--users", "0"]
     for arguments, reason in [
         ([*fit, "--depth", "nan"], "'--depth': nan: a number of at least k, a share below 1"),
-        ([*compare, "--depth", "21"], "depth=21 is above every list"),
-        ([*diagnose, "--depth", "21"], "depth=21 is above every list"),
+        ([*compare, "--depth", "21"], "--depth 21 is above every list"),
+        ([*diagnose, "--depth", "21"], "--depth 21 is above every list"),
         ([*fit, "--one-list", "--group", "user"], "--one-list and --group contradict each other"),
         (["fit", data, *PROBLEM], "Missing option '--model'"),
         (["fit", tmp_path / "absent", *PROBLEM, "-o", model], "No such file"),

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from helpers.commands import refused, run, run_json
+from helpers.functions import lines
 from helpers.marks import slow
 from structsvm_papk import metrics
 from structsvm_papk.files.model import Model, save_model
@@ -80,7 +81,7 @@ def test_numbers_are_those_of_the_library(tmp_path, capsys):
 def test_models_score_tables_and_svmlight(tmp_path, capsys):
     table, model = rows(), tmp_path / "model"
     path = write(tmp_path / "data.csv", table[["user_id", "label", "x1", "x2", "tier"]])
-    save_model(model, Model(np.array([1.0, 0.2]), 3, "ts", 1.0, "cutting_plane", CERTIFICATE,
+    save_model(model, Model(lines([1.0, 0.2]), 3, "ts", 1.0, "cutting_plane", CERTIFICATE,
                             feature_names=("x1", "x2")))  # fmt: skip
     table["score"] = table["x1"] + 0.2 * table["x2"]
     expected = library(table, ["auc"]).mean("auc")
@@ -91,7 +92,8 @@ def test_models_score_tables_and_svmlight(tmp_path, capsys):
     assert answer["comparison"][0]["p_value"] == 1.0
     path = tmp_path / "data.txt"
     path.write_text("3 qid:1 1:2.0\n0 qid:1 1:1.0\n1 qid:2 1:0.5\n2 qid:2 1:0.1\n")
-    save_model(model, Model(np.ones(1), 1, "avg", 1.0, "cutting_plane", CERTIFICATE, first_index=1,
+    function = lines([1.0])
+    save_model(model, Model(function, 1, "avg", 1.0, "cutting_plane", CERTIFICATE, first_index=1,
                             relevance_threshold=2.0))  # fmt: skip
     assert found(capsys, model, path, "-m", "auc")["metrics"][0]["value"] == 0.5
     assert "needs a table" in refused(capsys, "evaluate", model, path, "--item", "tier")
@@ -276,7 +278,7 @@ def test_a_table_beside_all_relevant_pairs(tmp_path, capsys, suffix):
 def test_a_model_beside_all_relevant_pairs(tmp_path, capsys):
     table, model = rows(), tmp_path / "model"
     data = write(tmp_path / "data.csv", table[["user_id", "item_id", "x1", "x2"]])
-    save_model(model, Model(np.array([1.0, 0.2]), 3, "ts", 1.0, "cutting_plane", CERTIFICATE,
+    save_model(model, Model(lines([1.0, 0.2]), 3, "ts", 1.0, "cutting_plane", CERTIFICATE,
                             feature_names=("x1", "x2")))  # fmt: skip
     pairs = table.loc[table.label == 1, ["user_id", "item_id"]]
     table["score"] = table["x1"] + 0.2 * table["x2"]
@@ -307,7 +309,7 @@ def test_pairs_may_have_the_names_of_the_lists(tmp_path, capsys):
         (QRELS, ("-m", "auc"), "auc needs complete lists"),
         ("z 0 d1 1\n", (), "no user counts"),
         ("a 0 d1\n", (), "line 1: expected 'query 0 document grade'"),
-        (QRELS, ("--population", "some"), "population='some' is not known"),
+        (QRELS, ("--population", "some"), "--population some is not known"),
         (QRELS, ("--population", "raise"), "user e has relevant items but no list"),
         (QRELS, ("--require-better",), "--require-better needs --compare"),
         (QRELS, ("--compare", "no.run"), "cannot read"),
