@@ -1,4 +1,6 @@
-"""The version of the package, and of what it works with."""
+"""The version of the package, the commit that it was made from, and what it works with."""
+
+from pathlib import Path
 
 __version__ = "0.2.0"
 
@@ -7,6 +9,38 @@ _USED = (
     *("rich", "typer", "safetensors", "threadpoolctl", "dask", "distributed", "matplotlib"),
     *("polars", "pyarrow", "rectools", "onnx", "lightgbm"),
 )
+
+
+def commit() -> str | None:
+    """The commit that the package was built from, or that is checked out; None if unknown.
+
+    A build stores it (`tools/commit_hook.py`). Changes that are not committed are not seen.
+    """
+    built = Path(__file__).with_name("_commit")
+    if built.is_file():
+        return built.read_text(encoding="ascii").strip()
+    return head_of(Path(__file__).parents[1] / ".git")
+
+
+def head_of(git: Path) -> str | None:
+    """The commit at the head of a repository, read from its files; None where there is none."""
+    try:
+        if git.is_file():  # of a second working tree
+            git = git.parent / git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
+        head = (git / "HEAD").read_text(encoding="utf-8").strip()
+        if not head.startswith("ref: "):
+            return head
+        name = head.removeprefix("ref: ")
+        places = [git]
+        if (git / "commondir").is_file():
+            places.append(git / (git / "commondir").read_text(encoding="utf-8").strip())
+        for place in places:
+            if (place / name).is_file():
+                return (place / name).read_text(encoding="utf-8").strip()
+        packed = (places[-1] / "packed-refs").read_text(encoding="utf-8").splitlines()
+        return next((line.split()[0] for line in packed if line.endswith(f" {name}")), None)
+    except OSError:
+        return None
 
 
 def versions() -> dict[str, str]:
@@ -26,6 +60,7 @@ def show_versions() -> None:
     """Print the versions that a bug report needs: system, Python, this package, what it uses."""
     import platform
 
+    print(f"{'commit':16} {commit() or 'unknown'}")
     print(f"{'python':16} {platform.python_version()} on {platform.platform()}")
     for name, version in versions().items():
         print(f"{name:16} {version}")

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from structsvm_papk._version import __version__
+from structsvm_papk._version import __version__, commit
 from structsvm_papk.cli._shared import console
 from structsvm_papk.cli._shared.flags import in_flags
 from structsvm_papk.errors import InputError, plain_interrupts
@@ -106,7 +106,8 @@ def _refuse_little_memory() -> None:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(__version__)
+        known = commit()
+        print(__version__ if known is None else f"{__version__} (commit {known})")
         raise typer.Exit
 
 
@@ -115,7 +116,7 @@ def _root(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", help="Print the version.", callback=_print_version, is_eager=True
+            "--version", help="Print version and commit.", callback=_print_version, is_eager=True
         ),
     ] = False,
 ) -> None:

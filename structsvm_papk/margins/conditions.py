@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from fractions import Fraction
 from typing import Any
 
@@ -152,8 +152,8 @@ def check_users(
         except InputError as problem:
             raise InputError(f"user {name!r}: {problem}") from None
     smallest = {}
-    for field in fields(MarginReport):
-        smallest[field.name] = min(getattr(report, field.name) for report in users.values())
+    for each in fields(MarginReport):
+        smallest[each.name] = min(getattr(report, each.name) for report in users.values())
     return users, MarginReport(**smallest)
 
 
@@ -211,8 +211,8 @@ class Existence:
     margin_bound: float
     norm: str
     exact: bool
-    proof: Proof | None
-    w_exact: tuple[Fraction, ...] | None
+    proof: Proof | None = field(repr=False)
+    w_exact: tuple[Fraction, ...] | None = field(repr=False)
     seconds: float
     note: str = ""
 

@@ -10,6 +10,7 @@ from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.dual_ascent import DualAscent
 from structsvm_papk.solvers.oracle import BlockOracle, Oracle
 from structsvm_papk.solvers.solver import SolverResult
+from structsvm_papk.solvers.stochastic_subgradient import StochasticSubgradient
 from structsvm_papk.solvers.subgradient import SubgradientDescent
 
 __all__ = [
@@ -20,5 +21,6 @@ __all__ = [
     "GlobalRamp",
     "Oracle",
     "SolverResult",
+    "StochasticSubgradient",
     "SubgradientDescent",
 ]

@@ -14,7 +14,7 @@ exactly. Quasi-Newton steps on R itself come first; both phases are functions in
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise, product
 from typing import Any, ClassVar
 
@@ -98,7 +98,7 @@ class CCCPResult(SolverResult):
     """
 
     criticality: float = np.inf
-    starts: tuple[StartReport, ...] = ()
+    starts: tuple[StartReport, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,7 @@ _PINNED = 1e-3  # share of the certified gap below which a predicted decrease is
 _TRY_DUAL = 10  # iterations without progress before the dual's own point is tried
 _STALL = 50  # iterations without any progress before the solver gives up
 _AT_ROUNDING = 10  # as many where rounding alone may be half of the gap
+_FAR_APART = 1e4  # sizes of columns that make a run slow
 _ORDINARY = 1e-8  # of the objective: what rounding may amount to on features without faults
 _OTHER_BLOCKS = "The cuts of the warm start are of other blocks: its point alone was taken."
 # of steps from a sample
@@ -230,7 +231,7 @@ class Bundle(Run[CuttingPlane, BlockOracle, SolverResult]):
         if status is Status.CONVERGED:
             self._go_to_zero_if_optimal()
         if status in (Status.STALLED, Status.MAX_ITER):
-            notes = notes + self._digits()
+            notes = notes + (self._digits() or self._sizes())
         slopes, intercepts, blocks = self.model.cuts(active=True)
         result: SolverResult = self.outcome(
             status,
@@ -403,6 +404,23 @@ class Bundle(Run[CuttingPlane, BlockOracle, SolverResult]):
             f"The digits of the features do not suffice for {tol}: {text}, most of it in one "
             f"column: {name}. Rescale it, clip its outliers or subtract its offset, or ask for "
             "less.",
+        )
+
+    def _sizes(self):
+        """Names the columns whose sizes differ so much that steps in all of them are slow."""
+        known = self.rounding().scores  # in proportion to the entries of each column
+        varying = np.flatnonzero(known > 0.0)
+        if not varying.size:
+            return ()
+        largest = varying[known[varying].argmax()]
+        smallest = varying[known[varying].argmin()]
+        ratio = known[largest] / known[smallest]
+        if ratio < _FAR_APART:
+            return ()
+        return (
+            f"Columns differ in size by a factor of {ratio:.0e}: "
+            f"{self.oracle.column_text(int(largest))}; {self.oracle.column_text(int(smallest))}. "
+            "Divide columns by their spread.",
         )
 
 

@@ -88,7 +88,11 @@ class Status(StrEnum):
         "Interrupted: this is the best point so far, with its certificate.",
     )
     STOPPED = "stopped", "Stopped by the callback: this is the best point so far."
-    STALLED = "stalled", "Stopped: rounding errors prevent further progress at this tolerance."
+    STALLED = (
+        "stalled",
+        "Stopped: many iterations gave no better point and no better bound. Rounding, or columns "
+        "of very different sizes, keep the gap above the tolerance.",
+    )
     INCONSISTENT = (
         "inconsistent",
         "Stopped: the cuts contradict the values of the risk, so there is no bound. Either the "

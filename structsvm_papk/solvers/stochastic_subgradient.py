@@ -20,8 +20,11 @@ _NO_TERMS = (
 class StochasticSubgradient(AveragedSubgradient):
     """``w <- w - (alpha w + g_i) / (alpha t)``, g_i of one term alone, averaged with weights t.
 
-    The terms of a `FiniteSumOracle`, in memory the users, come in a new random order in every pass.
-    On a single list it is `AveragedSubgradient`. Looks at the average are as there.
+    The terms of a risk in memory are the lists; they come in a new random order in every pass. On
+    a convex risk the average is within O(1 / (alpha t)) of the optimum after t steps; there is no
+    certificate, and the status at the end is 'finished'. The average is looked at after 1, 2, 3, 4,
+    5, 7, 9, 12, .. passes and at the end; the best w that was looked at is returned. These looks,
+    one evaluation each, do not count as passes, their seconds do.
 
     Parameters
     ----------
@@ -32,14 +35,17 @@ class StochasticSubgradient(AveragedSubgradient):
     time_limit : float, optional
         Seconds; a pass that was begun is finished.
     positive : bool or array-like of bool, shape (n_features,)
-        Which weights are >= 0, as there.
+        Minimise over w >= 0, or over those w that are >= 0 where it is True: every step, and the
+        start, is followed by ``w <- max(w, 0)`` there.
     seed : int
         Of the order.
 
     References
     ----------
     Shalev-Shwartz, Singer, Srebro, Cotter, "Pegasos: primal estimated sub-gradient solver for SVM",
-    Mathematical Programming 127 (2011), for the steps; for the average as there.
+    Mathematical Programming 127 (2011), for the steps. Lacoste-Julien, Schmidt, Bach, "A simpler
+    approach to obtaining an O(1/t) convergence rate for the projected stochastic subgradient
+    method", 2012 (arXiv:1212.2002), for the average.
     """
 
     seed: int = 0

@@ -19,6 +19,7 @@ import structsvm_papk
 from helpers.commands import commands, refused, run, run_json
 from helpers.marks import slow
 from helpers.sources import write_csv
+from structsvm_papk._version import commit
 from structsvm_papk.cli import compare
 from structsvm_papk.cli._shared import console
 from structsvm_papk.files.model import load_model
@@ -242,6 +243,7 @@ def test_a_result_says_how_it_was_made(capsys, monkeypatch, tmp_path):
     assert record["command"] == ["structsvm-papk", *BOUND, "--json"]
     assert record["directory"] == str(tmp_path) and record["versions"]["numpy"] == np.__version__
     assert {"date", "python", "platform", "processors"} <= set(record)
+    assert record["commit"] == commit()
     plain = console._plain({"a": [np.float64(1), np.inf, (np.nan, np.int64(2))]})
     assert plain == {"a": [1.0, None, [None, 2]]}
 
@@ -271,7 +273,7 @@ def test_commands_import_no_library_that_they_do_not_need(check):
     shown = subprocess.run(
         [sys.executable, "-c", check], check=True, capture_output=True, text=True
     )
-    assert shown.stdout.splitlines()[0] == structsvm_papk.__version__
+    assert shown.stdout.split()[0] == structsvm_papk.__version__
 
 
 def test_compare_gives_every_solver_its_gap_to_the_best_bound(files, tmp_path, capsys):

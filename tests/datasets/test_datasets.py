@@ -5,7 +5,7 @@ from sklearn.datasets import load_digits
 from helpers.reference_theory import margins_by_subsets
 from helpers.sources import read_lists
 from structsvm_papk import __version__, cli, datasets, margins, metrics
-from structsvm_papk._version import show_versions
+from structsvm_papk._version import head_of, show_versions
 from structsvm_papk.errors import InputError
 from structsvm_papk.margins.conditions import CONDITIONS
 
@@ -190,3 +190,23 @@ def test_versions_are_printed(capsys):
     show_versions()
     out = capsys.readouterr().out
     assert f"structsvm-papk   {__version__}" in out and "numba" in out
+
+
+def test_the_commit_is_read_from_the_files_of_a_repository(tmp_path):
+    git, first, second = tmp_path / ".git", "1" * 40, "2" * 40
+    assert head_of(git) is None
+    (git / "refs" / "heads").mkdir(parents=True)
+    (git / "HEAD").write_text(f"{first}\n")
+    assert head_of(git) == first
+    (git / "HEAD").write_text("ref: refs/heads/main\n")
+    assert head_of(git) is None
+    (git / "packed-refs").write_text(f"# pack-refs\n{second} refs/heads/main\n")
+    assert head_of(git) == second
+    (git / "refs" / "heads" / "main").write_text(f"{first}\n")
+    assert head_of(git) == first
+    (git / "worktrees" / "other").mkdir(parents=True)
+    (git / "worktrees" / "other" / "HEAD").write_text("ref: refs/heads/main\n")
+    (git / "worktrees" / "other" / "commondir").write_text("../..\n")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / ".git").write_text("gitdir: ../.git/worktrees/other\n")
+    assert head_of(tmp_path / "other" / ".git") == first

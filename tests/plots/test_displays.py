@@ -116,7 +116,7 @@ def test_a_long_title_of_a_convergence_figure_is_not_cut(names):
 
 
 def test_solvers_of_a_figure_can_be_told_apart_in_grey_and_the_legend_is_not_cut():
-    names = ("cutting_plane", "one_slack", "line_search", "subgradient", "averaged", "stochastic")
+    names = ("cutting_plane", "one_slack", "dual_ascent", "subgradient", "averaged", "stochastic")
     data = RankingData.from_groups(X, Y, GROUPS)
     runs = compare(data, ["avg", "ts"], 2, 0.1, solvers=names, etas=[0.1, 1.0], passes=10)
     figure = convergence_figure(runs)

@@ -46,6 +46,20 @@ def test_no_bound_is_below_0_of_a_risk_that_is_not(name, solver):
     assert min(result.curve("lower_bound")) >= 0.0 and result.gap <= 1.0
 
 
+def test_a_run_that_stalls_names_columns_of_very_different_sizes():
+    rng = np.random.default_rng(0)
+    X = rng.standard_t(3, size=(1500, 10))
+    score = X[:, :5].sum(axis=1) + 3 * rng.standard_t(3, size=1500)
+    X[:, 3] *= 1e6
+    X[:, 7] /= 1e6
+    lists = RankingData.from_groups(X, score > np.quantile(score, 0.8), np.repeat(range(50), 30))
+    risk = EmpiricalRisk(make_surrogate("avg", 5), lists)
+    result = CuttingPlane(0.01, tol=1e-8, max_iter=400).solve(risk)
+    assert not result.converged
+    (note,) = [note for note in result.notes if "differ in size" in note]
+    assert "e+1" in note and note.index("column 3 ") < note.index("column 7 ")
+
+
 def test_a_risk_that_may_be_negative_has_its_own_bound():
     def risk(w):
         return float(abs(w[0] - 1.0) - 5.0), np.sign(w - 1.0)

@@ -18,7 +18,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from structsvm_papk._version import versions
+from structsvm_papk._version import commit, versions
 
 run: ContextVar[dict[str, Any] | None] = ContextVar("run", default=None)
 answered: ContextVar[bool] = ContextVar("answered", default=False)  # a JSON object is printed
@@ -102,6 +102,7 @@ def run_of(arguments: Sequence[str]) -> dict[str, Any]:
         "platform": platform.platform(),
         "processors": os.cpu_count(),
         "versions": versions(),
+        "commit": commit(),
     }
 
 
