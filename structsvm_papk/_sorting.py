@@ -106,7 +106,7 @@ def sort(values: Array, spare: Array) -> None:
 
 
 @kernel
-def _kth_largest(values, n, k):
+def _kth_largest(values: Array, n: int, k: int) -> float:
     """The k-th largest of the first n values: the root of a min-heap of the k largest so far."""
     heap = np.empty(k)
     for i in range(k):
@@ -133,7 +133,7 @@ def _kth_largest(values, n, k):
 
 
 @kernel
-def _border(values, k):
+def _border(values: Array, k: int) -> float:
     """The k-th largest value, by cells of the range: only the one that holds it is looked into.
 
     Where k is small beside the list a heap is as quick; it also takes over where the values are so
@@ -177,7 +177,7 @@ def _border(values, k):
 
 
 @kernel
-def top_k(values, k):
+def top_k(values: Array, k: int) -> Array:
     """Return the indices of the k largest values, increasing; ties at the border by position."""
     chosen = np.zeros(k, dtype=np.int64)
     if k == values.size:

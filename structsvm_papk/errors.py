@@ -1,5 +1,7 @@
 """The package's own errors and warnings, what modules check of their arguments, and Ctrl-C."""
 
+from __future__ import annotations
+
 import math
 import reprlib
 import signal
@@ -68,7 +70,7 @@ _LARGEST_COUNT = 2**53  # what is added to it or multiplied has room in 64 bits,
 
 def check_number(
     name: str,
-    value: Any,
+    value: object,
     above: float | None = None,
     least: float | None = None,
     optional: bool = False,
@@ -85,10 +87,11 @@ def check_number(
     whole = isinstance(least, int)
     if whole and most is None and isinstance(value, int) and value > _LARGEST_COUNT:
         most = _LARGEST_COUNT
-    fits = isinstance(value, Real) and not isinstance(value, bool) and _is_finite(value)
-    fits = fits and (above is None or value > above) and (least is None or value >= least)
-    fits = fits and (below is None or value < below) and (most is None or value <= most)
-    if fits and not (whole and value != int(value)):
+    number: Any = value
+    fits = is_number(value)
+    fits = fits and (above is None or number > above) and (least is None or number >= least)
+    fits = fits and (below is None or number < below) and (most is None or number <= most)
+    if fits and not (whole and number != int(number)):
         return
     kind = "a whole number" if whole else "a number"
     ends = {"of at least": least, "above": above, "below": below, "of at most": most}
@@ -96,14 +99,17 @@ def check_number(
     raise InputError(f"{name} must be {kind} {end}".rstrip() + f", got {reprlib.repr(value)}")
 
 
-def _is_finite(value):
+def is_number(value: object) -> bool:
+    """Whether a setting is a finite number; True and False are none."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return False
     try:
-        return math.isfinite(value)
+        return math.isfinite(float(value))
     except OverflowError:  # a whole number above all doubles
         return False
 
 
-def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
+def check_choice(name: str, value: object, choices: Iterable[str]) -> None:
     """Raise `InputError` unless a setting is one of the names it may have."""
     choices = tuple(choices)
     if not (isinstance(value, str) and value in choices):
@@ -111,18 +117,18 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> None:
         raise InputError(f"{name}={shown} is not known; choose one of {', '.join(choices)}")
 
 
-def check_type(name: str, value: Any, kind: Any, what: str, optional: bool = False) -> None:
+def check_type(name: str, value: object, kind: Any, what: str, optional: bool = False) -> None:
     """Raise `TypeError` unless an argument is of a type, which `what` says in words."""
     if not (isinstance(value, kind) or (optional and value is None)):
         raise TypeError(f"{name} must be {what}, got {reprlib.repr(value)}")
 
 
-def check_callback(value: Any, name: str = "callback") -> None:
+def check_callback(value: object, name: str = "callback") -> None:
     """Raise `TypeError` unless an argument is None or can be called."""
     check_type(name, value, Callable, "a function", optional=True)
 
 
-def as_path(value: Any, name: str = "path") -> Path:
+def as_path(value: str | PathLike[str], name: str = "path") -> Path:
     """A path, of text or a path-like object."""
     check_type(name, value, str | PathLike, "text or a pathlib.Path")
     if "\0" in str(value):
@@ -130,7 +136,7 @@ def as_path(value: Any, name: str = "path") -> Path:
     return Path(value)
 
 
-def as_names(name: str, values: Any, kind: type = object) -> tuple[Any, ...]:
+def as_names(name: str, values: Iterable[Any], kind: type = object) -> tuple[Any, ...]:
     """The entries of a sequence, of names say, as a tuple; a single text is none."""
     check_type(name, values, Iterable, "a sequence")
     if isinstance(values, str | bytes):
@@ -140,7 +146,7 @@ def as_names(name: str, values: Any, kind: type = object) -> tuple[Any, ...]:
     return tuple(values)
 
 
-def as_floats(name: str, values: Any) -> "Array":
+def as_floats(name: str, values: object) -> Array:
     """A float64 array of numbers, not copied where it is one."""
     import numpy as np
 
@@ -153,10 +159,11 @@ def as_floats(name: str, values: Any) -> "Array":
         raise InputError(f"{name} must be numbers ({error}), got {reprlib.repr(values)}") from None
 
 
-def whole_number(name: str, value: Any, least: int = 1) -> int:
-    """A setting as an int; 3.0 counts as 3, True and 3.5 raise `InputError`."""
+def whole_number(name: str, value: float | None, least: int = 1) -> int:
+    """A setting as an int; 3.0 counts as 3, True, 3.5 and None raise `InputError`."""
     check_number(name, value, least=least)
-    return int(value)
+    number: Any = value
+    return int(number)
 
 
 # --- Ctrl-C -------------------------------------------------------------------------------------

@@ -6,9 +6,10 @@ direction that generated (or realises) the labels. Nothing but numpy is imported
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array
 from structsvm_papk.errors import (
@@ -181,7 +182,13 @@ def two_gaussians(
 
 
 def _labelled(
-    n_items: Array, n_pos: Array, w_true: Array, noise: float, law: str, df: Any, rng: Any
+    n_items: Array,
+    n_pos: Array,
+    w_true: Array,
+    noise: float,
+    law: str,
+    df: float | None,
+    rng: np.random.Generator,
 ) -> tuple[Lists, Array]:
     """Lists of so many items, those with the largest noisy scores labelled 1; and the scores."""
     groups = np.repeat(np.arange(n_items.size), n_items)
@@ -193,7 +200,7 @@ def _labelled(
     return Lists(X, y, groups, w_true), scores
 
 
-def _exchange_labels(y, scores, n_exchanged, rng):
+def _exchange_labels(y: Array, scores: Array, n_exchanged: int, rng: np.random.Generator) -> None:
     """In each row, move `n_exchanged` labels from random positives to the lowest scores."""
     n_exchanged = min(n_exchanged, int((y == 0).sum(axis=1).min(initial=y.shape[1])))
     keys = np.where(y == 1, rng.random(y.shape), np.inf)
@@ -203,7 +210,7 @@ def _exchange_labels(y, scores, n_exchanged, rng):
     np.put_along_axis(y, winners, 1, axis=1)
 
 
-def _noise(scale, law, df, size, rng):
+def _noise(scale: float, law: str, df: Any, size: int, rng: np.random.Generator) -> Array:
     check_number("noise", scale, least=0.0)
     check_choice("noise_law", law, ("normal", "t"))
     if law == "normal":
@@ -212,7 +219,7 @@ def _noise(scale, law, df, size, rng):
     return scale * rng.standard_t(df, size)
 
 
-def _beta_shares(mean, spread, size, rng):
+def _beta_shares(mean: float, spread: float, size: int, rng: np.random.Generator) -> Array:
     check_number("relevant_share", mean, least=0.0, most=1)
     check_number("share_spread", spread, least=0.0)
     if not 0 <= spread**2 < mean * (1 - mean):
@@ -226,7 +233,7 @@ def _beta_shares(mean, spread, size, rng):
     return rng.beta(mean * c, (1 - mean) * c, size)
 
 
-def _direction(w, n_features, rng):
+def _direction(w: ArrayLike | None, n_features: int, rng: np.random.Generator) -> Array:
     if w is None:
         return rng.standard_normal(n_features)
     w = as_floats("the direction", w)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array
 from structsvm_papk.datasets.generators import Lists, check_sizes, generator
@@ -80,7 +81,9 @@ def margin_lists(
     return Lists(X, y, np.repeat(np.arange(n_users), n_pos + n_neg), w_true)
 
 
-def _check_margin_request(condition, n_pos, n_neg, k, delta, exclude, d):
+def _check_margin_request(
+    condition: str, n_pos: int, n_neg: int, k: int, delta: float, exclude: str | None, d: int
+) -> None:
     """Refuse requests that no data can satisfy."""
     check_choice("condition", condition, CONDITIONS)
     if exclude is not None:
@@ -112,7 +115,16 @@ def _check_margin_request(condition, n_pos, n_neg, k, delta, exclude, d):
         raise InputError(f"{condition} with exclude={exclude!r} is impossible: {problem}")
 
 
-def _margin_user(condition, n_pos, n_neg, k, delta, exclude, w, rng):
+def _margin_user(
+    condition: str,
+    n_pos: int,
+    n_neg: int,
+    k: int,
+    delta: float,
+    exclude: str | None,
+    w: Array,
+    rng: np.random.Generator,
+) -> tuple[Array, Array]:
     """Draw one user's positives and negatives: scores first, then features with those scores."""
     beta = min(n_pos, k)
     neg = _on_grid(rng.standard_normal((n_neg, len(w))))
@@ -142,7 +154,7 @@ def _margin_user(condition, n_pos, n_neg, k, delta, exclude, w, rng):
     return high, neg
 
 
-def _surrounded_point(neg, w, rng):
+def _surrounded_point(neg: Array, w: Array, rng: np.random.Generator) -> tuple[Array, Array]:
     """A point c that scores below max q for every w but zero, and the negatives around it.
 
     ``d + 1`` negatives (not the best one) become the corners of a simplex, ``c + h e_i`` and
@@ -161,11 +173,11 @@ def _surrounded_point(neg, w, rng):
     return centre, neg
 
 
-def _unit_entry(w):
+def _unit_entry(w: Array) -> int:
     return int(np.flatnonzero(np.abs(w) == 1.0)[0])
 
 
-def _with_scores(scores, w, rng):
+def _with_scores(scores: Array, w: Array, rng: np.random.Generator) -> Array:
     """Draw rows on the grid with ``rows @ w`` equal to the given scores (on the grid), exactly."""
     rows = _on_grid(rng.standard_normal((len(scores), len(w))))
     j = _unit_entry(w)
@@ -174,5 +186,5 @@ def _with_scores(scores, w, rng):
     return rows
 
 
-def _on_grid(values):
-    return np.rint(values / GRID) * GRID
+def _on_grid(values: ArrayLike) -> Array:
+    return np.rint(np.divide(values, GRID)) * GRID

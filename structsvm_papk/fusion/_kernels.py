@@ -5,12 +5,13 @@ import math
 import numpy as np
 
 from structsvm_papk._jit import kernel
+from structsvm_papk._types import Array
 
 _STEP = 1e-9  # breaks that are relatively closer than this are one
 
 
 @kernel
-def crossing(apart, x, y, bend, after):
+def crossing(apart: float, x: float, y: float, bend: float, after: float) -> float:
     """The smallest ``t > after`` at which two documents have equal scores, inf where there is none.
 
     One is ahead by ``apart`` without the run of this weight; the run gives them ``t x / (1 + bend t
@@ -41,7 +42,7 @@ def crossing(apart, x, y, bend, after):
 
 
 @kernel
-def is_ahead(i, j, score, x, tie):
+def is_ahead(i: int, j: int, score: Array, x: Array, tie: Array) -> bool:
     """Whether document i stands before j: by score, then by what comes next, then by `tie`."""
     if score[i] != score[j]:
         return score[i] > score[j]
@@ -51,7 +52,7 @@ def is_ahead(i, j, score, x, tie):
 
 
 @kernel
-def sort_top(score, x, tie, top):
+def sort_top(score: Array, x: Array, tie: Array, top: Array) -> int:
     """The first documents, in order, into `top`; how many there are."""
     n_top = 0
     for i in range(score.size):
@@ -67,7 +68,7 @@ def sort_top(score, x, tie, top):
 
 
 @kernel
-def contenders(fixed, x, k):
+def contenders(fixed: Array, x: Array, k: int) -> Array:
     """The documents that are among the first k for some weight: fewer than k are always ahead."""
     n = fixed.size
     kept = np.empty(n, dtype=np.int64)
@@ -86,7 +87,9 @@ def contenders(fixed, x, k):
 
 
 @kernel
-def walk(fixed, x, gains, tie, bend, discounts):
+def walk(
+    fixed: Array, x: Array, gains: Array, tie: Array, bend: float, discounts: Array
+) -> tuple[Array, Array]:
     """Where a query's DCG changes along a weight from 0 to infinity, and its values between.
 
     `fixed` are the scores without the run, `x` what the run says of each document. Returns the
@@ -141,7 +144,9 @@ def walk(fixed, x, gains, tie, bend, discounts):
 
 
 @kernel
-def dcg(score, tie, gains, starts, discounts, out):
+def dcg(
+    score: Array, tie: Array, gains: Array, starts: Array, discounts: Array, out: Array
+) -> None:
     """DCG of each query's documents, in the order of their scores."""
     top = np.empty(discounts.size, dtype=np.int64)
     for query in range(out.size):

@@ -12,7 +12,9 @@ CatBoost     `CatBoostMetric` for `CatBoostRanker(eval_metric=..)`
 ============ =====================================================================================
 """
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,19 +28,23 @@ from structsvm_papk.metrics.conventions import resolve
 from structsvm_papk.metrics.table import evaluate
 
 
-def _mean(name, scores, labels, sizes, options):
+def _mean(
+    name: str, scores: Array, labels: Array, sizes: ArrayLike, options: Mapping[str, Any]
+) -> float:
     bounds = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
     return evaluate([name], scores, labels, indptr=bounds, **options).mean(name)
 
 
-def _larger_is_better(options):
-    return options.get("gain", True)
+def _larger_is_better(options: Mapping[str, Any]) -> bool:
+    return bool(options.get("gain", True))
 
 
 def lightgbm_eval_metric(name: str, **options: Any) -> Callback:
     """Callable (y_true, y_pred, weight, group) -> (name, value, is_higher_better)."""
 
-    def eval_metric(y_true, y_pred, weight, group):
+    def eval_metric(
+        y_true: Array, y_pred: Array, weight: Array | None, group: Array
+    ) -> tuple[str, float, bool]:
         if group is None:
             raise InputError("the metric needs groups; use LGBMRanker with group and eval_group")
         return name, _mean(name, y_pred, y_true, group, options), _larger_is_better(options)
@@ -49,7 +55,7 @@ def lightgbm_eval_metric(name: str, **options: Any) -> Callback:
 def lightgbm_feval(name: str, **options: Any) -> Callback:
     """Callable (preds, eval_data) -> (name, value, is_higher_better)."""
 
-    def feval(preds, eval_data):
+    def feval(preds: Array, eval_data: Any) -> tuple[str, float, bool]:
         sizes = eval_data.get_group()
         if sizes is None:
             raise InputError("the metric needs groups; give Dataset(.., group=sizes)")
@@ -62,7 +68,7 @@ def lightgbm_feval(name: str, **options: Any) -> Callback:
 def xgboost_custom_metric(name: str, **options: Any) -> Callback:
     """Callable (predt, dmatrix) -> (name, value) for `xgboost.train`."""
 
-    def custom_metric(predt, dmatrix):
+    def custom_metric(predt: Array, dmatrix: Any) -> tuple[str, float]:
         bounds = dmatrix.get_uint_info("group_ptr")
         if bounds.size < 2:
             raise InputError("the metric needs groups; give DMatrix(.., qid=users)")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from structsvm_papk._types import Array
+from structsvm_papk._types import Array, Frame
 from structsvm_papk.data import validation as _validation
 from structsvm_papk.data.roles import needed_column
 from structsvm_papk.errors import InputError, check_choice, check_type
@@ -27,7 +27,7 @@ _SHOWN = 5
 
 
 def evaluate_frame(
-    frame: Any,
+    frame: Frame,
     metrics: str | Sequence[str],
     *,
     user: str | None = "user_id",
@@ -35,7 +35,7 @@ def evaluate_frame(
     score: str = "score",
     rank: str | None = None,
     label: str = "label",
-    relevant: Any = None,
+    relevant: Frame | None = None,
     grade: str | None = None,
     **options: Any,
 ) -> MetricTable:
@@ -83,8 +83,8 @@ def evaluate_frame(
 
 
 def evaluate_recommendations(
-    recommendations: Any,
-    interactions: Any,
+    recommendations: Frame,
+    interactions: Frame,
     metrics: str | Sequence[str],
     *,
     user: str = "user_id",
@@ -145,7 +145,7 @@ def evaluate_recommendations(
     )  # fmt: skip
 
 
-def codes_of(name: str, *frames: Any) -> tuple[Array, Array]:
+def codes_of(name: str, *frames: Frame) -> tuple[Array, Array]:
     """The sorted distinct values of a column of all frames in turn, and the code of each row's."""
     arrays = [ids(frame, name) for frame in frames]
     if not sum(array.size for array in arrays):
@@ -155,13 +155,13 @@ def codes_of(name: str, *frames: Any) -> tuple[Array, Array]:
     return lists.grouped(_validation.joined(*arrays))[:2]
 
 
-def _by_user(frame: Any, user: str | None, n_rows: int) -> tuple[Array, Array]:
+def _by_user(frame: Frame, user: str | None, n_rows: int) -> tuple[Array, Array]:
     if user is None:
         return np.array(["the only user"]), np.zeros(n_rows, dtype=np.int64)
     return codes_of(user, frame)
 
 
-def _checked_ranks(frame: Any, name: str, users: Array, whose: Array) -> Array:
+def _checked_ranks(frame: Frame, name: str, users: Array, whose: Array) -> Array:
     """Ranks as float64, which have to be 1, 2, .. for every user."""
     import pandas as pd
 

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from structsvm_papk._types import Array
+from structsvm_papk._types import Array, Frame
 from structsvm_papk.data import validation as _validation
 from structsvm_papk.data.validation import groups_or_none
 from structsvm_papk.errors import InputError, as_floats, check_choice, check_number
@@ -239,16 +239,17 @@ def run_over_users(
             done.result()
 
 
-def column_names(frame: Any) -> list[Any]:
+def column_names(frame: Frame) -> list[Any]:
     """The names of the columns of a frame, or of a dict of columns."""
-    if not isinstance(frame, dict) and not hasattr(frame, "columns"):
+    names = getattr(frame, "columns", frame)
+    if names is frame and not hasattr(frame, "keys"):
         raise TypeError(
             f"a pandas or polars frame, or a dict of columns, is needed, not {type(frame).__name__}"
         )
-    return list(frame) if isinstance(frame, dict) else list(frame.columns)
+    return list(names)
 
 
-def column(frame: Any, name: str) -> Array:
+def column(frame: Frame, name: str) -> Array:
     """One column of a frame, or of a dict of columns, as an array."""
     names = column_names(frame)
     if not isinstance(name, Hashable) or name not in names:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from structsvm_papk._types import Array
+from structsvm_papk._types import Array, Frame
 from structsvm_papk.data import validation as _validation
 from structsvm_papk.data.roles import RECOMMENDED, pair_columns
 from structsvm_papk.data.validation import single
@@ -120,7 +120,7 @@ class Matched:
 
 
 def pairs_of(
-    relevant: Any,
+    relevant: Frame | None,
     user: str | None = None,
     item: str | None = None,
     grade: str | None = None,
@@ -147,13 +147,13 @@ def pairs_of(
     )
 
 
-def ids(frame: Any, name: str) -> Array:
+def ids(frame: Frame, name: str) -> Array:
     """A column of ids, checked."""
     values = lists.column(frame, name)
     return _validation.check_ids(values, values.size, f"column {name!r}")
 
 
-def users_of(groups: Any) -> Array:
+def users_of(groups: ArrayLike | None) -> Array:
     """The users of the rows, checked; one list of all rows has none."""
     if groups is None or isinstance(groups, str):
         raise InputError("relevant pairs need groups=, the user of each row")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from structsvm_papk._types import Array
+from structsvm_papk._types import Array, Features
 from structsvm_papk.data.validation import required_groups
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics import _kernels, conventions, definitions
@@ -408,7 +408,7 @@ class _Scorer:
     options: dict[str, Any]
 
     def __call__(
-        self, estimator: Any, X: Any, y: ArrayLike, groups: ArrayLike | None = None
+        self, estimator: Any, X: Features, y: ArrayLike, groups: ArrayLike | None = None
     ) -> float:
         from sklearn import config_context
         from sklearn.utils.metadata_routing import get_routing_for_object

@@ -12,7 +12,7 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from structsvm_papk import metrics
-from structsvm_papk._types import Array, PathLike
+from structsvm_papk._types import Array, Features, PathLike
 from structsvm_papk.data import validation
 from structsvm_papk.data.columns.additive import AdditiveFunction, FilledRows
 from structsvm_papk.data.columns.checks import LOWEST, check_missing, finite_matrix, readable
@@ -46,7 +46,9 @@ REMARKS = {
 }
 
 
-def validated(ranker: Any, X: Any, *y: Any, missing: str | None = None, reset: bool = True) -> Any:
+def validated(
+    ranker: Any, X: Features, *y: Any, missing: str | None = None, reset: bool = True
+) -> Any:
     """X (and y) as scikit-learn's `validate_data` gives them, with finite values in X.
 
     Before it come masks, which it drops, and dates, which it takes for numbers; after it what is
@@ -71,7 +73,7 @@ def take_columns(ranker: Any, sample: Any) -> None:
     _by_scikit_learn(ranker, sample, skip_check_array=True)
 
 
-def warn_of_ids(X: Any) -> None:
+def warn_of_ids(X: Features) -> None:
     """Warn of a frame, of any kind, with columns that are called as ids are."""
     remark = remark_of_ids(X)
     if remark is not None:
@@ -199,7 +201,7 @@ class AdditiveRanker(BaseEstimator):
         """Number of items that a user is shown: k, where it is given."""
         raise NotImplementedError
 
-    def _lists_of(self, X: Any, y: Any, groups: Any, sample_weight: ArrayLike | None) -> Any:
+    def _lists_of(self, X: Features, y: Any, groups: Any, sample_weight: ArrayLike | None) -> Any:
         """Checked rows of users as lists, in memory."""
         warn_of_ids(X)
         X = as_frame(X)
@@ -291,7 +293,7 @@ class AdditiveRanker(BaseEstimator):
             )
         return self.function_.slopes
 
-    def decision_function(self, X: Any, groups: ArrayLike | None = None) -> Array:
+    def decision_function(self, X: Features, groups: ArrayLike | None = None) -> Array:
         """Scores, shape (n_rows,): the sum of `contributions`; larger ranks higher.
 
         Rows with the same values have the same score to the last bit, wherever they stand, and in
@@ -316,7 +318,7 @@ class AdditiveRanker(BaseEstimator):
         rows = self._filled(X, groups)
         return self.function_.scores(rows, n_threads=self.n_threads)
 
-    def contributions(self, X: Any, groups: ArrayLike | None = None) -> Array:
+    def contributions(self, X: Features, groups: ArrayLike | None = None) -> Array:
         """What each term adds to the score of each row, shape (n_rows, n_terms).
 
         Its sum, ``((c_1 + c_2) + c_3) + ..``, is the score to the last bit. Only differences
@@ -336,7 +338,7 @@ class AdditiveRanker(BaseEstimator):
         rows = self._filled(X, groups)
         return self.function_.contributions(rows)
 
-    def _filled(self, X: Any, groups: ArrayLike | None) -> FilledRows:
+    def _filled(self, X: Features, groups: ArrayLike | None) -> FilledRows:
         """Checked rows of a fitted ranker, whose missing values are filled or known to terms."""
         check_is_fitted(self)
         if self.function_.is_zero:
@@ -351,17 +353,17 @@ class AdditiveRanker(BaseEstimator):
             self.function_.refuse_new_gaps(X, getattr(self, "feature_names_in_", None))
         return filled_rows(X, groups, self.missing, self._fill, self.function_.levels)
 
-    def _features(self, X: Any) -> Any:
+    def _features(self, X: Features) -> Any:
         """Rows as a checked matrix of numbers, of levels their places."""
         X = in_numbers(as_frame(X), self.function_.levels)
         return validated(self, X, missing=self.missing, reset=False)
 
-    def predict(self, X: Any, groups: ArrayLike | None = None) -> Array:
+    def predict(self, X: Features, groups: ArrayLike | None = None) -> Array:
         """The same as `decision_function`."""
         return self.decision_function(X, groups)
 
     def score(
-        self, X: Any, y: Any, groups: ArrayLike | None = None, qid: ArrayLike | None = None
+        self, X: Features, y: Any, groups: ArrayLike | None = None, qid: ArrayLike | None = None
     ) -> float:
         """Mean over users of the pAp@k gain, ties counting as errors.
 
@@ -386,7 +388,7 @@ class AdditiveRanker(BaseEstimator):
         scores = scores_of_lists(self.function_, lists, self.missing, self._fill)
         return evaluate_by_grade(f"pap@{self.n_shown}", scores, lists).mean(f"pap@{self.n_shown}")
 
-    def _mean(self, metric: str, X: Any, y: Any, groups: Any) -> float:
+    def _mean(self, metric: str, X: Features, y: Any, groups: Any) -> float:
         """The mean of a metric over users; NaN where it is defined for none."""
         scores = self.decision_function(X, ONE_LIST if groups is None else groups)
         labels = self._known_labels(_checked_labels(y, scores.size))

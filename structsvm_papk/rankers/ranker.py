@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from structsvm_papk._types import Array, Callback
+from structsvm_papk._types import Array, Callback, Features
 from structsvm_papk.data.columns.checks import LOWEST, SEPARATE, check_missing
 from structsvm_papk.data.columns.knots import check_curves
 from structsvm_papk.data.columns.plan import Plan
@@ -490,7 +490,7 @@ class PAPKRanker(AdditiveRanker):
         self.label_gain_ = risk.label_gain
         return self._minimise_parts(risk)
 
-    def _fit_dask(self, X: Any, y: Any, groups: Any) -> Self:
+    def _fit_dask(self, X: Features, y: Any, groups: Any) -> Self:
         """Train where the blocks of a Dask collection are."""
         from structsvm_papk.oracles import dask_collections
         from structsvm_papk.oracles import dask_risk as cluster

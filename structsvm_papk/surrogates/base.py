@@ -14,13 +14,13 @@ import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.errors import InputError, whole_number
+from structsvm_papk.errors import InputError, is_number, whole_number
 from structsvm_papk.surrogates import _kernels
 
 
@@ -334,7 +334,7 @@ def _checked_depth(given: object, k: int) -> int | float | None:
     """A depth as an int, a float below 1, or None."""
     if given is None:
         return None
-    if isinstance(given, Real) and not isinstance(given, bool):
+    if is_number(given):
         depth: Any = given
         may_be_share = not isinstance(depth, Integral) and 0 < depth <= 1
         if may_be_share and depth < 1:
