@@ -6,7 +6,7 @@ direction that generated (or realises) the labels. Nothing but numpy is imported
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
