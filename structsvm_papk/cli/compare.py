@@ -11,6 +11,7 @@ from structsvm_papk.cli._shared.options import PROBLEM, READING, SOLVER
 from structsvm_papk.cli._shared.outputs import check_outputs, save_plot
 from structsvm_papk.cli._shared.own_surrogate import surrogate_of
 from structsvm_papk.cli._shared.reading import Problem, Reading, say_columns
+from structsvm_papk.data.columns.checks import SEPARATE
 from structsvm_papk.errors import InputError, check_choice
 from structsvm_papk.oracles.list_risk import refuse_deeper_than_all
 from structsvm_papk.plots import figures as plots
@@ -59,7 +60,7 @@ def compare(
     ignore: options.Ignore = None,
     relevance_threshold: options.RelevanceThreshold = None,
     one_list: options.OneList = False,
-    missing: options.Missing = None,
+    missing: options.Missing = SEPARATE,
     plot: options.Plot = None,
     as_json: options.Json = False,
     solver: Annotated[

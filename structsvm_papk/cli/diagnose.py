@@ -10,6 +10,7 @@ from structsvm_papk import diagnosis
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.options import PROBLEM
 from structsvm_papk.cli._shared.reading import Problem, Reading, say_columns
+from structsvm_papk.data.columns.checks import SEPARATE
 from structsvm_papk.diagnosis.convex_test import Verdict
 from structsvm_papk.diagnosis.critical_depth import CriticalDepth
 from structsvm_papk.diagnosis.zero_test import SURROGATES, Diagnosis
@@ -57,7 +58,7 @@ def diagnose(
     ignore: options.Ignore = None,
     relevance_threshold: options.RelevanceThreshold = None,
     one_list: options.OneList = False,
-    missing: options.Missing = None,
+    missing: options.Missing = SEPARATE,
     label_gain: options.LabelGain = "linear",
     as_json: options.Json = False,
 ) -> None:

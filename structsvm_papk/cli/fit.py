@@ -17,6 +17,7 @@ from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.options import OUTPUT, PROBLEM, SOLVER
 from structsvm_papk.cli._shared.outputs import check_outputs, save_plot
 from structsvm_papk.cli._shared.reading import Problem, Reading, say_columns
+from structsvm_papk.data.columns.checks import SEPARATE
 from structsvm_papk.data.columns.knots import MOST_PIECES, check_curves
 from structsvm_papk.data.columns.terms import Term
 from structsvm_papk.data.roles import listed
@@ -73,7 +74,7 @@ def fit(
         typer.Option(
             parser=_curves,
             help="A piecewise linear curve for each column: auto, where folds of the lists decide; "
-            "none, straight lines; or a number of pieces up to 254. Of svmlight, with --missing, "
+            "none, straight lines; or a number of pieces up to 254. Of svmlight, with "
             "--memory-budget or --dask auto is none.",
             metavar="NUMBER|auto|none",
             rich_help_panel=PROBLEM,
@@ -88,6 +89,7 @@ def fit(
             rich_help_panel=PROBLEM,
         ),
     ] = None,
+    pairs: options.Pairs = AUTO,
     positive: options.Positive = False,
     alpha: options.Alpha = ALPHA,
     depth: options.Depth = DEPTH,
@@ -97,7 +99,7 @@ def fit(
     relevance_threshold: options.RelevanceThreshold = None,
     label_gain: options.LabelGain = "linear",
     one_list: options.OneList = False,
-    missing: options.Missing = None,
+    missing: options.Missing = SEPARATE,
     model_file: Annotated[
         Path,
         typer.Option(
@@ -169,6 +171,7 @@ def fit(
         missing=missing,
         curves=curves,
         monotonic_cst=signs or None,
+        pairs=None if positive else pairs,
     )
     ranker.check_settings()
     with where.loaded(data, reading, ranker) as loaded:

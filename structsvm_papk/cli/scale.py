@@ -12,6 +12,7 @@ import typer
 
 from structsvm_papk.cli._shared import console
 from structsvm_papk.cli._shared.reading import Reading
+from structsvm_papk.data.columns.checks import LOWEST
 from structsvm_papk.data.columns.knots import check_curves
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError, OracleFailure
@@ -123,10 +124,10 @@ class Loading:
         if self.memory_budget is not None and self.dask is not None:
             raise InputError("--memory-budget is for one machine, --dask for several: give one")
         in_parts = self.memory_budget or self.dask
-        if ranker.missing is not None and in_parts:
+        if ranker.missing == LOWEST and in_parts:
             raise InputError(
-                "--missing needs the lists in memory, without --memory-budget and --dask: which "
-                "columns have missing values must be known before the first pass"
+                "--missing lowest needs the lists in memory, without --memory-budget and --dask: "
+                "which columns have missing values must be known before the first pass"
             )
         if ranker.monotonic_cst is not None and in_parts:
             raise InputError(

@@ -41,10 +41,11 @@ _SHOWN = 8  # names in a message
 
 
 class Kind(Enum):
-    """What a column holds: ids are never missing, numbers with holes may be."""
+    """What a column holds: ids are never missing, numbers and texts with holes may be."""
 
     NUMBER = "number"
     NUMBER_OR_HOLE = "number or hole"
+    TEXT_OR_HOLE = "text or hole"
     ID = "id"
 
 

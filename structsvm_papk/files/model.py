@@ -141,6 +141,11 @@ class Model:
         return self.function.n_columns
 
     @property
+    def levels(self) -> dict[int, tuple[Any, ...]]:
+        """The levels of each column that has some."""
+        return self.function.levels
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Of the columns; x0, x1, .. where they have none."""
         return self.feature_names or tuple(f"x{j}" for j in range(self.n_features))
@@ -175,6 +180,10 @@ class Model:
         InputError
             A feature is missing, or not a finite number; another number of columns; no groups.
         """
+        return self.scores(self._filled(X, groups))
+
+    def scores(self, rows: FilledRows) -> np.ndarray:
+        """Scores of rows that `filled` has returned; warns as `predict`."""
         if self.function.is_zero:
             ended = "training ended there with"
             if self.certificate["status"] == "degenerate":
@@ -184,7 +193,7 @@ class Model:
                 f"depth {self.depth or self.k} on its training data",
                 DegenerateOptimumWarning,
             )
-        return self.function.scores(self._filled(X, groups))
+        return self.function.scores(rows)
 
     def contributions(self, X: Any, groups: ArrayLike | None = None) -> np.ndarray:
         """What each term adds to each score, as `PAPKRanker.contributions`."""
@@ -222,7 +231,10 @@ class Model:
 
     def _filled(self, X: Any, groups: ArrayLike | None) -> FilledRows:
         """The columns of the model, checked; missing values are filled or known to terms."""
-        X = self._features(X)
+        return self.filled(self._features(X), groups)
+
+    def filled(self, X: Any, groups: ArrayLike | None) -> FilledRows:
+        """Rows of a table whose `levels` are the model's, as `function` takes them."""
         if self.missing != LOWEST:
             self.function.refuse_new_gaps(X, self.feature_names)
         return filled_rows(X, groups, self.missing, self.fill, self.function.levels)

@@ -64,6 +64,12 @@ def index_columns(path: PathLike, schema: Any) -> list[str]:
         ) from None
 
 
+def text_columns(schema: Any) -> set[str]:
+    """The columns of text, and those of categories."""
+    texts = ("string", "large_string", "string_view", "dictionary")
+    return {field.name for field in schema if str(field.type).startswith(texts)}
+
+
 def read_columns(
     path: Path, kinds: Mapping[str, Kind], features: Collection[str] = ()
 ) -> dict[str, Array]:
@@ -107,6 +113,8 @@ def values_of(
             "nor users"
         )
     is_number = kind in (Kind.NUMBER, Kind.NUMBER_OR_HOLE)
+    if kind is Kind.TEXT_OR_HOLE:
+        return np.array(column.to_pylist(), dtype=object)
     if column.null_count and kind is not Kind.NUMBER_OR_HOLE:
         row = first + np.flatnonzero(column.is_null().to_numpy())[0]
         advice = f"; {what_to_do(np.nan)}" if is_number else ""

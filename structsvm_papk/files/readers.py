@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from structsvm_papk._types import PathLike
-from structsvm_papk.data.columns.checks import check_missing
+from structsvm_papk.data.columns.checks import LOWEST, check_missing
 from structsvm_papk.data.roles import listed
 from structsvm_papk.errors import InputError, as_names, as_path, check_choice, check_type
 from structsvm_papk.files import tables
@@ -85,7 +85,7 @@ def read_table(
             )
         if first_index not in (None, 0, 1):
             raise InputError(f"{path}: first_index={first_index} must be 0 or 1")
-        if missing is not None:
+        if missing == LOWEST:
             raise InputError(
                 f"{path}: missing={missing!r} is for tables: in svmlight a feature that is left "
                 "out is 0, and not missing"

@@ -5,9 +5,9 @@ columns have types, it is what the type says.
 """
 
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,13 +18,21 @@ from scipy import sparse
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data import validation
 from structsvm_papk.data.columns.checks import ROUNDED, first_non_finite, first_rounded, what_to_do
+from structsvm_papk.data.columns.tables import levels_in, places_in
 from structsvm_papk.data.grades import are_grades
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.roles import Kind, column_of, is_named_as_id, label_column, listed
 from structsvm_papk.errors import InputError
 from structsvm_papk.files import parquet
 from structsvm_papk.files.lines import without_gz
-from structsvm_papk.files.text import place_of, read_text, text_names
+from structsvm_papk.files.text import (
+    is_number_text,
+    place_of,
+    read_text,
+    text_columns,
+    text_names,
+    with_none,
+)
 
 FORMATS = ("csv", "tsv", "parquet")
 _FORMAT_OF_SUFFIX = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet"}
@@ -37,7 +45,8 @@ class Table:
     Labels are the grades of the file, groups the user of each row; None where the file does not
     say. `place` says where a row stands. `first_index`, 0 or 1, is the svmlight index of the first
     column of X. `list_column` is the name of the column of lists; `columns_used` is one line that
-    says what was taken for what. With `missing` X may hold NaN.
+    says what was taken for what. With `missing` X may hold NaN. In the columns that have `levels`
+    X holds the place of each text among them, see `data.columns.tables`.
     """
 
     source: str
@@ -50,6 +59,7 @@ class Table:
     first_index: int | None = None
     missing: str | None = None
     list_column: str | None = None
+    levels: Mapping[int, tuple[Any, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse numbers that are not finite, but for holes that are asked for."""
@@ -91,9 +101,11 @@ class Table:
                 "if all rows are one list, say so with one_list=True"
             )
         groups = None if one_list else self.groups
-        return RankingData.from_matrix(
+        data = RankingData.from_matrix(
             self.X, labels, groups, feature_names=self.feature_names, label_gain=label_gain
         )
+        data.levels = self.levels
+        return data
 
 
 class Roles(NamedTuple):
@@ -249,6 +261,9 @@ def read_features(
     columns = choose_columns(path, names, index, like=like, **roles)
     number = Kind.NUMBER if missing is None else Kind.NUMBER_OR_HOLE
     kinds = dict.fromkeys(columns.features, number)
+    known = _levels_like(columns.features, like)
+    texts = known.keys() if like is not None else _text_features(path, format, columns.features)
+    kinds |= dict.fromkeys(texts, Kind.TEXT_OR_HOLE)
     if columns.label is not None:
         kinds[columns.label] = Kind.NUMBER
     if columns.group is not None:
@@ -256,6 +271,12 @@ def read_features(
     values = read_columns(path, format, kinds, columns.features)
     features = {name: values[name] for name in columns.features}
     place = partial(place_of, path, format)
+    levels = {}
+    for j, name in enumerate(columns.features):
+        if name in texts:
+            levels[j] = known[name] if name in known else levels_in(features[name], name)
+            _refuse_numbers(path, name, features[name], levels[j])
+            features[name] = places_in(features[name], levels[j], name)
     X = feature_matrix(features, place)
     labels = None
     if columns.label is not None:
@@ -273,7 +294,33 @@ def read_features(
         feature_names=columns.features,
         missing=missing,
         list_column=columns.group,
+        levels=levels,
     )
+
+
+def _levels_like(features: Sequence[str], like: Any) -> dict[str, tuple[Any, ...]]:
+    """The levels of columns by name, as a table or a model has them."""
+    levels = getattr(like, "levels", {})
+    return {features[j]: values for j, values in levels.items()}
+
+
+def _refuse_numbers(path: Path, name: str, values: Array, levels: Sequence[Any]) -> None:
+    """Refuse a column of levels that holds nothing but numbers that are none of them."""
+    there = [value for value in values if value is not None]
+    if there and not set(there) & set(levels) and all(map(is_number_text, there)):
+        raise InputError(
+            f"{path}: column {name!r} holds numbers ({there[0]!r}), and in training it held text "
+            f"({levels[0]!r}): its values must be of the same kind"
+        )
+
+
+def _text_features(path: Path, format: str, features: Sequence[str]) -> set[str]:
+    """The features that hold text: in none of their first rows a number."""
+    with reading(path):
+        if format == "parquet":
+            with parquet.opened(path) as file:
+                return parquet.text_columns(file.schema_arrow).intersection(features)
+        return text_columns(path, format).intersection(features)
 
 
 def feature_matrix(columns: Mapping[str, Array], place: Callable[[int], str]) -> Array:
@@ -312,8 +359,8 @@ def read_columns(
 
 def _text_columns(path, format, kinds, features):
     with_holes = [name for name, kind in kinds.items() if kind is Kind.NUMBER_OR_HOLE]
-    numeric = [name for name, kind in kinds.items() if kind is not Kind.ID]
-    texts = [name for name, kind in kinds.items() if kind is Kind.ID]
+    texts = [name for name, kind in kinds.items() if kind in (Kind.ID, Kind.TEXT_OR_HOLE)]
+    numeric = [name for name in kinds if name not in texts]
     columns = read_text(path, format, numeric, texts, with_holes, features)
     for name, kind in kinds.items():
         if kind is Kind.ID and "" in columns[name]:
@@ -321,4 +368,6 @@ def _text_columns(path, format, kinds, features):
             raise InputError(
                 f"{place}: column {name!r} is empty: every row needs its user and its item"
             )
+        if kind is Kind.TEXT_OR_HOLE:
+            columns[name] = with_none(columns[name])
     return columns

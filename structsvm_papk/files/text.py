@@ -20,6 +20,7 @@ from structsvm_papk.files.lines import first_wrong, line_of, open_text
 
 _ROWS_AT_ONCE = 1 << 16  # that are parsed
 _LONGEST_ID = 1000  # characters: numpy gives every text the room of the longest
+_TRUTH = ("true", "false")
 _HOLES = ("", "nan", "NaN", "NA", "N/A", "<NA>", "null", "NULL", "None")
 _SEPARATORS = {"csv": ",;\t", "tsv": "\t;,"}  # the usual one first
 
@@ -44,6 +45,45 @@ def how_to_leave_out(name: str) -> str:
         f"a column that is no feature is left out with ignore={[name]!r}, that of users or queries "
         "is named with group="
     )
+
+
+def text_columns(path: Path, format: str, n_rows: int = 1000) -> set[str]:
+    """The columns in which no cell of the first rows is a number or a truth value, and some not
+    empty.
+    """
+    import pandas as pd
+
+    with _open_rows(path, format) as rows:
+        try:
+            frame = pd.read_csv(
+                rows.file, names=range(len(rows.names)), header=None, sep=rows.separator,
+                dtype=str, nrows=n_rows, keep_default_na=False, skipinitialspace=True,
+            )  # fmt: skip
+        except (pd.errors.ParserError, pd.errors.EmptyDataError):
+            return set()  # the whole file is read next, and says what is wrong where
+    texts = set()
+    for name, column in zip(rows.names, frame.items(), strict=True):
+        cells = column[1][~column[1].isin(_HOLES)].str.strip()
+        is_number = pd.to_numeric(cells, errors="coerce").notna() | cells.str.lower().isin(_TRUTH)
+        if len(cells) and not is_number.any():
+            texts.add(name)
+    return texts
+
+
+def is_number_text(text: Any) -> bool:
+    """Whether a text is a number."""
+    try:
+        float(text)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def with_none(texts: Array) -> Array:
+    """Texts as objects, None where a cell is empty or says NaN or null."""
+    values = texts.astype(object)
+    values[np.isin(texts, list(_HOLES))] = None
+    return values
 
 
 def read_text(

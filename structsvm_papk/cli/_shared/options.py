@@ -216,13 +216,36 @@ OneList = Annotated[
     bool,
     typer.Option("--one-list", help="Treat all rows as one list.", rich_help_panel=READING),
 ]
-Missing = Annotated[
-    str | None,
+
+
+def _missing(text: str) -> str | None:
+    return None if text == "none" else text
+
+
+def _pairs(text: str) -> str | int | None:
+    if text in ("auto", "none"):
+        return None if text == "none" else text
+    return int(text)
+
+
+Pairs = Annotated[
+    Any,
     typer.Option(
-        help="How to treat missing values; by default they are an error. lowest: the source did "
-        "not return the item, so the value becomes the lowest of its column in the list, and "
-        "columns with missing values get one more weight for that.",
-        metavar="WAY",
+        parser=_pairs,
+        help="Pairs of columns with a weight for each of their cells: auto, where folds choose "
+        "none or 20; none; or how many.",
+        metavar="NUMBER|auto|none",
+        rich_help_panel=PROBLEM,
+    ),
+]
+Missing = Annotated[
+    Any,
+    typer.Option(
+        parser=_missing,
+        help="What a missing value means. separate: it is not known, and has a weight of its own. "
+        "lowest: the source did not return the item; the value becomes the lowest of its column in "
+        "the list, with a weight of its own beside. none: it is an error.",
+        metavar="separate|lowest|none",
         rich_help_panel=READING,
     ),
 ]

@@ -8,6 +8,7 @@ from typing import Any
 from scipy import sparse
 
 from structsvm_papk.cli._shared import console
+from structsvm_papk.data.columns.checks import LOWEST
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.readers import read_table
@@ -85,7 +86,7 @@ class Problem:
             parts.append(f"curves of {self.pieces} pieces")
         if positive:
             parts.append("weights >= 0")
-        if missing:
+        if missing == LOWEST:
             parts.append(f"missing {missing}")
         return ", ".join(parts)
 

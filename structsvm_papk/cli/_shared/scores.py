@@ -47,7 +47,8 @@ def scores_of(model: Model, table: Table, one_list: bool = False) -> Array:
         refuse_unknown_users(table)
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always", DegenerateOptimumWarning)
-        scores = model.predict(table.X, ONE_LIST if one_list else table.groups)
+        rows = model.filled(table.X, ONE_LIST if one_list else table.groups)
+        scores = model.scores(rows)
     for warning in raised:
         console.warn(f"warning: {warning.message}; fit with a larger --depth")
     return scores
@@ -57,9 +58,9 @@ def contributions_of(model: Model, table: Table, one_list: bool = False) -> pd.D
     """What each column adds to the score of each row, after `scores_of`, which warns."""
     import pandas as pd
 
-    with warnings.catch_warnings(action="ignore", category=DegenerateOptimumWarning):
-        terms = model.contributions(table.X, ONE_LIST if one_list else table.groups)
-    return pd.DataFrame(terms, columns=[f"from {name}" for name in model.names])
+    rows = model.filled(table.X, ONE_LIST if one_list else table.groups)
+    terms = model.function.contributions(rows)
+    return pd.DataFrame(terms, columns=[f"from {term.name}" for term in model.function.terms])
 
 
 def refuse_unknown_users(table: Table) -> None:

@@ -7,6 +7,7 @@ value among them, -1 for a value that is none of them, NaN for a missing one. Nu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,6 +24,7 @@ from structsvm_papk.errors import InputError
 
 Levels = Mapping[int, tuple[Any, ...]]
 FROM_DTYPE = "from_dtype"
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def as_frame(X: Any) -> Any:
@@ -75,7 +77,7 @@ def levels_of(X: Any, categorical: Any) -> dict[int, tuple[Any, ...]]:
         columns = [j for j in range(X.shape[1]) if _is_categorical(X.iloc[:, j])]
     else:
         columns = _numbers_of(categorical, X)
-    return {j: _levels(_column(X, j), name_of(X, j)) for j in columns}
+    return {j: levels_in(_column(X, j), name_of(X, j)) for j in columns}
 
 
 def _is_categorical(column: Any) -> bool:
@@ -132,9 +134,15 @@ def _column(X: Any, j: int) -> Array:
     return values
 
 
-def _levels(values: Array, name: str) -> tuple[Any, ...]:
-    """The different values of a column that are not missing."""
+def levels_in(values: Array, name: str) -> tuple[Any, ...]:
+    """The different values of a column that are not missing, which are None."""
     different = {_plain(value) for value in values if value is not None}
+    dates = [value for value in different if isinstance(value, str) and _DATE.match(value)]
+    if dates and len(dates) == len(different):
+        raise InputError(
+            f"column {name!r} holds dates as text ({min(dates)!r}): give days since one of them, as "
+            f"a number {_PAGE}"
+        )
     if len(different) > MOST_LEVELS:
         share = len(different) / max(sum(value is not None for value in values), 1)
         hint = "is it an id? Then leave it out"
@@ -172,7 +180,7 @@ def in_numbers(X: Any, levels: Levels) -> Any:
             f"column {min(levels)} (counted from 0) held text or categories in training, which a "
             "sparse X does not have: give a table"
         )
-    places = {j: _places(_column(X, j), known, name_of(X, j)) for j, known in levels.items()}
+    places = {j: places_in(_column(X, j), known, name_of(X, j)) for j, known in levels.items()}
     if not hasattr(X, "iloc"):
         numbers = np.array(X, dtype=object)
         for j, place in places.items():
@@ -186,7 +194,7 @@ def in_numbers(X: Any, levels: Levels) -> Any:
     return frame
 
 
-def _places(values: Array, levels: Sequence[Any], name: str) -> Array:
+def places_in(values: Array, levels: Sequence[Any], name: str) -> Array:
     """The place of each value among the levels, -1 for none, NaN where it is missing."""
     place_of = {level: float(place) for place, level in enumerate(levels)}
     place_of[None] = np.nan
