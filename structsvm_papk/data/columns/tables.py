@@ -140,8 +140,8 @@ def levels_in(values: Array, name: str) -> tuple[Any, ...]:
     dates = [value for value in different if isinstance(value, str) and _DATE.match(value)]
     if dates and len(dates) == len(different):
         raise InputError(
-            f"column {name!r} holds dates as text ({min(dates)!r}): give days since one of them, as "
-            f"a number {_PAGE}"
+            f"column {name!r} holds dates as text ({min(dates)!r}): give days since one of them, "
+            f"a number {YOUR_TABLE}"
         )
     if len(different) > MOST_LEVELS:
         share = len(different) / max(sum(value is not None for value in values), 1)
