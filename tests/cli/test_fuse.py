@@ -57,7 +57,8 @@ def test_weights_are_learned_and_used_on_another_year(sample, tmp_path, capsys, 
     assert all(len(line) <= 80 for line in out.splitlines())
     for word in ("fused", "RRF", "CombSUM", "best of these", *RUNS, "nDCG@10", "relative gap"):
         assert word in out
-    assert "Use the fused ranking, by learned weights: 0.0" in out and "(at worst 0.0" in out
+    assert "Use the fused ranking, by learned weights: 0.0" in out or "Take CombSUM: 0.0" in out
+    assert "(at worst 0.0" in " ".join(out.split())
     trained = load_model(model)
     assert set(trained.feature_names) == set(RUNS)
     assert run("fuse", "--model", model, str(sample / "dl20.*.run"), "--output", fused) in (0, None)
