@@ -1,7 +1,9 @@
 """The recipes of the manual for other libraries run, on the sample's runs in their forms."""
 
+import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from structsvm_papk import PAPKRanker, fusion
 from structsvm_papk.datasets import retrieval_runs
 
-PAGE = Path(__file__).parents[2] / "docs" / "howto" / "fuse.md"
+PAGE = Path(__file__).parents[2] / "docs" / "howto" / "fuse-files.md"
 
 if not PAGE.exists():
     pytest.skip("the documentation is not here", allow_module_level=True)
@@ -100,3 +102,59 @@ def test_beir_evaluates_its_results(beir):
     evaluation = pytest.importorskip("beir.retrieval.evaluation").EvaluateRetrieval
     ndcg = evaluation.evaluate(*beir, [10])[0]
     assert ndcg["NDCG@10"] > 0.5
+
+
+# --- answers of engines, as recorded --------------------------------------------------------------
+
+ANSWER = """{"took": 3, "timed_out": false, "_shards": {"total": 1, "successful": 1}, "hits": {
+ "total": {"value": 2, "relation": "eq"}, "max_score": 7.1, "hits": [
+  {"_index": "docs", "_id": "%s", "_score": 7.1, "_source": {"title": "red kite"}},
+  {"_index": "docs", "_id": "%s", "_score": 2.4, "_source": {"title": "blue tit"}}]}}"""
+JUDGED = {f"q{q}": {f"d{q}": 1, f"d{q + 1}": 0, f"x{q}": q % 3} for q in range(12)}
+
+
+def answers(first, second):
+    return {
+        f"q{q}": json.loads(ANSWER % (f"{first}{q}", f"{second}{q + (second == 'd')}"))
+        for q in range(12)
+    }
+
+
+def test_hits_of_elasticsearch_and_opensearch():
+    names = run_recipe(
+        "run_of_hits", words=answers("d", "x"), vectors=answers("x", "d"), judgments=JUDGED
+    )
+    assert names["runs"]["words"]["q3"] == {"d3": 7.1, "x3": 2.4}
+    retriever = json.loads(names["request"])["retriever"]
+    assert set(retriever) <= {"linear", "rrf"}
+
+
+def found_by_langchain(with_scores):
+    """As `similarity_search_with_score`, or a retriever, returns chunks."""
+    chunk = lambda source: SimpleNamespace(page_content="..", metadata={"source": source})  # noqa: E731
+    found = {}
+    for q in range(12):
+        chunks = [(chunk(f"d{q}"), 0.1), (chunk(f"x{q}"), 0.4)]
+        if with_scores:
+            chunks.append((chunk(f"d{q}"), 0.5))
+        found[f"q{q}"] = chunks if with_scores else [each for each, _ in chunks]
+    return found
+
+
+WORDS = {f"q{q}": {f"x{q}": 3.0, f"d{q}": 2.0, f"d{q + 1}": 1.0} for q in range(12)}
+
+
+def test_distances_of_langchain():
+    names = run_recipe(
+        "lower_is_better", answers=found_by_langchain(True), words=WORDS, judgments=JUDGED
+    )
+    assert set(names["weights"]) == {"words", "dense"}
+
+
+@pytest.mark.filterwarnings("ignore:run")
+def test_ranks_of_langchain():
+    names = run_recipe(
+        "enumerate(found", answers=found_by_langchain(False), words=WORDS, judgments=JUDGED,
+        pd=pd,
+    )  # fmt: skip
+    assert names["report"].engine_weights.engine == "langchain"
