@@ -425,13 +425,21 @@ def _order(first: str, second: str, where: list[Shape], words: str) -> Claim:
     )
 
 
+_CONVEX_SOURCES = {
+    "pauc": "Narasimhan and Agarwal, ICML 2013",
+    "ramp": "no claim of the paper: by Proposition 2 it is where n_pos <= k",
+    "ts_alg2": "no claim of the paper, which says it of the TS that it means to compute",
+    "clipped_ramp": "this package",
+}
+
+
 def _convexity(name: str, relative: str, words: str) -> Claim:
     return Claim(
         id=f"convex-{name}",
         title=f"{name} is convex" + "?" * (name in ("ramp", "ts_alg2", "clipped_ramp")),
         claim=f"{name} is a convex function of the scores.",
         formula="f((s + s')/2) <= (f(s) + f(s'))/2",
-        source="this package" if name in ("clipped_ramp", "ts_alg2") else PAPER,
+        source=_CONVEX_SOURCES.get(name, PAPER),
         statement=Statement(convex(name), PAIRS),
         control=Statement(convex(relative), PAIRS),
         control_words=words,
@@ -459,12 +467,17 @@ def _implication(
 ) -> Claim:
     as_printed = (premise, conclusion) == ("beta", "weak") and where is EVERY
     enough = " and n_pos >= 2 beta - 1" if where is ENOUGH else ""
+    source = f"{PAPER}, Definitions 2-5"
+    if enough:
+        source = "corrected here"
+    elif {premise, conclusion} == {"beta", "moderate"}:
+        source = "no claim of the paper: neither follows from the other"
     return Claim(
         id=f"margin-{premise}-{conclusion}" + "-as-printed" * as_printed,
         title=f"{premise} margin implies {conclusion} margin",
         claim=f"The {premise} margin{enough} implies the {conclusion} margin with the same delta.",
         formula=f"{premise}{enough} => {conclusion}",
-        source=f"{PAPER}, Definitions 2-5",
+        source=source,
         hypothesis=f"{premise} margin with delta = 1{enough}",
         statement=_implies(premise, conclusion, where),
         control=control,

@@ -167,6 +167,7 @@ def render(
     values = {
         "title": "pAp@k: which claims hold", "checks": checks, "seed": seed, "effort": effort,
         "regimes": regimes,
+        "published": [check for check in checks if check.source.startswith(claims.PAPER)],
     }  # fmt: skip
     filters: dict[str, Callable[..., object]] = {
         "short": _short, "points": _points, "ranked_items": _ranked_items,

@@ -73,7 +73,8 @@ class PAPKRanker(AdditiveRanker):
     """Ranker trained for pAp@k, with a certificate of how close to the optimum it is.
 
     A score is the sum over the columns of a function of each: a straight line, or a piecewise
-    linear curve (`curves`). Both are found by one convex problem, whose optimum is certified.
+    linear curve (`curves`). With a convex surrogate both are found by one convex problem,
+    whose optimum is certified.
     You need not scale columns or choose the regularization strength.
 
     Parameters

@@ -160,7 +160,7 @@ class _Race:
     qp_solver: str | None
     limits: dict[str, Any]
 
-    def settings(self, name: str, alpha: float) -> list[dict[str, Any]]:
+    def settings(self, name: str, risk: Any, alpha: float) -> list[dict[str, Any]]:
         """The settings of a solver; several of which the best run counts."""
         budget: dict[str, Any] = {}
         passes = self.passes or PASSES
@@ -176,8 +176,7 @@ class _Race:
         budget["max_iter"] = passes
         if name != "subgradient":
             return [budget]
-        ball = math.sqrt(2.0 / alpha)  # W of the paper's Algorithm 1: it holds the optimum
-        return [{"eta": eta, "radius": ball, **budget} for eta in self.etas]
+        return [{"eta": eta, "radius": _radius(risk, alpha), **budget} for eta in self.etas]
 
     def run(
         self,
@@ -188,7 +187,7 @@ class _Race:
         callback: Callback | None,
     ) -> SolverRun:
         """The best run of a solver; `test` gives the metric on what is held out."""
-        tried = self.settings(name, alpha)
+        tried = self.settings(name, risk, alpha)
         best: SolverResult | None = None
         told: dict[str, Any] = {}
         data_passes = 0
@@ -237,6 +236,19 @@ class _Race:
             return stop or progress.data_passes >= passes
 
         return watch
+
+
+def _radius(risk: Any, alpha: float) -> float | None:
+    """Of W in the paper's Algorithm 1, a ball that holds the optimum; None: one is not known.
+
+    ``alpha/2 ||w||^2 <= F(w) <= F(0)`` at the optimum of a risk that is nowhere negative.
+    """
+    surrogate = risk.surrogate
+    if not surrogate.is_custom:
+        return math.sqrt(2.0 / alpha)  # F(0) = 1
+    if not surrogate.nonnegative:
+        return None
+    return math.sqrt(2.0 * risk(np.zeros(risk.n_features))[0] / alpha)
 
 
 def compare(

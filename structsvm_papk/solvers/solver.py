@@ -81,11 +81,11 @@ class Status(StrEnum):
         "Stopped at a critical point: the convex majorant there falls by no more than the "
         "tolerance. Other points may be lower.",
     )
-    MAX_ITER = "max_iter", "Stopped at the iteration limit before the gap reached the tolerance."
-    TIME_LIMIT = "time_limit", "Stopped at the time limit before the gap reached the tolerance."
+    MAX_ITER = "max_iter", "Stopped at the iteration limit before the tolerance was reached."
+    TIME_LIMIT = "time_limit", "Stopped at the time limit before the tolerance was reached."
     INTERRUPTED = (
         "interrupted",
-        "Interrupted: this is the best point so far, with its certificate.",
+        "Interrupted: this is the best point so far. Its bound holds, if it has one.",
     )
     STOPPED = "stopped", "Stopped by the callback: this is the best point so far."
     STALLED = (
@@ -100,8 +100,8 @@ class Status(StrEnum):
     )
     FAILED = (
         "failed",
-        "Stopped because the risk could not be evaluated any more: this is the best point so far, "
-        "with its certificate.",
+        "Stopped because the risk could not be evaluated any more: this is the best point so far. "
+        "Its bound holds, if it has one.",
     )
     FINISHED = (
         "finished",

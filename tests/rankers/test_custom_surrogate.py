@@ -113,6 +113,8 @@ def test_solvers_are_compared_on_a_class_of_ones_own(tmp_path, capsys):
     how = {"alpha": 0.1, "solvers": ["cutting_plane"]}
     (deep,) = rankers.compare(data, [replace(SQUARES, depth=10)], 2, **how)
     assert deep.result.objective == pytest.approx(alone.objective, rel=2e-6)
+    # the ball of the descents holds the optimum: of a loss that may be negative none is known
+    assert "radius" not in runs[1].settings and runs[-2].settings["radius"] == 20**0.5
     # as a file of the command
     write_csv(tmp_path / "lists.csv", *ROWS)
     told = ["compare", tmp_path / "lists.csv", "--k", 2, "--alpha", 0.1, "--depth", 10]
