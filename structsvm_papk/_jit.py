@@ -7,9 +7,11 @@ import gc
 import hashlib
 import logging
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
+from multiprocessing import parent_process
 from types import CodeType, ModuleType
 from typing import Any
 
@@ -87,6 +89,7 @@ class _Cache(FunctionCache):
             compiled = None
         # two processes that compile for other types at once can take one file's name
         if compiled is None or compiled.signature.args != tuple(sig):
+            _say_once()
             _log.info("compiling %s", self._py_func.__qualname__)
             return None
         return compiled
@@ -94,6 +97,14 @@ class _Cache(FunctionCache):
     def save_overload(self, sig: Any, data: Any) -> None:
         with contextlib.suppress(OSError):  # no room, or the folder has gone
             super().save_overload(sig, data)
+
+
+@cache
+def _say_once() -> None:
+    """Say on a terminal, and in a notebook, why the first run after an install takes longer."""
+    is_watched = "ipykernel" in sys.modules or (sys.stderr is not None and sys.stderr.isatty())
+    if is_watched and parent_process() is None:
+        print("compiling kernels, which takes a while; later runs reuse them", file=sys.stderr)
 
 
 @contextlib.contextmanager

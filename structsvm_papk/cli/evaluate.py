@@ -125,7 +125,7 @@ def evaluate(
         typer.Option(
             "--require-better",
             help="With --compare: exit status 1 unless the confidence interval of the difference "
-            "in the first metric is above 0.",
+            "in the first metric is above 0, which it is only where the test agrees.",
             rich_help_panel=_SURE,
         ),
     ] = False,
@@ -161,6 +161,7 @@ def evaluate(
 ) -> None:
     """Compute ranking metrics with confidence intervals; compare two rankers.
 
+    The command compare is another thing: it runs solvers side by side.
     Reports how often each rule applied: ties, lists without a positive or with too few negatives.
     Exit status 1 if no list can be used for any metric, and with --require-better if the first
     ranker is not shown to be better.

@@ -40,8 +40,8 @@ _PANELS = {
         "predict": "Score rows with a model, or print the top of each list.",
     },
     "Measure": {
-        "evaluate": "Compute ranking metrics with intervals; compare two rankers.",
-        "compare": "Compare solvers: cutting plane, subgradient descent, others.",
+        "evaluate": "Compute ranking metrics with intervals; --compare: two rankers.",
+        "compare": "Compare solvers on a file (two rankers: evaluate --compare).",
         "bound": "Bound the risk in the population by the risk on a sample.",
     },
     "Understand": {
@@ -141,7 +141,6 @@ def _run(arguments: list[str]) -> int:
             _standard_output(),
             _termination_as_interrupt(),
             plain_interrupts(),
-            console.compiling_noted(),
             console.warnings_as_ours(),
         ):
             status = app(args=arguments, prog_name="structsvm-papk", standalone_mode=False)

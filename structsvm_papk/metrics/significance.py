@@ -43,8 +43,9 @@ class Comparison:
     difference : float
         first - second.
     lower, upper : float
-        Paired bootstrap interval of the difference; NaN for fewer than 10 users of positive weight,
-        whom resampling says too little about. The test is exact there.
+        Paired bootstrap interval of the difference, extended to 0 where the test does not reject 0
+        at this level: interval and test give one verdict. NaN for fewer than 10 users of positive
+        weight, whom resampling says too little about. The test is exact there.
     note : str
         On how few users the interval rests, where fewer than 10, and fewer than half, have another
         difference than the most frequent one: it is too short there; the test holds.
@@ -246,6 +247,10 @@ def _paired(
     if too_few_to_resample(int(np.count_nonzero(weights))) is None:
         lower, upper = weighted_mean_ends(a - b, weights, level, n_resamples, seed)
         note = rests_on((a - b)[weights > 0])
+    p_value = sign_flip_p_value((a - b) * weights, n_resamples, seed)
+    if p_value > 1 - level:
+        lower = min(lower, 0.0)
+        upper = max(upper, 0.0)
     return {
         "metric": metric,
         "first": float(np.average(a, weights=weights)),
@@ -254,7 +259,7 @@ def _paired(
         "lower": lower,
         "upper": upper,
         "note": note,
-        "p_value": sign_flip_p_value((a - b) * weights, n_resamples, seed),
+        "p_value": p_value,
         "n_users": a.size,
     }
 

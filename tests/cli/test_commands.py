@@ -1,7 +1,5 @@
 import contextlib
-import io
 import json
-import logging
 import os
 import re
 import signal
@@ -12,7 +10,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from rich.console import Console
 from sklearn.datasets import dump_svmlight_file
 
 import structsvm_papk
@@ -664,17 +661,3 @@ def test_a_target_is_refused_under_its_own_name(capsys):
     for target in (2, 0, "nan"):
         said = refused(capsys, "bound", "sizes", target)
         assert "WIDTH must be a number above 0 and below 1" in said
-
-
-def test_a_terminal_is_told_once_why_the_first_run_takes_longer(monkeypatch):
-    shown = io.StringIO()
-    screen = Console(file=shown, force_terminal=True)
-    monkeypatch.setattr(console, "notes", lambda: screen)
-    log = logging.getLogger("structsvm_papk._jit")
-    for said in ("once", "once", ""):
-        monkeypatch.setattr(screen, "_force_terminal", bool(said))
-        with console.compiling_noted():
-            log.info("compiling one")
-            log.info("compiling another")
-        assert shown.getvalue().count("compiling kernels; later runs") == bool(said)
-        shown.truncate(0)

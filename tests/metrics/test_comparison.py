@@ -64,6 +64,18 @@ def test_paired_comparison_finds_the_better_scorer_and_no_difference_of_equals()
     assert (same.difference, same.p_value) == (0.0, 1.0)
 
 
+def test_interval_and_test_give_one_verdict():
+    """Of few users resampling alone sees a difference more often than the test does."""
+    extended = 0
+    for seed in range(60):
+        better, worse, labels, groups = two_scorers(n_users=14, seed=seed, shift=0.5)
+        pair = (metrics.evaluate("auc", scores, labels, groups) for scores in (better, worse))
+        (found,) = metrics.compare(*pair, n_resamples=499)
+        assert (found.p_value > 0.05) <= (found.lower <= 0.0 <= found.upper)
+        extended += found.lower == 0.0 or found.upper == 0.0
+    assert extended
+
+
 @pytest.mark.parametrize("n", [3, 9, 12])
 def test_exact_permutation_test_is_scipys(n):
     differences = np.random.default_rng(n).normal(0.4, 1.0, n)

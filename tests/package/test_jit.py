@@ -70,6 +70,12 @@ def test_a_second_process_takes_what_the_first_has_compiled_until_machine_code_w
         (mini / "command.py").write_text("# another file of the package\n")
         for name, text in (("low", low), ("high", HIGH)):
             (mini / f"{name}.py").write_text(_with_other_words(text))
+    watched = "import sys; sys.modules['ipykernel'] = sys\n"
+    for said in (1, 0):
+        if said:
+            shutil.rmtree(kept)
+        process = start(mini, watched + CALL.format(1))
+        assert process.communicate(timeout=500)[1].count("later runs reuse them") == said
     (mini / "low.py").write_text(low.replace("ONE = 1", "ONE = 10"))  # a constant of a callee
     assert run(mini, CALL.format(1))[:2] == ["11", "0"]
 
@@ -174,3 +180,14 @@ def test_bits_do_not_depend_on_what_was_compiled_before(tmp_path):
         run = subprocess.run(command, env=env, capture_output=True, check=True, timeout=500)
         bits.add(run.stdout)
     assert len(bits) == 1
+
+
+def test_only_a_terminal_is_told_once_why_the_first_run_takes_longer(monkeypatch, capsys):
+    _jit._say_once.cache_clear()
+    _jit._say_once()
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    _jit._say_once.cache_clear()
+    for _ in range(2):
+        _jit._say_once()
+    assert capsys.readouterr().err.count("compiling kernels") == 1

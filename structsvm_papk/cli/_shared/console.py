@@ -1,7 +1,6 @@
 """What the commands print: results on standard output, everything else on standard error."""
 
 import json
-import logging
 import math
 import os
 import platform
@@ -46,27 +45,6 @@ def warnings_as_ours() -> Iterator[None]:
 def warn(text: str) -> None:
     """Print what should not be overlooked on standard error."""
     note(text, style="yellow")
-
-
-@contextmanager
-def compiling_noted() -> Iterator[None]:
-    """Say once, on a terminal, why the first run after an install takes longer."""
-    log = logging.getLogger("structsvm_papk._jit")
-    before = log.level
-
-    def say(record: logging.LogRecord) -> bool:
-        log.removeFilter(say)
-        note("compiling kernels; later runs reuse them")
-        return True
-
-    if notes().is_terminal:
-        log.addFilter(say)
-        log.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        log.removeFilter(say)
-        log.setLevel(before)
 
 
 def answer(as_json: bool, content: dict[str, Any], show: Callable[..., None], *shown: Any) -> None:
