@@ -134,13 +134,6 @@ def test_every_spelling_of_missing(kind):
     assert (plain.predict(rows, GROUPS) == plain.predict(X, GROUPS)).all()
 
 
-def test_float32_and_the_order_of_columns_in_memory():
-    plain = ranker().fit(X, Y, GROUPS)
-    assert (ranker().fit(np.asfortranarray(X), Y, GROUPS).coef_ == plain.coef_).all()
-    narrow = ranker().fit(X.astype(np.float32), Y, GROUPS)
-    np.testing.assert_allclose(narrow.coef_, plain.coef_, rtol=1e-3, atol=1e-4)
-
-
 def test_a_hole_at_prediction_where_training_had_none():
     fitted = ranker().fit(X, Y, GROUPS)
     holed = X.copy()

@@ -7,8 +7,6 @@ import time
 from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 import sklearn
 from scipy import sparse
@@ -247,25 +245,6 @@ def test_curves_and_contributions_sum_to_the_score(curves, grouped):
         assert curve.deviation == pytest.approx(deviation, rel=1e-9, abs=1e-12)
 
 
-@pytest.mark.parametrize("curves", [None, 4])
-@pytest.mark.parametrize("grouped", [True, False])
-def test_missing_values_add_what_the_lowest_adds_and_their_own_weight(curves, grouped):
-    X, y = rows()
-    X[np.random.default_rng(2).random(X.shape) < 0.2] = np.nan
-    groups = GROUPS if grouped else np.zeros_like(GROUPS)
-    fitted = ranker(curves, missing="lowest").fit(X, y, GROUPS if grouped else "one_list")
-    scores = fitted.predict(X, GROUPS) if grouped else fitted.predict(X)
-    added = fitted.contributions(X, GROUPS) if grouped else fitted.contributions(X)
-    np.testing.assert_allclose(added.sum(axis=1), scores, rtol=0, atol=1e-12)
-    lowest = pd.DataFrame(X).groupby(groups).transform("min").to_numpy()
-    there = np.isnan(X)
-    expected = values_at(fitted.curves_, np.where(there, lowest, X)) + there * fitted.missing_coef_
-    np.testing.assert_allclose(added, expected, rtol=0, atol=1e-12)
-    assert fitted.missing_coef_.any()
-    of_model = fitted.to_model().contributions(X, GROUPS if grouped else None)
-    np.testing.assert_array_equal(of_model, added)
-
-
 @pytest.mark.parametrize("missing", ["separate", "lowest"])
 def test_folds_try_curves_beside_missing_values(missing):
     X, y = rows()
@@ -339,26 +318,6 @@ def test_grades_have_curves():
     assert any(f"curves of {PIECES} pieces" in note for note in chosen.result_.notes)
 
 
-def test_float32_is_the_same_problem():
-    X, y = rows()
-    X = X.astype(np.float32)
-    single = ranker(tol=1e-8).fit(X, y, GROUPS)
-    double = ranker(tol=1e-8).fit(X.astype(np.float64), y, GROUPS)
-    assert single.result_.objective == pytest.approx(double.result_.objective, rel=1e-7)
-    assert_same_curves(single, double, atol=1e-2)
-    np.testing.assert_array_equal(single.predict(X), single.predict(X.astype(np.float64)))
-
-
-@pytest.mark.parametrize("make", [pd.DataFrame, lambda X: pl.DataFrame(X.to_dict("list"))])
-def test_curves_have_the_names_of_a_frame(make):
-    X, y = rows()
-    frame = make(pd.DataFrame(X, columns=["distance", "clicks", "hour"]))
-    fitted = ranker().fit(frame, y, GROUPS)
-    assert [curve.name for curve in fitted.curves_] == ["distance", "clicks", "hour"]
-    plain = ranker().fit(X, y, GROUPS)
-    np.testing.assert_array_equal(fitted.predict(frame), plain.predict(X))
-
-
 def test_curves_are_flat_outside_of_training():
     X, y = rows()
     fitted = ranker().fit(X, y, GROUPS)
@@ -372,32 +331,6 @@ def test_curves_are_flat_outside_of_training():
             assert scores[0] == scores[1] == scores[2]
 
 
-def test_columns_that_are_constant_or_of_two_values_are_lines():
-    X, y = rows()
-    X = np.hstack([X, np.full((len(X), 1), 7.0), (X[:, :1] > 0) * 2.0 - 1.0])
-    fitted = ranker().fit(X, y, GROUPS)
-    sizes = [curve.knots.size for curve in fitted.curves_]
-    assert min(sizes[:2]) > 5  # in the tails there are more
-    assert sizes[2:] == [4, 1, 1]
-    constant, binary = fitted.curves_[3:]
-    assert constant.slope == constant.deviation == 0.0
-    assert fitted.result_.converged
-    assert np.isfinite(fitted.predict(X)).all()
-    assert binary(1.0) - binary(-1.0) == pytest.approx(2 * binary.slope)
-
-
-def test_a_column_of_one_value_in_each_list_has_no_weight():
-    X, y = rows()
-    X[:, 2] = GROUPS * 0.5  # differs between lists only, which moves nothing
-    fitted = ranker().fit(X, y, GROUPS)
-    assert fitted.curves_[2].knots.size >= 5
-    np.testing.assert_allclose(fitted.curves_[2].values, 0.0, atol=1e-9)
-    assert fitted.curves_[2].deviation == pytest.approx(0.0, abs=1e-9)
-    some = X.copy()
-    some[GROUPS == 4] = [0.25, 1.0, 2.0]  # one row, fifteen times
-    assert ranker().fit(some, y, GROUPS).result_.converged
-
-
 @pytest.mark.parametrize("curves", ["auto", 4])
 def test_columns_that_say_nothing_at_all_are_told(curves):
     _, y = rows()
@@ -405,19 +338,6 @@ def test_columns_that_say_nothing_at_all_are_told(curves):
         with pytest.warns(DegenerateOptimumWarning, match="w = 0 is the optimum"):
             fitted = PAPKRanker(3, curves=curves).fit(constant, y, GROUPS)
         assert all(not curve.values.any() and curve.slope == 0 for curve in fitted.curves_)
-
-
-@pytest.mark.parametrize("curves", ["auto", 4])
-@pytest.mark.parametrize("offset", [1e5, -1e8])
-def test_offsets_of_columns_change_nothing(curves, offset):
-    X, y = rows()
-    X = np.round(X, 6)  # so that X + offset is X, moved
-    plain = ranker(curves, tol=1e-9).fit(X, y, GROUPS)
-    moved = ranker(curves, tol=1e-9).fit(X + offset, y, GROUPS)
-    assert moved.result_.objective == pytest.approx(plain.result_.objective, rel=1e-6)
-    for one, other in zip(moved.curves_, plain.curves_, strict=True):
-        np.testing.assert_allclose(one.knots - offset, other.knots, rtol=0, atol=1e-7)
-        np.testing.assert_allclose(one.values, other.values, rtol=0, atol=1e-2)
 
 
 @pytest.mark.parametrize("curves", ["auto", 4])
@@ -433,22 +353,6 @@ def test_one_huge_value_leaves_the_others_their_curves(curves, largest):
 
 
 # --- the order of things --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("curves", ["auto", 4])
-def test_neither_order_nor_storage_change_the_curves(curves):
-    """Up to what rounding leaves of optima that are proven to 1e-11."""
-    X, y = rows()
-    plain = ranker(curves, tol=1e-11).fit(X, y, GROUPS)
-    assert plain.result_.converged
-    order = np.random.default_rng(0).permutation(y.size)
-    for variant in (
-        ranker(curves, tol=1e-11).fit(X[order], y[order], GROUPS[order]),
-        ranker(curves, tol=1e-11).fit(np.asfortranarray(X), y, GROUPS),
-        ranker(curves, tol=1e-11).fit(X, y, -GROUPS),  # lists from the last on
-    ):
-        assert variant.result_.objective == pytest.approx(plain.result_.objective, rel=1e-10)
-        assert_same_curves(variant, plain, atol=1e-4)
 
 
 # --- as an estimator ------------------------------------------------------------------------------

@@ -64,20 +64,6 @@ def test_score_is_the_mean_over_grades_by_what_they_add():
     assert found == pytest.approx(np.nanmean(expected), rel=1e-12)
 
 
-def test_one_list_of_grades_chooses_alpha_by_its_folds():
-    X, y, _ = rows(n_users=5)
-    ranker = Linear(k=5, one_list=True).fit(X, y)
-    assert ranker.result_.converged and ranker.alpha_ > 0
-
-
-def test_columns_are_filled_as_with_two_labels():
-    X, y, groups = rows()
-    X[::7, 1] = np.nan
-    ranker = Linear(k=3, missing="lowest").fit(X, y, groups=groups)
-    assert ranker.result_.converged
-    assert ranker.score(X, y, groups=groups) > 0.5
-
-
 @pytest.mark.parametrize(
     ("change", "settings", "said"),
     [
@@ -92,19 +78,6 @@ def test_what_is_no_grade_is_refused(change, settings, said):
     X, y, groups = rows()
     with pytest.raises(InputError, match=said):
         Linear(k=3, **settings).fit(X, change(y), groups=groups)
-
-
-def test_model_files_and_json_say_what_grades_counted(tmp_path):
-    X, y, groups = rows()
-    for gain, kept in (("exponential", "exponential"), ([0, 1, 2, 9], (0.0, 1.0, 2.0, 9.0))):
-        ranker = Linear(k=3, label_gain=gain).fit(X, y, groups=groups)
-        ranker.save(tmp_path / "graded.model")
-        model = load_model(tmp_path / "graded.model")
-        assert model.label_gain == kept
-        assert model.relevance_threshold is None
-        assert ranker.export_weights()["label_gain"] == kept
-    binary = Linear(k=3).fit(X, y > 1, groups=groups)
-    assert binary.to_model().label_gain is None
 
 
 @pytest.fixture

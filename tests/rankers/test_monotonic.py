@@ -214,13 +214,6 @@ def test_missing_values_leave_the_signs():
     assert separate.result_.converged and separate.missing_coef_[0] != 0
 
 
-@pytest.mark.parametrize("surrogate", ["ramp", "clipped_ramp"])
-def test_descents_to_critical_points_keep_them(surrogate):
-    X, y, groups = rows()
-    fitted = ranker(3, surrogate, monotonic_cst=SIGNS).fit(X, y, groups)
-    assert steps(fitted.curves_[0]).min() >= 0 >= steps(fitted.curves_[1]).max()
-
-
 @pytest.mark.parametrize(
     ("given", "said"),
     [
