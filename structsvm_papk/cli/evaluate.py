@@ -11,7 +11,7 @@ from rich.markup import escape
 from structsvm_papk import metrics
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.options import OUTPUT, READING
-from structsvm_papk.cli._shared.outputs import check_outputs
+from structsvm_papk.cli._shared.outputs import check_format, check_outputs
 from structsvm_papk.cli._shared.scores import Rows, Scoring, load
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import write_atomically
@@ -167,6 +167,8 @@ def evaluate(
     ranker is not shown to be better.
     """
     check_outputs([file, data, model, qrels, compare], [per_user, html])
+    check_format(per_user, "CSV", ["CSV"])
+    check_format(html, "HTML", ["HTML"])
     wanted = _metric_names(names)
     resolve(preset, population=population)
     if require_better and compare is None:

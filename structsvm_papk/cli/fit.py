@@ -15,7 +15,7 @@ from structsvm_papk._types import Array
 from structsvm_papk.cli import scale
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.options import OUTPUT, PROBLEM, SOLVER
-from structsvm_papk.cli._shared.outputs import check_outputs, save_plot
+from structsvm_papk.cli._shared.outputs import check_format, check_outputs, save_plot
 from structsvm_papk.cli._shared.reading import Problem, Reading, say_columns
 from structsvm_papk.data.columns.checks import SEPARATE
 from structsvm_papk.data.columns.knots import MOST_PIECES, check_curves
@@ -144,6 +144,9 @@ def fit(
     """
     kept = None if checkpoint is None else Checkpoint(checkpoint)
     check_outputs([data], [model_file, checkpoint], plot=plot)
+    check_format(
+        model_file, "a model file", hint="; Python's export_weights() and to_onnx() convert"
+    )
     signs = _signs(monotonic or ())
     reading = Reading(
         label=label,

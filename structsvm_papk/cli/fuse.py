@@ -13,7 +13,7 @@ from rich.markup import escape
 
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.options import OUTPUT
-from structsvm_papk.cli._shared.outputs import check_outputs, save_plot
+from structsvm_papk.cli._shared.outputs import TABLES, check_format, check_outputs, save_plot
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.files.model import load_model, save_model, weights_of
@@ -218,6 +218,7 @@ def fuse(
         if output is None:
             raise InputError("give --output FILE for the fused lists")
         check_outputs([path for path in (model, *given.values()) if path is not None], [output])
+        check_format(output, "a run, CSV, TSV or Parquet", TABLES)
         fusing: storing.Fusing = method or ""
         if model is not None:
             fusing = read_weights(model) or load_model(model)
@@ -235,6 +236,10 @@ def fuse(
     if model is not None and for_engine is not None:
         raise InputError("the weights of an engine are written by --weights, not by --model")
     check_outputs([qrels, *given.values()], [model, output, weights, html], plot=plot)
+    check_format(output, "a run, CSV, TSV or Parquet", TABLES)
+    check_format(model, "a model file", hint="; --weights writes JSON")
+    check_format(weights, "JSON", ["JSON"])
+    check_format(html, "HTML", ["HTML"])
     settings = Settings(
         k=k,
         threshold=relevance_threshold,

@@ -7,7 +7,7 @@ import typer
 
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.options import OUTPUT
-from structsvm_papk.cli._shared.outputs import check_outputs
+from structsvm_papk.cli._shared.outputs import TABLES, check_format, check_outputs
 from structsvm_papk.cli._shared.reading import Reading, say_columns
 from structsvm_papk.cli._shared.scores import (
     contributions_of,
@@ -17,10 +17,8 @@ from structsvm_papk.cli._shared.scores import (
 )
 from structsvm_papk.data.roles import Kind
 from structsvm_papk.data.top import scored_rows, top_rows
-from structsvm_papk.errors import InputError
-from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.files.model import load_model
-from structsvm_papk.files.tables import format_of, read_columns
+from structsvm_papk.files.tables import format_of, read_columns, write_table
 
 
 def predict(
@@ -54,7 +52,7 @@ def predict(
         typer.Option(
             "--output",
             "-o",
-            help="Where to write CSV (.tsv: TSV); by default standard output.",
+            help="Where to write CSV (.tsv: TSV, .parquet: Parquet); by default standard output.",
             metavar="FILE",
             rich_help_panel=OUTPUT,
         ),
@@ -70,8 +68,7 @@ def predict(
     import pandas as pd
 
     check_outputs([model, data], [output])
-    if output is not None and format_of(output) == "parquet":
-        raise InputError(f"--output {output}: CSV or TSV is written, not Parquet")
+    check_format(output, "CSV, TSV or Parquet", TABLES)
     trained = load_model(model)
     format = format_of(data)
     name = None if format is None else item_column(data, format, item, group)
@@ -95,10 +92,8 @@ def predict(
     else:
         frame = top_rows(scores, users, items, top, terms)
     say_columns(table)
-    separator = "\t" if output is not None and format_of(output) == "tsv" else ","
-    text = frame.to_csv(None, sep=separator, index=False, lineterminator="\n")
     if output is not None:
-        write_atomically(output, text.encode())
+        write_table(output, frame)
     if as_json:
         content: dict[str, Any]
         if output is not None:
@@ -116,6 +111,6 @@ def predict(
                 content["contributions"] = terms.to_dict("list")
         console.print_json({"model": str(model), "n_rows": scores.size, **content})
     elif output is None:
-        console.write_data(text)
+        console.write_data(frame.to_csv(None, index=False, lineterminator="\n"))
     else:
         console.note(f"{len(frame)} scores written to {output}")

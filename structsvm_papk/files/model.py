@@ -244,12 +244,13 @@ class Model:
         X = as_frame(X)
         columns = getattr(X, "columns", None)
         if columns is not None and self.feature_names is not None:
-            for name in self.feature_names:
-                if list(columns).count(name) != 1:
-                    raise InputError(
-                        f"X must have one column {name!r}, a feature of the model "
-                        f"({listed(self.feature_names)})"
-                    )
+            present = list(columns)
+            absent = [name for name in self.feature_names if present.count(name) != 1]
+            if absent:
+                raise InputError(
+                    f"X must have one column {listed(absent)}, of the features of the model "
+                    f"({listed(self.feature_names)})"
+                )
             X = X[list(self.feature_names)]
         levels = self.function.levels
         if levels and np.ndim(X) == 2 and X.shape[1] == self.n_features:

@@ -15,7 +15,7 @@ from structsvm_papk.data import validation
 from structsvm_papk.data.columns.checks import ROUNDED, first_rounded, what_to_do
 from structsvm_papk.data.roles import Kind
 from structsvm_papk.errors import InputError
-from structsvm_papk.files.text import how_to_leave_out, texts_of
+from structsvm_papk.files.text import each_column, how_to_leave_out, texts_of
 
 
 @contextmanager
@@ -80,10 +80,11 @@ def read_columns(
             raise fewer_rows(path, frame.num_rows, file.metadata.num_rows)
         if frame.num_rows == 0:
             raise InputError(f"{path}: the file has no data rows")
-        return {
-            name: values_of(path, frame, name, kind, is_feature=name in features)
-            for name, kind in kinds.items()
-        }
+
+        def values(name: str) -> Array:
+            return values_of(path, frame, name, kinds[name], is_feature=name in features)
+
+        return each_column(kinds, values, features)
 
 
 def fewer_rows(path: PathLike, n_there: int, n_stated: int) -> InputError:

@@ -17,6 +17,7 @@ from structsvm_papk.data.roles import Kind, needed_column
 from structsvm_papk.errors import InputError
 from structsvm_papk.files import parquet
 from structsvm_papk.files.tables import choose_columns, feature_matrix, reading
+from structsvm_papk.files.text import each_column
 
 _COLUMNS = 8  # decoded at a time
 _NAME_IT = "; name it with group="
@@ -371,12 +372,12 @@ class ParquetFiles(Source):
             pa.default_memory_pool().release_unused()
 
     def _features(self, first, frame, names):
-        columns = {
-            name: parquet.values_of(
+        def values(name: str) -> Array:
+            return parquet.values_of(
                 self.name, frame, name, Kind.NUMBER, first=first, is_feature=True
             )
-            for name in names
-        }
+
+        columns = each_column(names, values, names)
         where = "of the data (counted from 0)"
         X = feature_matrix(columns, lambda row: f"{self.name}, row {first + row} {where}")
         return X.astype(self.dtype, copy=False)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -24,6 +24,7 @@ from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.roles import Kind, column_of, is_named_as_id, label_column, listed
 from structsvm_papk.errors import InputError
 from structsvm_papk.files import parquet
+from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.files.lines import without_gz
 from structsvm_papk.files.text import (
     is_number_text,
@@ -33,6 +34,9 @@ from structsvm_papk.files.text import (
     text_names,
     with_none,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FORMATS = ("csv", "tsv", "parquet")
 _FORMAT_OF_SUFFIX = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet"}
@@ -165,7 +169,7 @@ def choose_columns(
         )
     absent = [name for name in ignore if name not in places]
     if absent:
-        raise InputError(f"{path}: no column {absent[0]!r} to ignore; it has {listed(names)}")
+        raise InputError(f"{path}: no column {listed(absent)} to ignore; it has {listed(names)}")
     others = [name for name in names if name != label]
     group = column_of("user", others, path, group, "; name it with group=")
     features = tuple(_feature_columns(path, places, {label, group}.union(index, ignore), like))
@@ -203,7 +207,8 @@ def _feature_columns(path, places, others, like):
         absent = [name for name in wanted if name not in places]
         if absent:
             raise InputError(
-                f"{path}: no column {absent[0]!r}, a feature of the model ({listed(wanted)})"
+                f"{path}: no column {listed(absent)}, of the features of the model "
+                f"({listed(wanted)})"
             )
         return wanted
     features = [name for name in places if name not in others and not is_named_as_id(name)]
@@ -371,3 +376,19 @@ def _text_columns(path, format, kinds, features):
         if kind is Kind.TEXT_OR_HOLE:
             columns[name] = with_none(columns[name])
     return columns
+
+
+def write_table(path: Path, frame: "pd.DataFrame") -> None:
+    """Write a frame in the format that a name says, by default CSV."""
+    format = format_of(path)
+    if format == "parquet":
+        try:
+            content = frame.to_parquet(index=False)
+        except ImportError:
+            raise InputError(
+                f"writing Parquet ({path}) needs pyarrow: pip install pyarrow (the extra 'frames')"
+            ) from None
+    else:
+        separator = "\t" if format == "tsv" else ","
+        content = frame.to_csv(index=False, sep=separator, lineterminator="\n").encode()
+    write_atomically(path, content)

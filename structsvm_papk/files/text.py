@@ -5,8 +5,9 @@ Blanks behind a separator count for nothing.
 
 import csv
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ import numpy as np
 
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data.columns.checks import ROUNDED, first_rounded
+from structsvm_papk.data.roles import listed
 from structsvm_papk.errors import InputError, interrupted, interrupts_noted, warn
 from structsvm_papk.files.lines import first_wrong, line_of, open_text
 
@@ -39,11 +41,13 @@ def text_names(path: Path, format: str) -> list[str]:
         return rows.names
 
 
-def how_to_leave_out(name: str) -> str:
-    """Which settings make a column no feature."""
+def how_to_leave_out(*names: str) -> str:
+    """Which settings make columns no features."""
+    if len(names) > 1:
+        return f"columns that are no features are left out with ignore={list(names)!r}"
     return (
-        f"a column that is no feature is left out with ignore={[name]!r}, that of users or queries "
-        "is named with group="
+        f"a column that is no feature is left out with ignore={list(names)!r}, that of users or "
+        "queries is named with group="
     )
 
 
@@ -84,6 +88,28 @@ def with_none(texts: Array) -> Array:
     values = texts.astype(object)
     values[np.isin(texts, list(_HOLES))] = None
     return values
+
+
+def each_column(
+    names: Iterable[str], read: Callable[[str], Array], features: Collection[str] = ()
+) -> dict[str, Array]:
+    """What `read` gives of each column; one message names all that it refuses."""
+    values = {}
+    faults: dict[str, InputError] = {}
+    for name in names:
+        try:
+            values[name] = read(name)
+        except InputError as error:
+            faults[name] = error
+    if not faults:
+        return values
+    first, *others = faults
+    if not others:
+        raise faults[first]
+    advice = ""
+    if all(name in features for name in faults):
+        advice = f"; {how_to_leave_out(*faults)}"
+    raise InputError(f"{faults[first]}; nor can these columns be read: {listed(others)}{advice}")
 
 
 def read_text(
@@ -133,9 +159,9 @@ def read_text(
                         raise KeyboardInterrupt
                     frame.columns = names
                     n_rows += len(frame)
-                    piece = {}
-                    for name in numeric:
-                        piece[name] = _numbers(path, format, frame, name, features)
+                    piece = each_column(
+                        numeric, partial(_numbers, path, format, frame, features), features
+                    )
                     for name in texts:
                         piece[name] = texts_of(path, frame[name])
                     pieces.append(piece)
@@ -154,7 +180,7 @@ def read_text(
     return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
 
 
-def _numbers(path, format, frame, name, features):
+def _numbers(path, format, frame, features, name):
     """Numbers or truth values; refuses the first text that is neither."""
     import pandas as pd
 

@@ -14,7 +14,6 @@ from structsvm_papk.data.roles import RETRIEVED, list_roles
 from structsvm_papk.data.validation import places_of
 from structsvm_papk.errors import InputError, check_choice
 from structsvm_papk.files import tables, trec
-from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.files.model import Model
 from structsvm_papk.fusion.entries import places
 from structsvm_papk.fusion.joining import Joined
@@ -127,12 +126,7 @@ def write_fused(path: Path, lists: pd.DataFrame, top: int) -> int:
     best = best.assign(rank=place[shown] + 1)
     order = np.lexsort((best["rank"].to_numpy(), query[shown]))
     best = best.iloc[order]
-    if format == "parquet":
-        content = best.to_parquet(index=False)
-    else:
-        separator = "," if format == "csv" else "\t"
-        content = best.to_csv(index=False, sep=separator, lineterminator="\n").encode()
-    write_atomically(path, content)
+    tables.write_table(path, best)
     return len(best)
 
 

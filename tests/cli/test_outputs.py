@@ -104,3 +104,24 @@ def test_links_that_lead_in_a_loop_are_refused(folder, capsys, name, flag):
     if path is not None:
         call = ["loop.svg" if word == path else word for word in call]
         assert re.search(r"loop.svg|a.run, line 1", refused(capsys, *call))
+
+
+@pytest.mark.parametrize(
+    ("name", "flag", "path"),
+    [
+        ("fit", "--model", "m.json"),
+        ("fit", "-o", "m.onnx"),
+        ("fit", "--model", "m.pkl"),
+        ("fuse", "--model", "m.json"),
+        ("fuse", "--output", "o.json"),
+        ("fuse", "--weights", "w.csv"),
+        ("fuse", "--html", "page.csv"),
+        ("evaluate", "--per-user", "v.parquet"),
+        ("verify", "--report", "r.json"),
+    ],
+)
+def test_a_name_that_says_another_format_is_refused(folder, capsys, name, flag, path):
+    call, _ = CALLS[name]
+    call = call[: call.index("--model")] if flag in ("--model", "-o") and name == "fit" else call
+    assert re.search(rf"{path}: .* is written, not ", refused(capsys, *call, flag, path))
+    assert not (folder / path).exists()

@@ -174,10 +174,24 @@ def test_wrong_calls_of_the_command(place, capsys):
         ((plain, features, "--top", 3), "no column names the list"),
         ((filled, features), "no column names the list"),
         ((plain, data, "--item", "sku"), "no column 'sku' for the item; it has"),
-        ((plain, data, "-o", place / "x.parquet"), "not Parquet"),
+        ((plain, data, "-o", place / "x.json"), "CSV, TSV or Parquet is written, not JSON"),
+        ((plain, data, "-o", place / "x.csv.gz"), "CSV, TSV or Parquet is written, not compressed"),
         ((plain, place / "no-item.csv"), "column 'item' is empty"),
     ]:
         assert said in refused(capsys, "predict", *arguments)
     (place / "bad.csv").write_text("user,label,score\n1,1,0.5\n1,0,much\n")
     bad = refused(capsys, "evaluate", place / "bad.csv")
     assert "line 3: column 'score'" in bad
+
+
+@pytest.mark.parametrize("options", [[], ["--top", "3"], ["--contributions"]])
+def test_scores_in_parquet_are_those_in_csv(place, frame, options):
+    predict = ["predict", place / "plain", place / "new.csv", *options, "--output"]
+    for name in ("o.csv", "o.tsv", "o.parquet", "o.pq"):
+        assert run(*predict, place / name) == 0
+    expected = pd.read_csv(place / "o.csv")
+    pd.testing.assert_frame_equal(pd.read_csv(place / "o.tsv", sep="\t"), expected)
+    for name in ("o.parquet", "o.pq"):
+        read = pd.read_parquet(place / name)
+        types = {column: expected[column].dtype for column in ("user", "item")}
+        pd.testing.assert_frame_equal(read.astype(types), expected, check_dtype=False)

@@ -15,6 +15,7 @@ from helpers.sources import read_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.files import tables
 from structsvm_papk.files import text as text_files
+from structsvm_papk.files.partitions import open_source
 from structsvm_papk.files.readers import read_table
 from structsvm_papk.files.sources import ParquetFiles
 
@@ -210,7 +211,7 @@ def test_named_columns_are_found_and_matched_by_name(tmp_path, name):
     assert again.labels is None
     np.testing.assert_array_equal(again.X, table.X)
     short = write_frame(FRAME[["age", "user", "grade"]], tmp_path / name)
-    assert "no column 'clicks', a feature of the model ('age', 'clicks')" in message(
+    assert "no column 'clicks', of the features of the model ('age', 'clicks')" in message(
         short, like=table, label="grade", group="user"
     )
 
@@ -456,3 +457,27 @@ def test_names_are_looked_up_not_searched():
         columns = tables.choose_columns("f", names, **how)
         assert len(columns.features) == 1000 - len(how.get("ignore", ()))
         assert Name.compared <= 10_000
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "partitions"])
+def test_all_columns_that_cannot_be_read_are_named_at_once(tmp_path, kind):
+    table = {"label": [0, 1], "user": [1, 1], "a": [1.0, 2.0], "b": [1.0, 2.0], "c": [3, 4]}
+    frame = pd.DataFrame(table)
+    if kind == "csv":
+        frame = frame.astype({"a": object, "c": object})
+        frame.loc[1, ["a", "c"]] = "about 7"
+        frame.to_csv(tmp_path / "rows.csv", index=False)
+        expected = r"line 3: column 'a' holds 'about 7'.*; nor can these columns be read: 'c'"
+    else:
+        frame = frame.astype({"a": "Float64", "c": "Int64"})
+        frame.loc[1, ["a", "c"]] = pd.NA
+        frame.to_parquet(tmp_path / "rows.parquet", index=False)
+        expected = r"column 'a' is missing at row 1.*; nor can these columns be read: 'c'"
+    with pytest.raises(InputError, match=expected + r".* left out with ignore=\['a', 'c'\]"):
+        if kind == "partitions":
+            open_source(tmp_path / "rows.parquet").rows(0, 2)
+        else:
+            read_table(tmp_path / f"rows.{kind}")
+    names = {"ignore": ["x", "b", "y"]}
+    with pytest.raises(InputError, match="no column 'x', 'y' to ignore"):
+        read_table(next(tmp_path.iterdir()), **names)

@@ -22,8 +22,9 @@ _FLAGS = {
     "population": "--population",
     "relevance_threshold": "--relevance-threshold",
 }
+_TEXT = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
 _SETTING = re.compile(
-    rf"(?<![\w.-])(?<!\w\()({'|'.join(_FLAGS)})=(\['(?:[^'\\]|\\.)*'\]|'[^']*'|\"[^\"]*\"|[\w.]*)"
+    rf"(?<![\w.-])(?<!\w\()({'|'.join(_FLAGS)})=(\[{_TEXT}(?:, {_TEXT})*\]|{_TEXT}|[\w.]*)"
 )
 
 
@@ -44,5 +45,5 @@ def _as_flag(setting: re.Match[str]) -> str:
         return _FLAGS[known]
     if known is None:
         return f"{_FLAGS[name]} none"
-    shown = known[0] if isinstance(known, list) else known
-    return f"{_FLAGS[name]} {shlex.quote(str(shown))}"
+    values = known if isinstance(known, list) else [known]
+    return " ".join(f"{_FLAGS[name]} {shlex.quote(str(each))}" for each in values)

@@ -1,7 +1,7 @@
 """Files that a command writes: refused before any work, and the pictures among them written."""
 
 import io
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,22 @@ from structsvm_papk.files.readers import sidecar
 from structsvm_papk.plots.figures import has_matplotlib
 
 _PLOTS = (".png", ".svg", ".pdf")
+_FORMATS = {
+    ".csv": "CSV",
+    ".tsv": "TSV",
+    ".parquet": "Parquet",
+    ".pq": "Parquet",
+    ".json": "JSON",
+    ".onnx": "ONNX",
+    ".html": "HTML",
+    ".npy": "NumPy's format",
+    ".npz": "NumPy's format",
+    ".gz": "compressed",
+    ".zip": "compressed",
+    ".xlsx": "Excel's format",
+    **dict.fromkeys((".pkl", ".pickle", ".joblib"), "a pickle"),
+}
+TABLES = ("CSV", "TSV", "Parquet")  # that are written
 
 
 def check_outputs(
@@ -38,6 +54,15 @@ def check_outputs(
     _check_plot(plot)
     for path in written:
         check_writable(path)
+
+
+def check_format(path: Path | None, what: str, formats: Sequence[str] = (), hint: str = "") -> None:
+    """Refuse a name that says another format than what is written."""
+    if path is None:
+        return
+    format = _FORMATS.get(path.suffix.lower())
+    if format is not None and format not in formats:
+        raise InputError(f"{path}: {what} is written, not {format}; choose another name{hint}")
 
 
 def _check_plot(path: Path | None) -> None:
