@@ -22,6 +22,7 @@ from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.outputs import check_outputs, save_plot
 from structsvm_papk.cli._shared.reading import Reading, say_columns
 from structsvm_papk.cli._shared.scores import scores_of
+from structsvm_papk.data.columns.pairs import PairCuts
 from structsvm_papk.data.columns.units import ScaleRule
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError, check_number
@@ -276,8 +277,8 @@ def new_users(
         rows.append((f"users of this kind for {target:g}", needed))
     fixed = f", {answer.note} taken as fixed" if answer.note else ""
     note = (
-        "assumed: users are drawn independently; alpha, surrogate, depth and curves were not "
-        f"chosen by these users{fixed}; weights of a new fit on one user less"
+        "assumed: users are drawn independently; alpha, surrogate, depth, curves and pairs were "
+        f"not chosen by these users{fixed}; weights of a new fit on one user less"
     )
     console.answer(as_json, content, _show, "Risk of new users", rows)
     console.note(note)
@@ -325,8 +326,9 @@ def _as_in_training(lists: RankingData, model: Model) -> InColumns[RankingData]:
         model.curves, model.stiffness,
     )  # fmt: skip
     weighted = lists.weighted(model.user_weight)
-    columns = TrainingColumns(weighted, model.missing, standardize, positive=model.positive)
-    return columns.of(setting)
+    signs = None if model.monotonic_cst is None else np.array(model.monotonic_cst, dtype=float)
+    columns = TrainingColumns(weighted, model.missing, standardize, signs, model.positive)
+    return columns.of(setting, PairCuts.of(model.function, columns.plan.with_gaps))
 
 
 def _result_of(model: Model, columns: InColumns[RankingData]) -> SolverResult:

@@ -5,11 +5,12 @@ training the median of the column stands in for it, which `columns.plan` takes b
 
 ``lowest``: it takes the lowest value of its column in its list, and has a weight of its own beside.
 Scores of retrievers that return their best hundred are the usual case: what one did not return, it
-ranked below. A list that has nothing in a column gets 0 there. Any other number would do: it is the
-same for all rows of the list, so it moves none of them past another. Where all rows are one list,
-those that are scored later are not this list but further cases of it, a few at a time or one. Their
-missing values take the lowest values of training, and a score does not depend on which cases are
-asked for together.
+ranked below. In a column that has to fall, low values are the good ones, and the highest stands in:
+a missing value is never the best of its list. A list that has nothing in a column gets 0 there. Any
+other number would do: it is the same for all rows of the list, so it moves none of them past
+another. Where all rows are one list, those that are scored later are not this list but further
+cases of it, a few at a time or one. Their missing values take the lowest values of training, and a
+score does not depend on which cases are asked for together.
 """
 
 from __future__ import annotations
@@ -29,14 +30,18 @@ from structsvm_papk.data.validation import groups_or_none
 from structsvm_papk.errors import InputError
 
 
-def constant_fill(lists: RankingData, missing: str | None) -> Array | None:
+def constant_fill(
+    lists: RankingData, missing: str | None, falling: Collection[int] = ()
+) -> Array | None:
     """What stands in for missing values of each column in every list; None: no one number does."""
     if lists.is_sparse or not lists.with_holes.any():
         return None
     if missing == SEPARATE:
         return _or_zero(np.nanmedian, lists)
     if missing == LOWEST and lists.one_list:
-        return _or_zero(np.nanmin, lists)
+        lowest = _or_zero(np.nanmin, lists)
+        highest = _or_zero(np.nanmax, lists)
+        return np.where(np.isin(np.arange(lists.n_columns), list(falling)), highest, lowest)
     return None
 
 
@@ -56,11 +61,12 @@ def filled_rows(
     missing: str | None,
     fill: Array | None = None,
     levels: Collection[int] = (),
+    falling: Collection[int] = (),
 ) -> FilledRows:
     """A checked matrix, filled with the lowest of each list, or with the numbers of `fill`.
 
     With ``missing="separate"`` nothing is filled: terms know what a missing value adds. Nor are
-    columns of `levels`.
+    columns of `levels`. Columns that are `falling` are filled with the highest of each list.
 
     Raises
     ------
@@ -86,7 +92,7 @@ def filled_rows(
         _, codes = validation.encode(validation.check_ids(users, X.shape[0]))
     rows = np.argsort(codes, kind="stable")
     starts = np.flatnonzero(np.diff(codes[rows], prepend=-1))
-    lowest = _lowest(X, rows, starts)  # a row each user, in the order of the codes
+    lowest = _lowest(X, rows, starts, falling)  # a row each user, in the order of the codes
     return FilledRows(np.where(holes, lowest[codes], X), holes)
 
 
@@ -95,8 +101,9 @@ def filled_lists(
     missing: str | None,
     fill: Array | None = None,
     levels: Collection[int] = (),
+    falling: Collection[int] = (),
 ) -> FilledRows:
-    """The rows of lists, filled by `fill`, or with the lowest of each list; copied where any is."""
+    """The rows of lists, filled as by `filled_rows`; copied where any is."""
     check_missing(missing)
     if missing == LOWEST:
         refuse_sparse(lists.X, missing)
@@ -113,7 +120,7 @@ def filled_lists(
     user_of_row[lists.rows] = lists.user_of_position
     users = np.flatnonzero(lists.sizes)  # who have rows
     lowest = np.zeros((lists.n_users + 1, X.shape[1]), dtype=X.dtype)
-    lowest[users] = _lowest(X, lists.rows, lists.indptr[users])
+    lowest[users] = _lowest(X, lists.rows, lists.indptr[users], falling)
     filled = X.copy()
     rows, columns = np.nonzero(holes)
     filled[rows, columns] = lowest[user_of_row[rows], columns]
@@ -129,20 +136,29 @@ def refuse_sparse(X: Any, missing: str) -> None:
         )
 
 
-def _lowest(X: Array, rows: Array, starts: Array) -> Array:
-    """The lowest of each column in each list, the rows of which begin at `starts`; 0: none."""
+def _lowest(X: Array, rows: Array, starts: Array, falling: Collection[int]) -> Array:
+    """The lowest of each column in each list, the rows of which begin at `starts`; 0: none.
+
+    Of columns that are `falling` the highest.
+    """
     lowest = np.fmin.reduceat(X[rows], starts, axis=0)
+    for j in falling:
+        lowest[:, j] = np.fmax.reduceat(X[rows, j], starts)
     return np.where(np.isnan(lowest), 0.0, lowest)
 
 
 def scores_of_lists(
-    function: AdditiveFunction, lists: RankingData, missing: str | None, fill: Array | None = None
+    function: AdditiveFunction,
+    lists: RankingData,
+    missing: str | None,
+    fill: Array | None = None,
+    falling: Collection[int] = (),
 ) -> Array:
     """The scores of lists at their positions."""
     if missing != LOWEST:
         function.refuse_new_gaps(lists.X, lists.feature_names)
         return function.scores(FilledRows(lists.X))[lists.rows]
-    rows = filled_lists(lists, missing, fill, function.levels)
+    rows = filled_lists(lists, missing, fill, function.levels, falling)
     if rows.holes is None:
         rows = rows._replace(holes=np.zeros(lists.X.shape, dtype=bool))
     return function.scores(rows)[lists.rows]

@@ -23,6 +23,7 @@ from structsvm_papk.data.columns.terms import Curve, Cut, Levels, Pair, Term
 from structsvm_papk.data.columns.units import ScaleRule
 from structsvm_papk.data.grades import check_label_gain
 from structsvm_papk.data.missing import filled_rows
+from structsvm_papk.data.monotonic import falling_columns
 from structsvm_papk.data.roles import listed
 from structsvm_papk.data.top import ids_of, top_rows
 from structsvm_papk.errors import (
@@ -98,8 +99,8 @@ class Model:
         What the columns were divided by in the problem that alpha and the certificate are of; None:
         nothing. 'each': by their standard deviations within users. 'indicators': the same, but
         columns of two values by half the difference of these. 'common': by one number, as for a
-        sparse X, the root of their mean variance within users. `coef` is in the columns' own units
-        in any case.
+        sparse X, the root of their mean variance within users. The terms are in the columns' own
+        units in any case.
     package_version : str
         The version that wrote the file.
     positive : bool
@@ -108,7 +109,10 @@ class Model:
         What missing values count, as of `PAPKRanker`.
     fill : ndarray of shape (n_features,), or None
         With ``missing='lowest'``, of a model of one list: the lowest values of its columns in
-        training, which fill further rows, each by itself.
+        training, of those that fall the highest, which fill further rows, each by itself.
+    monotonic_cst : tuple of int, or None
+        1 for columns that had to rise, -1 for those that had to fall, 0 for free ones; None: all
+        were free.
     curves : int or None
         Pieces of a curve that were asked for; None: columns of numbers are lines.
     stiffness : float
@@ -132,6 +136,7 @@ class Model:
     positive: bool = False
     missing: str | None = None
     fill: np.ndarray | None = None
+    monotonic_cst: tuple[int, ...] | None = None
     curves: int | None = None
     stiffness: float = 1.0
 
@@ -154,6 +159,11 @@ class Model:
     def standardized(self) -> bool:
         """Whether alpha and the certificate are of divided columns."""
         return self.scale_rule is not None
+
+    @property
+    def falling(self) -> list[int]:
+        """The columns that had to fall."""
+        return falling_columns(self.monotonic_cst)
 
     @property
     def needs_lists(self) -> bool:
@@ -237,7 +247,7 @@ class Model:
         """Rows of a table whose `levels` are the model's, as `function` takes them."""
         if self.missing != LOWEST:
             self.function.refuse_new_gaps(X, self.feature_names)
-        return filled_rows(X, groups, self.missing, self.fill, self.function.levels)
+        return filled_rows(X, groups, self.missing, self.fill, self.function.levels, self.falling)
 
     def _features(self, X: Any) -> Any:
         """The columns of the model, checked."""
@@ -475,6 +485,12 @@ def _checked(description, n_features):
         entries["scale_rule"] = ScaleRule(rule).value
     if values["missing"] is not None:
         check_choice("missing", values["missing"], MISSING)
+    signs = values["monotonic_cst"]
+    if signs is not None:
+        whole = isinstance(signs, list) and all(type(sign) is int for sign in signs)
+        if not whole or len(signs) != n_features or not set(signs) <= {-1, 0, 1}:
+            raise ValueError(f"monotonic_cst must be {n_features} of 1, -1 and 0")
+        entries["monotonic_cst"] = tuple(signs)
     if values["label_gain"] is not None:
         entries["label_gain"] = check_label_gain(values["label_gain"])
     return entries
@@ -483,10 +499,10 @@ def _checked(description, n_features):
 _FORMULA = (
     "A score is the sum of weights[column] * x, or of the terms. A curve is linear between its "
     "values at the knots, and goes on beyond them with its slope (0: flat). A missing value adds "
-    "gap instead; with missing = lowest, gap on top of what the lowest value of the list adds. A "
-    "value that is none of the levels adds 0. A pair adds weights[i][j]: of numbers i is how "
-    "many edges are at or below x, of levels the place of the level; the last is that of a missing "
-    "value."
+    "gap instead; with missing = lowest, gap on top of what the lowest value of the list adds, of "
+    "columns in falling the highest. A value that is none of the levels adds 0. A pair adds "
+    "weights[i][j]: of numbers i is how many edges are at or below x, of levels the place of the "
+    "level; the last is that of a missing value."
 )
 
 # --- other formats ------------------------------------------------------------------------------
@@ -518,6 +534,7 @@ def weights_of(model: Model) -> dict[str, Any]:
         "standardized": model.standardized,
         "scale_rule": model.scale_rule,
         "positive": model.positive,
+        "falling": [names[j] for j in model.falling],
         "missing": model.missing,
         "solver": model.solver,
         "alpha": float(model.alpha),

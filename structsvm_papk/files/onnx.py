@@ -138,7 +138,10 @@ def _terms(graph: _Graph, model: Model) -> list[str]:
 
 
 def _filled(graph: _Graph, model: Model, is_hole: str) -> str:
-    """X with numbers in place of NaN: of one list the lowest; else where the term is 0."""
+    """X with numbers in place of NaN: of one list the lowest; else where the term is 0.
+
+    Columns that fall are turned first: of them it is the highest.
+    """
     instead = np.zeros(model.n_features)
     for curve in model.function.curves:
         instead[curve.column] = curve.knots[0]
@@ -146,10 +149,14 @@ def _filled(graph: _Graph, model: Model, is_hole: str) -> str:
         return graph.add("Where", is_hole, graph.constant(instead), "X")
     if model.fill is not None:
         return graph.add("Where", is_hole, graph.constant(model.fill), "X")
-    or_infinity = graph.add("Where", is_hole, graph.constant(np.inf), "X")
+    signs = np.ones(model.n_features)
+    signs[model.falling] = -1.0
+    turned = graph.add("Mul", "X", graph.constant(signs))
+    or_infinity = graph.add("Where", is_hole, graph.constant(np.inf), turned)
     lowest = graph.add("ReduceMin", or_infinity, axes=[0], keepdims=1)
     all_holes = graph.add("IsInf", lowest)
-    of_list = graph.add("Where", all_holes, graph.constant(0.0), lowest)
+    or_zero = graph.add("Where", all_holes, graph.constant(0.0), lowest)
+    of_list = graph.add("Mul", or_zero, graph.constant(signs))
     return graph.add("Where", is_hole, of_list, "X")
 
 

@@ -22,6 +22,7 @@ from structsvm_papk.data.columns.units import ScaleRule
 from structsvm_papk.data.grades import are_grades, check_label_gain, gains_of
 from structsvm_papk.data.lists import Exclusions
 from structsvm_papk.data.missing import filled_rows, scores_of_lists
+from structsvm_papk.data.monotonic import falling_columns
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.roles import remark_of_ids
 from structsvm_papk.data.validation import ONE_LIST, refuse_weights, required_groups
@@ -194,6 +195,7 @@ class AdditiveRanker(BaseEstimator):
     _scale_rule: ScaleRule | None  # by which `scale_` was chosen
     _zero_is_proved: bool  # where the weights are 0, and the surrogate is not convex
     _fill: Array | None  # with missing="lowest": what fills further rows of one list
+    _signs: Array | None  # 1 and -1 for columns that had to rise and to fall
     _weights_given: bool
 
     @property
@@ -351,7 +353,8 @@ class AdditiveRanker(BaseEstimator):
             groups = ONE_LIST
         if self.missing != LOWEST:
             self.function_.refuse_new_gaps(X, getattr(self, "feature_names_in_", None))
-        return filled_rows(X, groups, self.missing, self._fill, self.function_.levels)
+        falling = falling_columns(self._signs)
+        return filled_rows(X, groups, self.missing, self._fill, self.function_.levels, falling)
 
     def _features(self, X: Features) -> Any:
         """Rows as a checked matrix of numbers, of levels their places."""
@@ -385,7 +388,8 @@ class AdditiveRanker(BaseEstimator):
     def gain_on(self, lists: RankingData) -> float:
         """The mean pAp@k gain on lists that are laid out already, ties counting as errors."""
         check_is_fitted(self)
-        scores = scores_of_lists(self.function_, lists, self.missing, self._fill)
+        falling = falling_columns(self._signs)
+        scores = scores_of_lists(self.function_, lists, self.missing, self._fill, falling)
         return evaluate_by_grade(f"pap@{self.n_shown}", scores, lists).mean(f"pap@{self.n_shown}")
 
     def _mean(self, metric: str, X: Features, y: Any, groups: Any) -> float:
@@ -427,6 +431,7 @@ class AdditiveRanker(BaseEstimator):
             relevance_threshold=None if threshold is None else float(threshold),
             label_gain=self.label_gain_,
             positive=self.positive,
+            monotonic_cst=None if self._signs is None else tuple(self._signs.astype(int).tolist()),
         )
 
     def save(self, path: PathLike) -> None:

@@ -17,6 +17,7 @@ from structsvm_papk.data.columns.plan import Plan
 from structsvm_papk.data.columns.terms import Cut
 from structsvm_papk.data.columns.units import InUnits
 from structsvm_papk.data.missing import constant_fill, filled_lists
+from structsvm_papk.data.monotonic import falling_columns
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.rankers.settings import Setting
 
@@ -98,7 +99,8 @@ class TrainingColumns:
         self.standardize = standardize
         self.signs = signs
         self.positive = positive
-        self.fill = constant_fill(given, missing)
+        self.falling = falling_columns(signs)
+        self.fill = constant_fill(given, missing, self.falling)
         names = given.feature_names
         numbers = tuple(map(str, range(given.n_columns)))
         self.plan = Plan(
@@ -108,7 +110,7 @@ class TrainingColumns:
             fill=self.fill,
             adds_fill=missing == LOWEST,
         )
-        self.rows = filled_lists(given, missing, self.fill, given.levels)
+        self.rows = filled_lists(given, missing, self.fill, given.levels, self.falling)
         self._made: dict[int | None, InColumns[RankingData]] = {}
 
     def of(self, setting: Setting, pairs: PairCuts | None = None) -> InColumns[RankingData]:

@@ -147,8 +147,9 @@ class PAPKRanker(AdditiveRanker):
     missing : {'separate', 'lowest', None}
         What NaN (None, pandas' NA) in X means. 'separate': the value is not known; a missing value
         has a weight of its own in its column, which adds nothing else. 'lowest': a source did not
-        return the item, which takes the lowest value of the column in its list, and has that
-        weight beside it; `predict` needs `groups` then, and sparse X is refused. None refuses them.
+        return the item, which takes the lowest value of the column in its list (the highest where
+        `monotonic_cst` is -1), and has that weight beside it; `predict` needs `groups` then, and
+        sparse X is refused. None refuses them.
     categorical_features : {'from_dtype', None} or array-like
         Columns whose values have a weight each, at most 254 of them. 'from_dtype': those of text,
         categories and booleans of a data frame. Else a mask, numbers or names of columns.
@@ -350,8 +351,8 @@ class PAPKRanker(AdditiveRanker):
             lists = lists.weighted(self.user_weight)
         elif self.user_weight != "equal":
             raise InputError("give sample_weight or user_weight='positives', not both")
-        signs = self._signs(lists.n_columns, lists.levels)
-        columns = TrainingColumns(lists, self.missing, self.standardize, signs, self.positive)
+        self._signs = self._checked_signs(lists.n_columns, lists.levels)
+        columns = TrainingColumns(lists, self.missing, self.standardize, self._signs, self.positive)
         self._fill = columns.fill if self.missing == LOWEST else None
         chosen = self._choose(columns)
         setting = chosen.setting
@@ -371,7 +372,7 @@ class PAPKRanker(AdditiveRanker):
         pairs = pairs_left(columns, setting, training)
         return columns.of(setting, pairs)
 
-    def _signs(self, n_features: int, levels: Any = ()) -> Array | None:
+    def _checked_signs(self, n_features: int, levels: Any = ()) -> Array | None:
         """The sign of each column in `monotonic_cst`; None without any."""
         if self.monotonic_cst is None:
             return None
@@ -525,6 +526,7 @@ class PAPKRanker(AdditiveRanker):
         """Train on a risk in partitions, in the columns of the settings."""
         self._weights_given = False
         self._fill = None
+        self._signs = None
         setting = self._given_setting()
         if self.monotonic_cst is not None:
             raise InputError("monotonic_cst needs the lists in memory; give a sample of the users")

@@ -189,7 +189,7 @@ def test_the_command_gives_the_bound_of_python(trained):
     assert [own[name] for name in ("value", "lower", "upper")] == pytest.approx(ends)
     shown = " ".join(invoke(*call).output.split())
     assert f"at most │ {expected.bound:.4f}" in shown and "assumed: users are drawn" in shown
-    assert "depth and curves were not chosen by these users" in shown
+    assert "depth, curves and pairs were not chosen by these users" in shown
 
 
 def test_a_bound_that_says_nothing_is_called_vacuous(tmp_path, trained):

@@ -149,6 +149,7 @@ def test_stated_sizes_are_not_trusted(saved, entry):
         ("certificate", [{}, 3, CERTIFICATE | {"objective": [[]]}, CERTIFICATE | {"gap": np.nan}]),
         ("certificate", [list(CERTIFICATE)]),
         ("scale_rule", ["z", 1, [], True]),
+        ("monotonic_cst", [[1, 0], [1, 0, -1, 2], [1, 0, -1, 0.5], [True] * 4, "abcd", 1, {}]),
     ],
 )
 def test_signed_nonsense_is_refused(saved, name, values):

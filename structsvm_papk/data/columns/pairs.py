@@ -97,6 +97,22 @@ class PairCuts:
 
     pairs: tuple[ColumnPair, ...]
 
+    @classmethod
+    def of(cls, function: AdditiveFunction, with_gaps: Array) -> PairCuts | None:
+        """Those of a function's pairs, None where it has none.
+
+        `with_gaps` says which columns had missing values in training.
+        """
+        pairs = []
+        for term in function.terms:
+            if isinstance(term, Pair):
+                first, second = (
+                    ColumnCut(j, cut, bool(with_gaps[j]))
+                    for j, cut in zip(term.columns, term.cuts, strict=True)
+                )
+                pairs.append(ColumnPair(first, second))
+        return cls(tuple(pairs)) if pairs else None
+
     @property
     def n_cells(self) -> Array:
         """Of each pair."""
