@@ -1,7 +1,8 @@
 """Which way to join lists is recommended: learned weights, equal ones, or one run alone.
 
 Learned weights have to show by intervals that they are ahead of equal weights of the same rule and
-of the best run; else what needs no learning is recommended, the best of it by its mean.
+of the best run. Else equal weights are recommended, or the best run if it, or learned weights, are
+shown to be ahead of them.
 """
 
 from __future__ import annotations
@@ -288,7 +289,10 @@ def choose(rules: Sequence[Rule], alone: Sequence[Candidate], settings: Settings
     is_ahead = over_equal.ahead_lower > 0 and over_run.ahead_lower > 0
     if is_ahead and learned.mean >= equal.mean:
         return choice("learned", learned, first)
-    if best_run.mean > equal.mean:
+    # of equal weights a chance lead of one run says little: fusion rarely loses much
+    run_over_equal = equal.ranking(best_run)
+    is_needed = run_over_equal.ahead_lower > 0 or over_equal.ahead_lower > 0
+    if best_run.mean > equal.mean and is_needed:
         return choice("alone", best_run, first)
     return choice("equal", equal, rule)
 

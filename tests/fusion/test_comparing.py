@@ -227,6 +227,22 @@ def test_without_both_gains_something_else_is_said(means, kind, begins):
     assert side in advice and "by -" not in advice
 
 
+def test_a_chance_lead_of_a_run_does_not_count():
+    rng = np.random.default_rng(1)
+    noise = rng.normal(size=40)
+    folds = Folds(replace(HOW, n_resamples=500))
+
+    def candidate(name, values):
+        return deciding.Candidate(name, name, folds, values)
+
+    equal = candidate("equal weights", np.full(40, 0.7))
+    rules = [deciding.Rule("", folds, [equal], lambda names: np.full(40, 0.69), lambda: None)]
+    for lead, kind in ((0.01, "equal"), (0.2, "alone")):
+        run = candidate("bm25", 0.7 + lead + 0.1 * (noise - noise.mean()))
+        choice = deciding.choose(rules, [run, candidate("dense", np.zeros(40))], folds.settings)
+        assert choice.kind == kind
+
+
 def test_a_rule_that_is_better_without_learning_is_switched_to():
     choice, advice = choice_of(0.75, equal=0.7, run=0.6, other=0.76)
     assert choice.kind == "equal" and choice.best.title == "rrf with equal weights"
