@@ -92,13 +92,13 @@ class Visit(NamedTuple):
 
 
 @kernel
-def row_dot(matrix, row, w):
+def row_dot(matrix: Matrix, row: int, w: Array) -> float:
     """``x . w`` for a row x of the matrix."""
     return _row_dot(matrix.values, matrix.columns, matrix.starts, row, w)
 
 
 @kernel(fastmath=_SUMS)
-def _row_dot(values, columns, starts, row, w):
+def _row_dot(values: Array, columns: Array | None, starts: Array, row: int, w: Array) -> float:
     total = 0.0
     if columns is None:
         start = row * w.size
@@ -111,13 +111,21 @@ def _row_dot(values, columns, starts, row, w):
 
 
 @kernel
-def add_row(matrix, metric, row, factor, out):
+def add_row(matrix: Matrix, metric: Array | None, row: int, factor: float, out: Array) -> None:
     """Add ``factor * M x`` to `out` for a row x of the matrix."""
     _add_row(matrix.values, matrix.columns, matrix.starts, metric, row, factor, out)
 
 
 @kernel(fastmath=_SUMS)
-def _add_row(values, columns, starts, metric, row, factor, out):
+def _add_row(
+    values: Array,
+    columns: Array | None,
+    starts: Array,
+    metric: Array | None,
+    row: int,
+    factor: float,
+    out: Array,
+) -> None:
     if columns is None:
         start = row * out.size
         for f in range(out.size):
@@ -128,20 +136,20 @@ def _add_row(values, columns, starts, metric, row, factor, out):
 
 
 @kernel
-def _times(metric, f, value):
+def _times(metric: Array | None, f: int, value: float) -> float:
     if metric is None:
         return value
     return metric[f] * value
 
 
 @kernel
-def clear_row(matrix, row, out):
+def clear_row(matrix: Matrix, row: int, out: Array) -> None:
     """Write zeros where a row has entries."""
     _clear_row(matrix.columns, matrix.starts, row, out)
 
 
 @kernel
-def _clear_row(columns, starts, row, out):
+def _clear_row(columns: Array | None, starts: Array, row: int, out: Array) -> None:
     if columns is None:
         out[:] = 0.0
     else:
@@ -150,39 +158,41 @@ def _clear_row(columns, starts, row, out):
 
 
 @kernel(fastmath=_SUMS)
-def _shift(heights, gram, high, low, n, change):
+def _shift(heights: Array, gram: Array, high: int, low: int, n: int, change: float) -> None:
     for i in range(n):
         heights[i] -= change * (gram[high, i] - gram[low, i])
 
 
 @kernel(fastmath=_SUMS)
-def _shift_one(heights, gram, i, n, change):
+def _shift_one(heights: Array, gram: Array, i: int, n: int, change: float) -> None:
     for j in range(n):
         heights[j] -= change * gram[i, j]
 
 
 @kernel
-def scores(matrix, rows, w, out):
+def scores(matrix: Matrix, rows: Array, w: Array, out: Array) -> None:
     """Write ``x . w`` of these rows."""
     for i in range(rows.size):
         out[i] = row_dot(matrix, rows[i], w)
 
 
 @kernel
-def move(matrix, point, rows, factors):
+def move(matrix: Matrix, point: Primal, rows: Array, factors: Array) -> None:
     """Add M times the rows, times their factors, to w."""
     _add_rows(matrix, point.metric, rows, factors, point.w)
 
 
 @kernel
-def _add_rows(matrix, metric, rows, factors, out):
+def _add_rows(
+    matrix: Matrix, metric: Array | None, rows: Array, factors: Array, out: Array
+) -> None:
     for i in range(rows.size):
         if factors[i] != 0.0:
             add_row(matrix, metric, rows[i], factors[i], out)
 
 
 @kernel
-def products(matrix, point, rows, coef, out):
+def products(matrix: Matrix, point: Primal, rows: Array, coef: Array, out: Array) -> None:
     """Write ``X M X' coef`` for the matrix X of these rows."""
     _add_rows(matrix, point.metric, rows, coef, point.work)
     scores(matrix, rows, point.work, out)
@@ -191,7 +201,16 @@ def products(matrix, point, rows, coef, out):
 
 
 @kernel
-def pairwise_ascent(theta, heights, gram, n, step, cap, slack, tol):
+def pairwise_ascent(
+    theta: Array,
+    heights: Array,
+    gram: Array,
+    n: int,
+    step: float,
+    cap: float,
+    slack: float,
+    tol: float,
+) -> float:
     """Maximise ``heights . t - step/2 t' gram t`` over moves t of theta; return the increase.
 
     The first n weights stay between 0 and `cap`, and add up with `slack` to the same number. Every
@@ -273,7 +292,16 @@ def pairwise_ascent(theta, heights, gram, n, step, cap, slack, tol):
 
 
 @kernel
-def average_sweep(matrix, point, lists, active, atoms, visit, gaps, gains):
+def average_sweep(
+    matrix: Matrix,
+    point: Primal,
+    lists: UserLists,
+    active: Active,
+    atoms: Weights,
+    visit: Visit,
+    gaps: Array,
+    gains: Array,
+) -> int:
     """Visit users of Avg: solve each block exactly on its active rows.
 
     The atoms are single negatives j, ``c = e_j - mean of the positives``, ``b = 1``, with weights
@@ -349,7 +377,9 @@ def average_sweep(matrix, point, lists, active, atoms, visit, gaps, gains):
 
 
 @kernel
-def drop_idle(positions, theta, heights, gram, n, slot):
+def drop_idle(
+    positions: Array, theta: Array, heights: Array, gram: Array, n: int, slot: Array
+) -> int:
     """Keep the atoms with weight only; return their number."""
     n_kept = 0
     for i in range(n):
@@ -370,7 +400,9 @@ def drop_idle(positions, theta, heights, gram, n, slot):
 
 
 @kernel
-def extend_gram(matrix, point, positives, active, new, gram):
+def extend_gram(
+    matrix: Matrix, point: Primal, positives: Array, active: Array, new: Array, gram: Array
+) -> None:
     """Inner products of rows less the mean of the positives: of active negatives and new ones."""
     if new.size == 0:
         return
@@ -397,7 +429,16 @@ def extend_gram(matrix, point, positives, active, new, gram):
 
 
 @kernel
-def move_blocks(old, old_at, old_width, new, new_at, new_width, n_rows, n_columns):
+def move_blocks(
+    old: Array,
+    old_at: Array,
+    old_width: Array,
+    new: Array,
+    new_at: Array,
+    new_width: Array,
+    n_rows: Array,
+    n_columns: Array,
+) -> None:
     """Copy a matrix of every user from one flat array to another, which has more room."""
     for u in range(n_rows.size):
         for i in range(n_rows[u]):
@@ -408,7 +449,16 @@ def move_blocks(old, old_at, old_width, new, new_at, new_width, n_rows, n_column
 
 
 @kernel
-def load_average(matrix, point, lists, active, atoms, negative, coef, counts):
+def load_average(
+    matrix: Matrix,
+    point: Primal,
+    lists: UserLists,
+    active: Active,
+    atoms: Weights,
+    negative: Array,
+    coef: Array,
+    counts: Array,
+) -> None:
     """Give the `negative` positions, `counts` of each user, the weights that `coef` has there."""
     n_done = 0
     for u in range(counts.size):
@@ -429,7 +479,9 @@ def load_average(matrix, point, lists, active, atoms, negative, coef, counts):
 
 
 @kernel
-def average_duals(lists, active, atoms, coef, sums):
+def average_duals(
+    lists: UserLists, active: Active, atoms: Weights, coef: Array, sums: Array
+) -> int:
     """Write c of every user, and b into `sums`, inside the polytope; the most atoms of a user."""
     for u in range(sums.size):
         n = active.used[u]
@@ -445,20 +497,28 @@ def average_duals(lists, active, atoms, coef, sums):
 
 
 @kernel
-def inside(theta, cap):
+def inside(theta: Array, cap: float) -> Array:
     """Weights of at most `cap` that add up to at most 1, as real numbers: rounded towards zero."""
     theta = np.minimum(theta, cap)
     return theta * ((1.0 - (theta.size + 8) * EPS) / max(theta.sum(), 1.0))
 
 
 @kernel
-def column_sizes(matrix, rows, coef, sizes, counts):
+def column_sizes(matrix: Matrix, rows: Array, coef: Array, sizes: Array, counts: Array) -> None:
     """Add ``sum_p |coef_p x_pf|`` to `sizes`, and the number of its terms to `counts`."""
     _column_sizes(matrix.values, matrix.columns, matrix.starts, rows, coef, sizes, counts)
 
 
 @kernel
-def _column_sizes(values, columns, starts, rows, coef, sizes, counts):
+def _column_sizes(
+    values: Array,
+    columns: Array | None,
+    starts: Array,
+    rows: Array,
+    coef: Array,
+    sizes: Array,
+    counts: Array,
+) -> None:
     for p in range(rows.size):
         if coef[p] == 0.0:
             continue
@@ -473,13 +533,15 @@ def _column_sizes(values, columns, starts, rows, coef, sizes, counts):
 
 
 @kernel
-def score_sizes(matrix, rows, bounds, w):
+def score_sizes(matrix: Matrix, rows: Array, bounds: Array, w: Array) -> Array:
     """The largest ``sum_f |x_f w_f|`` over the rows x of each user."""
     return _score_sizes(matrix.values, matrix.columns, matrix.starts, rows, bounds, w)
 
 
 @kernel
-def _score_sizes(values, columns, starts, rows, bounds, w):
+def _score_sizes(
+    values: Array, columns: Array | None, starts: Array, rows: Array, bounds: Array, w: Array
+) -> Array:
     out = np.zeros(bounds.size - 1)
     for u in range(out.size):
         for row in rows[bounds[u] : bounds[u + 1]]:

@@ -24,6 +24,8 @@ largest ``sum_f |x_f w_f|`` in the box, what is added up has a sum of absolute v
 additions and a few products: the bound is off by less than ``n eps m``, twice which is taken off.
 """
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import numpy as np
@@ -122,7 +124,7 @@ class Boxes:
         centre = np.empty(n)
         split = np.empty(n, dtype=np.int64)
 
-        def part(lo, hi):
+        def part(lo: int, hi: int) -> None:
             boxes = slice(lo, hi)
             bound_boxes(
                 self._users, alpha, low[boxes], high[boxes],
@@ -132,7 +134,7 @@ class Boxes:
         run(part, np.arange(n + 1))
         return lower - self._rounding(alpha, low, high), centre, split
 
-    def _rounding(self, alpha, low, high):
+    def _rounding(self, alpha: float, low: Array, high: Array) -> Array:
         """How far rounding may have raised the bounds, see above."""
         farthest = np.maximum(np.abs(low), np.abs(high))
         size = 1 + 4 * farthest @ self._largest + alpha * np.square(farthest).sum(axis=1)
@@ -141,7 +143,7 @@ class Boxes:
         n_terms = most + np.minimum(self.data.n_pos, k).sum() + 3 * low.shape[1] + _FEW
         return 2 * n_terms * EPS * size
 
-    def _refuse_large(self):
+    def _refuse_large(self) -> None:
         data = self.data
         d = self.data.n_features
         n_pos = int(self.data.n_pos.sum())
@@ -157,7 +159,9 @@ class Boxes:
 
 
 @kernel
-def bound_boxes(users, alpha, low, high, lower, centre, split):
+def bound_boxes(
+    users: Users, alpha: float, low: Array, high: Array, lower: Array, centre: Array, split: Array
+) -> None:
     """Write the bound over each box, the objective at its centre, and where the box is cut best."""
     n_pos = users.n_pos
     d = users.X.shape[1]
@@ -217,7 +221,16 @@ def bound_boxes(users, alpha, low, high, lower, centre, split):
 
 
 @kernel
-def _one_user(users, u, scores, total, radius, minorants, free, n_free):
+def _one_user(
+    users: Users,
+    u: int,
+    scores: Array,
+    total: Array,
+    radius: Array,
+    minorants: Minorants,
+    free: FreePairs,
+    n_free: int,
+) -> tuple[int, float, float]:
     """Linear minorants of each positive's loss; pairs with a free weight are listed, not added.
 
     `total` is the sum of all users' weights.
@@ -303,7 +316,9 @@ def _one_user(users, u, scores, total, radius, minorants, free, n_free):
 
 
 @kernel
-def _choose_weights(gradient, radius, minorants, free, n_free):
+def _choose_weights(
+    gradient: Array, radius: Array, minorants: Minorants, free: FreePairs, n_free: int
+) -> None:
     """Weights of the free pairs that make the bound high: those at the centre's positives.
 
     For fixed positives the bound over the box is ``sum_m t_m b_m - sum_f r_f |g_f(t)|`` plus a
@@ -355,7 +370,9 @@ def _choose_weights(gradient, radius, minorants, free, n_free):
 
 
 @kernel
-def _over_corners(alpha, w, radius, n_pos, k, minorants):
+def _over_corners(
+    alpha: float, w: Array, radius: Array, n_pos: Array, k: int, minorants: Minorants
+) -> float:
     """Smallest value over the box's corners of the concave minorant."""
     level = minorants.level
     slope = minorants.slope

@@ -6,6 +6,8 @@ nowhere larger, so a cut of the restricted list is one of the whole. As no loss 
 weights add up to at most 1.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ import numpy as np
 from structsvm_papk._rounding import EPS, error_of_sum
 from structsvm_papk._types import Array
 from structsvm_papk.oracles import _dual_kernels as kernels
+from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.oracles.user_blocks import CANDIDATES, Duals, UserBlocks
 
 _ROUNDS = 4  # cuts of a visit, at most
@@ -96,7 +99,7 @@ class CutBlocks(UserBlocks):
 
     def __init__(
         self,
-        risk: Any,
+        risk: ListRisk,
         alpha: float,
         start: Any = None,
         *,
@@ -155,7 +158,7 @@ class CutBlocks(UserBlocks):
             self._users.append(user)
         self._move_to(-self._pulled(duals.coef) / self.alpha)
 
-    def _products(self, user, coef):
+    def _products(self, user: _User, coef: Array) -> Array:
         out = np.empty(coef.size)
         rows = self.lists.rows[user.positions]
         kernels.products(self.matrix, self.primal, rows, coef, out)
@@ -187,7 +190,7 @@ class CutBlocks(UserBlocks):
             visited += n_scored
         return visited
 
-    def _activate(self, u, user):
+    def _activate(self, u: int, user: _User) -> None:
         """Add the negatives that the subgradient has, and the highest that may come to have one."""
         data = self.risk.data
         m = int(self.lists.n_counted[u])
@@ -210,7 +213,7 @@ class CutBlocks(UserBlocks):
         user.coef = np.pad(user.coef, ((0, 0), (0, new.size)))
         user.loss = self.risk.surrogate.restricted(user.positions, m)
 
-    def _drop_idle(self, u, user):
+    def _drop_idle(self, u: int, user: _User) -> None:
         """Drop cuts without weight, then the negatives that no cut has, but for m of them."""
         n_pos = self.risk.data.n_pos[u]
         m = self.lists.n_counted[u]
@@ -223,7 +226,7 @@ class CutBlocks(UserBlocks):
         user.positions = user.positions[keep]
         user.coef = user.coef[:, keep]
 
-    def _solve(self, u, user, scores):
+    def _solve(self, u: int, user: _User, scores: Array) -> tuple[float, int]:
         """Maximise the dual over one block, cut after cut; the gain and the rows scored."""
         step = self.lists.steps[u]
         rows = self.lists.rows[user.positions]

@@ -218,7 +218,9 @@ class EmpiricalRisk(DualListRisk, BoxedOracle, FiniteSumOracle):
         return warm_starts(self.surrogate, users.some_of(n), minimise, names, self.n_threads)
 
 
-def _sample_of(surrogate, data, n_threads, thresholds):
+def _sample_of(
+    surrogate: Surrogate, data: RankingData, n_threads: int, thresholds: Thresholds
+) -> EmpiricalRisk | None:
     """The risk of few of the users, enough for the curvature, where there are many."""
     step = thresholds.sample_step(data.n_users, data.rows.size, data.n_features)
     if step is None:
@@ -282,21 +284,21 @@ def logistic_regression(data: RankingData, centred: bool = False, max_iter: int 
     share = np.ones(data.n_users) if data.user_weight is None else data.user_weight
     weight = np.repeat(share / (share.sum() * data.sizes), data.sizes)
 
-    def centre(values):
+    def centre(values: Array) -> Array:
         """Less the user's mean: a symmetric projection, so its own transpose."""
         if not centred:
             return values
         sums = np.add.reduceat(values, data.indptr[:-1])
         return values - np.repeat(sums / data.sizes, data.sizes)
 
-    def loss(point):
+    def loss(point: Array) -> tuple[float, Array]:
         w = point[:-1]
         intercept = point[-1]
         margin = sign * (centre(data.scores(w)) + intercept)
         value = float(weight @ np.logaddexp(0.0, -margin))
         slope = sign * (-weight * expit(-margin))
         gradient = data.rmatvec(centre(slope)) + _RIDGE * w
-        return value + _RIDGE / 2 * (w @ w), np.append(gradient, slope.sum())
+        return float(value + _RIDGE / 2 * (w @ w)), np.append(gradient, slope.sum())
 
     start = np.zeros(data.n_features + 1)
     return minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": max_iter}).x[:-1]

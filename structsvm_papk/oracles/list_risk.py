@@ -167,7 +167,7 @@ class ListRisk(BlockOracle):
     def __str__(self) -> str:
         return f"surrogate {self.surrogate.name!r}"
 
-    def _divide(self, user_bounds):
+    def _divide(self, user_bounds: Array) -> None:
         """Let the blocks be these runs of users."""
         data = self.data
         self.user_bounds = user_bounds
@@ -258,7 +258,7 @@ class ListRisk(BlockOracle):
         out = np.empty(rows.size)
         self.rows_scored += out.size
 
-        def part(lo, hi):
+        def part(lo: int, hi: int) -> None:
             columns.scores(rows, w, lo, hi, out)
 
         self.map_ranges(part, self.edges)
@@ -281,7 +281,7 @@ class ListRisk(BlockOracle):
         values = np.empty(data.n_users)
         coef = np.empty(scores.size)
 
-        def part(lo, hi):
+        def part(lo: int, hi: int) -> None:
             self.surrogate.evaluate(scores, data.indptr, data.n_pos, lo, hi, values, coef)
 
         self.map_ranges(part, np.arange(data.n_users + 1))
@@ -313,7 +313,7 @@ class ListRisk(BlockOracle):
         values, intercepts, sizes, steep = np.empty((4, data.n_users))
         of_rows = np.zeros(shared.order.size)
 
-        def piece(first, last):
+        def piece(first: int, last: int) -> None:
             some = scores(first, last)
             indptr = data.indptr[first : last + 1] - data.indptr[first]
             n_pos = data.n_pos[first:last]
@@ -328,7 +328,9 @@ class ListRisk(BlockOracle):
         self.map(piece, list(pairwise(bounds.tolist())))
         return self._tangents(values, of_rows, intercepts, sizes, steep)
 
-    def _tangents(self, values, coef, intercepts, sizes, steep):
+    def _tangents(
+        self, values: Array, coef: Array, intercepts: Array, sizes: Array, steep: Array
+    ) -> Tangents:
         steepest = float((steep / self.surrogate.l1_bound(self.data.n_pos)).max())
         return Tangents(
             values=values,
@@ -363,7 +365,7 @@ class ListRisk(BlockOracle):
         once = 0 if self.data.shared is None else self.data.shared.most
         return int(min(active.max(), np.diff(self.edges).max()) + chunks + once)
 
-    def _block_sums(self, values):
+    def _block_sums(self, values: Array) -> Array:
         return np.add.reduceat(self._weigh(values), self.user_bounds[:-1]) / self._total
 
     def slopes(self, coef: Array) -> Array:
@@ -383,7 +385,7 @@ class ListRisk(BlockOracle):
         edges = self.edges
         sums = np.zeros((edges.size - 1, data.n_features))
 
-        def part(lo, hi):
+        def part(lo: int, hi: int) -> None:
             bounds = edges[lo : hi + 1]
             columns.add_weighted_rows(rows, coef, bounds, sums[lo:hi])
 
@@ -391,12 +393,12 @@ class ListRisk(BlockOracle):
         blocks = np.add.reduceat(sums, self._block_starts, axis=0)
         return self.units.of_columns(blocks) / self._total
 
-    def _weigh(self, values):
+    def _weigh(self, values: Array) -> Array:
         """Values of the users times the users' weights."""
         weight = self.data.user_weight
         return values if weight is None else values * weight
 
-    def _weigh_rows(self, coef):
+    def _weigh_rows(self, coef: Array) -> Array:
         weight = self.data.user_weight
         return coef if weight is None else coef * np.repeat(weight, self.data.sizes)
 
@@ -468,7 +470,7 @@ def runs_of_users(data: RankingData, n_blocks: int) -> Array:
     return np.minimum(bounds, n_users - count[::-1])
 
 
-def _split_rows(block_bounds, chunk_rows):
+def _split_rows(block_bounds: Array, chunk_rows: int) -> tuple[Array, Array]:
     """Edges of chunks of rows that no block's bound divides; which chunk each block begins with."""
     n_chunks = np.maximum(1, np.rint(np.diff(block_bounds) / chunk_rows).astype(np.int64))
     starts = np.concatenate([[0], np.cumsum(n_chunks)])

@@ -71,7 +71,7 @@ class PartitionedCuts(BlockOracle):
     def __str__(self) -> str:
         return f"surrogate {self.surrogate.name!r} over partitions"
 
-    def _divide(self, n_blocks):
+    def _divide(self, n_blocks: int) -> None:
         self._division = divided(
             self.partitions.used, int(min(n_blocks, self.partitions.most_blocks))
         )

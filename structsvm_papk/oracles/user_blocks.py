@@ -45,7 +45,7 @@ class Duals:
     errors: Array
     roundings: int
 
-    def scaled(self, factor: Any) -> Duals:
+    def scaled(self, factor: Array | float) -> Duals:
         """Times a factor between 0 and 1, for all users or for each: zero is in every polytope."""
         per_user = np.broadcast_to(factor, self.intercepts.shape)
         coef = self.coef * np.repeat(per_user, self.risk.data.sizes)
@@ -132,7 +132,7 @@ class UserBlocks(DualBlocks):
         _, _, objective, error = self._evaluated(w, -np.inf)
         return DualPoint(w, objective, error, -np.inf)
 
-    def _evaluated(self, w, bound):
+    def _evaluated(self, w: Array, bound: float) -> tuple[Array, Array, float, float]:
         """Scores, the users' losses, the objective and how far rounding may have put it off."""
         risk = self.risk
         self.passes += 1
@@ -144,7 +144,7 @@ class UserBlocks(DualBlocks):
         error += score_error(risk, w, ROUNDING_SHARE * (objective - bound))
         return scores, tangents.values, objective, error + PAIRWISE * (abs(objective) + square)
 
-    def _slope_errors(self, duals):
+    def _slope_errors(self, duals: Duals) -> Array:
         """How far rounding may have put the slope off, by feature: few rows have each of them."""
         risk = self.risk
         sizes = np.zeros(risk.n_features)
@@ -154,11 +154,11 @@ class UserBlocks(DualBlocks):
         terms = counts + risk.edges.size + duals.roundings
         return error_of_sum(terms, np.abs(risk.units.of_columns(sizes)))
 
-    def _move_to(self, w):
+    def _move_to(self, w: Array) -> None:
         """Let w be the point; kernels have it in the units of X."""
         self.primal.w[:] = self.risk.units.of_columns(w)
 
-    def _pulled(self, coef):
+    def _pulled(self, coef: Array) -> Array:
         """``sum_u v_u X_u' c_u``."""
         return self.risk.slopes(coef).sum(axis=0)
 
@@ -179,7 +179,7 @@ class UserBlocks(DualBlocks):
             risk=self.risk,
         )
 
-    def _started(self, start):
+    def _started(self, start: object) -> Duals:
         """The duals of any start, scaled for the highest bound."""
         if isinstance(start, np.ndarray):
             tangents = self.risk.tangents(self.risk.scores(start))
@@ -200,7 +200,7 @@ class UserBlocks(DualBlocks):
         factor = 1.0 if rise >= square else max(rise, 0.0) / square
         return duals.scaled(factor) if factor < 1.0 else duals
 
-    def _adopted(self, given):
+    def _adopted(self, given: Duals) -> Duals:
         """Duals of the same lists, where a smaller depth is scaled to a larger one.
 
         The m largest terms add up to no more than the m' >= m largest, none of which is negative.
@@ -220,7 +220,7 @@ class UserBlocks(DualBlocks):
         duals = given.scaled(factor) if (factor < 1.0).any() else given
         return Duals(risk, duals.coef, duals.intercepts, duals.errors, duals.roundings)
 
-    def _restored(self, arrays):
+    def _restored(self, arrays: Mapping[str, Array]) -> Duals:
         """Duals of this risk that were kept as arrays."""
         data = self.risk.data
         coef = np.zeros(data.rows.size)
@@ -267,7 +267,7 @@ class AverageBlocks(UserBlocks):
         """Negatives that are active."""
         return int(self.active.used.sum())
 
-    def _make_room(self, room):
+    def _make_room(self, room: Array) -> None:
         """Allocate slots for so many negatives of each user; keep what there is."""
         n = room.size
         old = self.active
@@ -294,7 +294,7 @@ class AverageBlocks(UserBlocks):
         )
         self.atoms = kernels.Weights(theta=theta, square=square, gram=gram)
 
-    def _begin_with(self, duals):
+    def _begin_with(self, duals: Duals) -> None:
         data = self.risk.data
         negative = np.flatnonzero((duals.coef > 0.0) & ~data.labels)
         user = np.searchsorted(data.indptr, negative, side="right") - 1
@@ -312,7 +312,7 @@ class AverageBlocks(UserBlocks):
         )
         self._move_to(-self._pulled(self.duals.coef) / self.alpha)
 
-    def _visit(self, order, full):
+    def _visit(self, order: Array, full: bool) -> int:
         active = self.active
         if full and active.wanted.any():
             most = active.room + np.maximum(active.wanted, active.room)
@@ -329,7 +329,7 @@ class AverageBlocks(UserBlocks):
         )  # fmt: skip
 
     @property
-    def duals(self):  # noqa: D102
+    def duals(self) -> Duals:  # noqa: D102
         coef = np.zeros(self.risk.data.rows.size)
         sums = np.zeros(self.n_blocks)
         most = kernels.average_duals(self.lists, self.active, self.atoms, coef, sums)
