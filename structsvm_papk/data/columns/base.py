@@ -366,7 +366,7 @@ def joined(parts: Sequence[Columns]) -> Columns:
 
 
 @kernel
-def difference(value, origin):
+def difference(value: float, origin: float) -> float:
     """In float64, and rounded by itself: the sums' freedom to reorder must not undo it."""
     return np.float64(value) - np.float64(origin)
 
@@ -375,7 +375,7 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio
 
 
 @kernel
-def mix(x):
+def mix(x: np.uint64) -> np.uint64:
     """A bijection that keeps 0: high digits onto low ones, times an odd number, three times."""
     for _ in range(3):
         x = (x ^ (x >> np.uint64(32))) * _ODD
@@ -383,7 +383,7 @@ def mix(x):
 
 
 @kernel
-def digest_of_entry(x, f, one):
+def digest_of_entry(x: float, f: int, one: Array) -> np.uint64:
     """What an entry adds to its row: nothing, if it is 0."""
     one[0] = x
     if one[0] == 0.0:

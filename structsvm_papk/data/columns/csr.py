@@ -124,7 +124,16 @@ class CSRColumns(Columns):
 
 
 @kernel(fastmath=REORDERED_SUMS)
-def _csr_scores(data, indices, indptr, rows, w, start, stop, out):
+def _csr_scores(
+    data: Array,
+    indices: Array,
+    indptr: Array,
+    rows: Array,
+    w: Array,
+    start: int,
+    stop: int,
+    out: Array,
+) -> None:
     for p in range(start, stop):
         total = 0.0
         for e in range(indptr[rows[p]], indptr[rows[p] + 1]):
@@ -133,7 +142,16 @@ def _csr_scores(data, indices, indptr, rows, w, start, stop, out):
 
 
 @kernel(fastmath=REORDERED_SUMS)
-def _csr_add(data, indices, indptr, rows, coef, active, bounds, out):
+def _csr_add(
+    data: Array,
+    indices: Array,
+    indptr: Array,
+    rows: Array,
+    coef: Array,
+    active: Array,
+    bounds: Array,
+    out: Array,
+) -> None:
     for part in range(bounds.size - 1):
         total = out[part]
         for p in active[bounds[part] : bounds[part + 1]]:
@@ -143,7 +161,9 @@ def _csr_add(data, indices, indptr, rows, coef, active, bounds, out):
 
 
 @kernel
-def _csr_in_order(data, indices, indptr, rows, w, out):
+def _csr_in_order(
+    data: Array, indices: Array, indptr: Array, rows: Array, w: Array, out: Array
+) -> None:
     for p in range(rows.size):
         total = out[p]
         for e in range(indptr[rows[p]], indptr[rows[p] + 1]):
@@ -152,7 +172,9 @@ def _csr_in_order(data, indices, indptr, rows, w, out):
 
 
 @kernel
-def _csr_differences(data, indices, indptr, bounds, columns):
+def _csr_differences(
+    data: Array, indices: Array, indptr: Array, bounds: Array, columns: Array
+) -> None:
     first = np.zeros(columns.size)
     for u in range(bounds.size - 1):
         for p in range(bounds[u], bounds[u + 1]):
@@ -166,7 +188,9 @@ def _csr_differences(data, indices, indptr, bounds, columns):
 
 
 @kernel
-def _csr_largest(data, indices, indptr, rows, largest, counts):
+def _csr_largest(
+    data: Array, indices: Array, indptr: Array, rows: Array, largest: Array, counts: Array
+) -> int:
     longest = 0
     for row in rows:
         longest = max(longest, indptr[row + 1] - indptr[row])
@@ -178,7 +202,15 @@ def _csr_largest(data, indices, indptr, rows, largest, counts):
 
 
 @kernel
-def _csr_within(data, indices, indptr, rows, bounds, shifted, within):
+def _csr_within(
+    data: Array,
+    indices: Array,
+    indptr: Array,
+    rows: Array,
+    bounds: Array,
+    shifted: Array,
+    within: Array,
+) -> None:
     origin = np.zeros(shifted.size)
     for u in range(bounds.size - 1):
         for p in range(bounds[u], bounds[u + 1]):
@@ -192,7 +224,15 @@ def _csr_within(data, indices, indptr, rows, bounds, shifted, within):
 
 
 @kernel
-def _csr_squares(data, indices, indptr, rows, bounds, inverse, squares):
+def _csr_squares(
+    data: Array,
+    indices: Array,
+    indptr: Array,
+    rows: Array,
+    bounds: Array,
+    inverse: Array,
+    squares: Array,
+) -> None:
     """Entries that are not stored are zeros; the origin of a column is its first stored entry."""
     origin = np.zeros(squares.size)
     mean = np.zeros(squares.size)
@@ -228,7 +268,15 @@ def _csr_squares(data, indices, indptr, rows, bounds, inverse, squares):
 
 
 @kernel
-def _csr_digests(data, indices, bounds, rows, indptr, gains, digests):
+def _csr_digests(
+    data: Array,
+    indices: Array,
+    bounds: Array,
+    rows: Array,
+    indptr: Array,
+    gains: Array,
+    digests: Array,
+) -> None:
     one = np.empty(1)
     for u in range(digests.size):
         for p in range(indptr[u], indptr[u + 1]):

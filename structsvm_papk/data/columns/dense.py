@@ -157,7 +157,7 @@ class DenseColumns(Columns):
 
 
 @kernel
-def _rows_in_order(X, rows, w, out):
+def _rows_in_order(X: Array, rows: Array, w: Array, out: Array) -> None:
     in_fours = rows.size - rows.size % 4
     for p in range(0, in_fours, 4):  # four sums at a time: one alone waits for its own additions
         row_0 = X[rows[p]]
@@ -186,7 +186,7 @@ def _rows_in_order(X, rows, w, out):
 
 
 @kernel
-def _columns_in_order(columns, rows, w, out):
+def _columns_in_order(columns: Array, rows: Array, w: Array, out: Array) -> None:
     for f in range(w.size):
         column = columns[f]
         for p in range(rows.size):
@@ -194,7 +194,7 @@ def _columns_in_order(columns, rows, w, out):
 
 
 @kernel(fastmath=REORDERED_SUMS)
-def _row_scores(X, rows, w, start, stop, out):
+def _row_scores(X: Array, rows: Array, w: Array, start: int, stop: int, out: Array) -> None:
     for p in range(start, stop):
         row = X[rows[p]]
         total = 0.0
@@ -204,7 +204,7 @@ def _row_scores(X, rows, w, start, stop, out):
 
 
 @kernel(fastmath=REORDERED_SUMS)
-def _row_add(X, rows, coef, active, bounds, out):
+def _row_add(X: Array, rows: Array, coef: Array, active: Array, bounds: Array, out: Array) -> None:
     for part in range(bounds.size - 1):
         total = out[part]
         for p in active[bounds[part] : bounds[part + 1]]:
@@ -215,7 +215,9 @@ def _row_add(X, rows, coef, active, bounds, out):
 
 
 @kernel(fastmath=REORDERED_SUMS)
-def _column_scores(columns, rows, w, start, stop, out):
+def _column_scores(
+    columns: Array, rows: Array, w: Array, start: int, stop: int, out: Array
+) -> None:
     for f in range(w.size):
         column = columns[f]
         for p in range(start, stop):
@@ -223,7 +225,9 @@ def _column_scores(columns, rows, w, start, stop, out):
 
 
 @kernel(fastmath=REORDERED_SUMS)
-def _column_add(columns, rows, coef, active, bounds, out):
+def _column_add(
+    columns: Array, rows: Array, coef: Array, active: Array, bounds: Array, out: Array
+) -> None:
     for part in range(bounds.size - 1):
         for f in range(columns.shape[0]):
             column = columns[f]
@@ -234,7 +238,7 @@ def _column_add(columns, rows, coef, active, bounds, out):
 
 
 @kernel
-def _row_differences(X, rows, bounds, out):
+def _row_differences(X: Array, rows: Array, bounds: Array, out: Array) -> None:
     for u in range(bounds.size - 1):
         if bounds[u] == bounds[u + 1]:
             continue
@@ -246,7 +250,7 @@ def _row_differences(X, rows, bounds, out):
 
 
 @kernel
-def _row_extremes(X, rows, indptr, largest, within):
+def _row_extremes(X: Array, rows: Array, indptr: Array, largest: Array, within: Array) -> None:
     for u in range(indptr.size - 1):
         if indptr[u] == indptr[u + 1]:
             continue
@@ -259,7 +263,7 @@ def _row_extremes(X, rows, indptr, largest, within):
 
 
 @kernel
-def _row_squares(X, rows, indptr, inverse, squares):
+def _row_squares(X: Array, rows: Array, indptr: Array, inverse: Array, squares: Array) -> None:
     mean = np.empty(squares.size)
     for u in range(indptr.size - 1):
         first = indptr[u]
@@ -280,7 +284,7 @@ def _row_squares(X, rows, indptr, inverse, squares):
 
 
 @kernel
-def _row_digests(X, rows, indptr, gains, digests):
+def _row_digests(X: Array, rows: Array, indptr: Array, gains: Array, digests: Array) -> None:
     one = np.empty(1)
     for u in range(digests.size):
         for p in range(indptr[u], indptr[u + 1]):

@@ -163,7 +163,9 @@ class LevelColumns(Columns):
 
 
 @kernel
-def _scores(codes, rows, starts, table, start, stop, out):
+def _scores(
+    codes: Array, rows: Array, starts: Array, table: Array, start: int, stop: int, out: Array
+) -> None:
     for p in range(start, stop):
         row = codes[rows[p]]
         total = 0.0
@@ -173,7 +175,7 @@ def _scores(codes, rows, starts, table, start, stop, out):
 
 
 @kernel
-def _in_order(codes, rows, starts, table, out):
+def _in_order(codes: Array, rows: Array, starts: Array, table: Array, out: Array) -> None:
     for p in range(rows.size):
         row = codes[rows[p]]
         for f in range(row.size):
@@ -181,7 +183,9 @@ def _in_order(codes, rows, starts, table, out):
 
 
 @kernel
-def _sums(codes, rows, coef, active, starts, sums):
+def _sums(
+    codes: Array, rows: Array, coef: Array, active: Array, starts: Array, sums: Array
+) -> None:
     for p in active:
         row = codes[rows[p]]
         for f in range(row.size):
@@ -189,7 +193,7 @@ def _sums(codes, rows, coef, active, starts, sums):
 
 
 @kernel
-def _squares(codes, rows, indptr, starts, squares):
+def _squares(codes: Array, rows: Array, indptr: Array, starts: Array, squares: Array) -> None:
     """Add ``n_c (1 - n_c / n)`` of every user: of n rows n_c have level c."""
     count = np.zeros(squares.size)
     for u in range(indptr.size - 1):
@@ -207,7 +211,9 @@ def _squares(codes, rows, indptr, starts, squares):
 
 
 @kernel
-def _term_squares(codes, rows, indptr, starts, table, squares):
+def _term_squares(
+    codes: Array, rows: Array, indptr: Array, starts: Array, table: Array, squares: Array
+) -> None:
     """Add the squared distances from the user's mean of what each column adds."""
     mean = np.empty(squares.size)
     for u in range(indptr.size - 1):

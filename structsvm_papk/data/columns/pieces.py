@@ -265,7 +265,7 @@ def cells_of(X: Array, knots: Knots) -> Array:
 
 
 @kernel
-def _count_knots(X, positions, starts, cells):
+def _count_knots(X: Array, positions: Array, starts: Array, cells: Array) -> None:
     """Count the knots that are not above each value, some rows at a time.
 
     Every knot is compared with every value, in vector registers: faster than a bisection, whose
@@ -289,7 +289,16 @@ def _count_knots(X, positions, starts, cells):
 # not REORDERED_SUMS: in vector registers look-ups take half as long again; and both orders of X
 # give the same bits
 @kernel
-def _row_scores(X, cells, rows, cell_starts, table, start, stop, out):
+def _row_scores(
+    X: Array,
+    cells: Array,
+    rows: Array,
+    cell_starts: Array,
+    table: Array,
+    start: int,
+    stop: int,
+    out: Array,
+) -> None:
     for p in range(start, stop):
         row = X[rows[p]]
         cell = cells[rows[p]]
@@ -301,7 +310,16 @@ def _row_scores(X, cells, rows, cell_starts, table, start, stop, out):
 
 
 @kernel
-def _column_scores(columns, cells, rows, cell_starts, table, start, stop, out):
+def _column_scores(
+    columns: Array,
+    cells: Array,
+    rows: Array,
+    cell_starts: Array,
+    table: Array,
+    start: int,
+    stop: int,
+    out: Array,
+) -> None:
     total = np.zeros(stop - start)
     for f in range(columns.shape[0]):
         column = columns[f]
@@ -313,13 +331,15 @@ def _column_scores(columns, cells, rows, cell_starts, table, start, stop, out):
 
 
 @kernel
-def _linear(table, c, x):
+def _linear(table: Array, c: int, x: float) -> float:
     """In float64, every step rounded by itself."""
     return table[c, 0] + table[c, 1] * (np.float64(x) - table[c, 2])
 
 
 @kernel
-def _rows_in_order(X, cells, rows, cell_starts, table, out):
+def _rows_in_order(
+    X: Array, cells: Array, rows: Array, cell_starts: Array, table: Array, out: Array
+) -> None:
     for p in range(rows.size):
         row = X[rows[p]]
         cell = cells[rows[p]]
@@ -330,7 +350,9 @@ def _rows_in_order(X, cells, rows, cell_starts, table, out):
 
 
 @kernel
-def _columns_in_order(columns, cells, rows, cell_starts, table, out):
+def _columns_in_order(
+    columns: Array, cells: Array, rows: Array, cell_starts: Array, table: Array, out: Array
+) -> None:
     for f in range(columns.shape[0]):
         for p in range(rows.size):
             cell = cell_starts[f] + cells[f, rows[p]]
@@ -338,7 +360,16 @@ def _columns_in_order(columns, cells, rows, cell_starts, table, out):
 
 
 @kernel(fastmath=REORDERED_SUMS)
-def _row_sums(X, cells, rows, coef, active, cell_starts, origins, sums):
+def _row_sums(
+    X: Array,
+    cells: Array,
+    rows: Array,
+    coef: Array,
+    active: Array,
+    cell_starts: Array,
+    origins: Array,
+    sums: Array,
+) -> None:
     """Of each cell, over its rows, the sum of their coefficients and of ``coef (x - origin)``."""
     for p in active:
         row = X[rows[p]]
@@ -351,7 +382,16 @@ def _row_sums(X, cells, rows, coef, active, cell_starts, origins, sums):
 
 
 @kernel(fastmath=REORDERED_SUMS)
-def _column_sums(columns, cells, rows, coef, active, cell_starts, origins, sums):
+def _column_sums(
+    columns: Array,
+    cells: Array,
+    rows: Array,
+    coef: Array,
+    active: Array,
+    cell_starts: Array,
+    origins: Array,
+    sums: Array,
+) -> None:
     for f in range(columns.shape[0]):
         column = columns[f]
         for p in active:
@@ -361,7 +401,17 @@ def _column_sums(columns, cells, rows, coef, active, cell_starts, origins, sums)
 
 
 @kernel
-def _add_sums(sums, cell_starts, starts, widths, straight, straight_rises, piece, shares, out):
+def _add_sums(
+    sums: Array,
+    cell_starts: Array,
+    starts: Array,
+    widths: Array,
+    straight: Array,
+    straight_rises: Array,
+    piece: Array,
+    shares: Array,
+    out: Array,
+) -> None:
     """The entries of straight parts and pieces, of the sums of the cells.
 
     What an interval adds is the coefficients of the rows behind it, and of its own by their share.
@@ -389,7 +439,15 @@ def _add_sums(sums, cell_starts, starts, widths, straight, straight_rises, piece
 
 
 @kernel
-def _contribution_squares(X, cells, rows, indptr, cell_starts, table, squares):
+def _contribution_squares(
+    X: Array,
+    cells: Array,
+    rows: Array,
+    indptr: Array,
+    cell_starts: Array,
+    table: Array,
+    squares: Array,
+) -> None:
     n_columns = squares.size
     first = np.empty(n_columns)
     total = np.empty(n_columns)
@@ -419,7 +477,7 @@ class _InPiece(NamedTuple):
 
 
 @kernel
-def _in_piece(in_pieces, c, x):
+def _in_piece(in_pieces: Array, c: int, x: float) -> _InPiece:
     value = in_pieces[c, 1]
     if in_pieces[c, 2] > 0.0:  # beyond the knots the difference may be infinite
         value += in_pieces[c, 2] * (np.float64(x) - in_pieces[c, 3])
@@ -427,7 +485,17 @@ def _in_piece(in_pieces, c, x):
 
 
 @kernel
-def _piece_squares(X, cells, rows, indptr, cell_starts, in_pieces, piece_starts, squares, inside):
+def _piece_squares(
+    X: Array,
+    cells: Array,
+    rows: Array,
+    indptr: Array,
+    cell_starts: Array,
+    in_pieces: Array,
+    piece_starts: Array,
+    squares: Array,
+    inside: Array,
+) -> None:
     """Add the squared distances from the user's mean, in each piece; note pieces with rows inside.
 
     They are taken from the user's first row on: where all rows are the same they are exactly 0.
@@ -478,7 +546,7 @@ def _piece_squares(X, cells, rows, indptr, cell_starts, in_pieces, piece_starts,
 
 
 @kernel
-def _row_range(X, rows, lowest, highest):
+def _row_range(X: Array, rows: Array, lowest: Array, highest: Array) -> None:
     for i in rows:
         row = X[i]
         for f in range(lowest.size):

@@ -284,7 +284,7 @@ def weights_at(table: Array, codes: Array) -> Array:
 
 
 @kernel
-def _curve(x, knots, values, slope, out):
+def _curve(x: Array, knots: Array, values: Array, slope: float, out: Array) -> None:
     last = knots.size - 1
     for i in range(x.size):
         if np.isnan(x[i]):
