@@ -18,7 +18,12 @@ from scipy import sparse
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data import validation
 from structsvm_papk.data.columns.checks import ROUNDED, first_non_finite, first_rounded, what_to_do
-from structsvm_papk.data.columns.tables import levels_in, places_in
+from structsvm_papk.data.columns.tables import (
+    are_texts,
+    levels_in,
+    numbers_with_none,
+    places_in,
+)
 from structsvm_papk.data.grades import are_grades
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.roles import Kind, column_of, is_named_as_id, label_column, listed
@@ -27,6 +32,7 @@ from structsvm_papk.files import parquet
 from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.files.lines import without_gz
 from structsvm_papk.files.text import (
+    how_to_leave_out,
     is_number_text,
     place_of,
     read_text,
@@ -267,7 +273,10 @@ def read_features(
     number = Kind.NUMBER if missing is None else Kind.NUMBER_OR_HOLE
     kinds = dict.fromkeys(columns.features, number)
     known = _levels_like(columns.features, like)
-    texts = known.keys() if like is not None else _text_features(path, format, columns.features)
+    if like is None:
+        texts = _text_features(path, format, columns.features)
+    else:
+        texts = {name for name, levels in known.items() if are_texts(levels)}
     kinds |= dict.fromkeys(texts, Kind.TEXT_OR_HOLE)
     if columns.label is not None:
         kinds[columns.label] = Kind.NUMBER
@@ -278,10 +287,12 @@ def read_features(
     place = partial(place_of, path, format)
     levels = {}
     for j, name in enumerate(columns.features):
-        if name in texts:
-            levels[j] = known[name] if name in known else levels_in(features[name], name)
-            _refuse_numbers(path, name, features[name], levels[j])
-            features[name] = places_in(features[name], levels[j], name)
+        if name in known or name in texts:
+            own = features[name] if name in texts else numbers_with_none(features[name])
+            levels[j] = known[name] if name in known else _levels_in(path, name, own)
+            if name in texts:
+                _refuse_numbers(path, name, own, levels[j])
+            features[name] = places_in(own, levels[j], name)
     X = feature_matrix(features, place)
     labels = None
     if columns.label is not None:
@@ -307,6 +318,14 @@ def _levels_like(features: Sequence[str], like: Any) -> dict[str, tuple[Any, ...
     """The levels of columns by name, as a table or a model has them."""
     levels = getattr(like, "levels", {})
     return {features[j]: values for j, values in levels.items()}
+
+
+def _levels_in(path: Path, name: str, values: Array) -> tuple[Any, ...]:
+    """The levels of a column of text; where it can have none, also how to leave it out."""
+    try:
+        return levels_in(values, name)
+    except InputError as error:
+        raise InputError(f"{path}: {error}; {how_to_leave_out(name)}") from None
 
 
 def _refuse_numbers(path: Path, name: str, values: Array, levels: Sequence[Any]) -> None:

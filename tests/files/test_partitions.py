@@ -105,7 +105,7 @@ def test_the_scan_does_not_depend_on_the_pieces(tmp_path, piece, labels, thresho
     ("what", "row", "value", "message"),
     [
         (2, 45, 4, r"user 4 do not stand together: rows 0 to 4, and again from row 45 .*sort"),
-        (1, 3, 2, r"found 0, 1, 2.*--relevance-threshold"),
+        (1, 3, 2, r"found 0, 1, 2.*relevance_threshold="),
         (1, slice(None), 1, r"all labels are of one class \(1\)"),
         (2, 30, np.nan, "users is missing in row 30.*counted from row 0 of"),
         (1, 30, np.nan, "NaN or infinite in row 30"),

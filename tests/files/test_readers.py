@@ -166,7 +166,7 @@ def test_missing_file_and_foreign_gzip(tmp_path):
 @pytest.mark.parametrize(
     ("labels", "threshold", "words"),
     [
-        ((0, 1), None, "which user .no user column; name it with --group"),
+        ((0, 1), None, "which user .no user column; name it with group="),
         ((0, 1, 2, 3), 9, "at relevance threshold 9 all labels are of one class"),
         ((-1, 0), None, r"labels are not 0/1 or -1/1 \(found -1, 0\)"),
         ((1, 1), None, r"all labels are of one class \(1\)"),
@@ -290,7 +290,7 @@ NESTED, TIMES = [[1], [2]], pd.to_datetime(["2020", "2021"])
     ("changes", "reason"),
     [
         ({"z": [1.0, None]}, "'z' is missing at row 1"),
-        ({"z": ["p", "q"]}, "column 'z' must be numbers or booleans, not text"),
+        ({"label": ["p", "q"]}, "column 'label' must be numbers or booleans, not text"),
         ({"z": [1.0, np.inf]}, "row 1 (counted from 0): column 'z' is inf"),
         ({"z": [2**60, 2**60 + 1]}, f"row 1 (counted from 0): column 'z' holds {2**60 + 1}"),
         *(({name: NESTED}, "nested") for name in ("label", "z", "group")),
@@ -317,9 +317,10 @@ REFUSED = {
     "no feature column": "user,order_id,label\n1,2,1\n",
     "line 3: column 'x' is empty": GOOD + "1,1,\n",
     "line 3: column 'label' holds 'yes', which is not a number": GOOD + "yes,1,1\n",
-    "line 2: column 'customer' holds 'a', which is not a number; a column that is no feature is "
-    "left out with --ignore customer (ignore= in Python), that of users or queries is named with "
-    "--group": "label,customer,x\n1,a,1\n",
+    "line 3: column 'customer' holds 'a', which is not a number; a column that is no feature is "
+    "left out with ignore=['customer'], that of users or queries is named with group=": (
+        "label,customer,x\n1,2,1\n1,a,1\n"
+    ),
     "line 3: 2 fields, but the first line names 3": GOOD + "1,1\n",
     "line 3: 4 fields, but the first line names 3": GOOD + "1,1,1,1\n",
     "line 2: 4 fields, but the first line names 3": "label,group,x\n1,1,1,1\n1,1,1,1\n",

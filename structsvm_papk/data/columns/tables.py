@@ -155,6 +155,16 @@ def levels_in(values: Array, name: str) -> tuple[Any, ...]:
     return tuple(sorted(different, key=lambda value: (type(value).__name__, value)))
 
 
+def are_texts(levels: Sequence[Any]) -> bool:
+    """Whether levels are text, not numbers or truth values."""
+    return any(isinstance(level, str) for level in levels)
+
+
+def numbers_with_none(values: Array) -> Array:
+    """Numbers as objects, in which None is a missing value."""
+    return np.where(np.isnan(values), None, values)
+
+
 def _plain(value: Any) -> Any:
     """A value as Python has it, so that files can hold it."""
     if isinstance(value, np.generic):
@@ -200,7 +210,7 @@ def places_in(values: Array, levels: Sequence[Any], name: str) -> Array:
     place_of[None] = np.nan
     plain = [None if value is None else _plain(value) for value in values]
     places = np.array([place_of.get(value, -1.0) for value in plain], dtype=np.float64)
-    was_text = any(isinstance(level, str) for level in levels)
+    was_text = are_texts(levels)
     for value in plain:
         if value is not None and isinstance(value, str) != was_text and levels:
             now = "text" if isinstance(value, str) else "numbers"
