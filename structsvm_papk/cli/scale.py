@@ -38,27 +38,28 @@ _BYTES |= {f"{letter}I": 1024**power for power, letter in enumerate("KMGT", star
 
 @dataclass(frozen=True)
 class Loaded:
-    """Lists or a risk, and the features' names."""
+    """What names the features, and lists in memory or the risk of data that are elsewhere."""
 
-    lists: Any
     table: Any
+    lists: RankingData | None = None
+    risk: Any = None
 
     def train(self, ranker: PAPKRanker) -> None:
         """Train a ranker on them."""
-        if isinstance(self.lists, RankingData):
-            ranker.fit_lists(self.lists)
+        if self.lists is None:
+            ranker.fit_risk(self.risk)
         else:
-            ranker.fit_risk(self.lists)
+            ranker.fit_lists(self.lists)
 
     @property
     def matrix(self) -> Any:
         """The features, where they are in memory; None where they are not."""
-        return self.lists.X if isinstance(self.lists, RankingData) else None
+        return None if self.lists is None else self.lists.X
 
     def gain(self, ranker: PAPKRanker) -> float:
         """Mean pAp@k of a trained ranker on them."""
-        if not isinstance(self.lists, RankingData):
-            return train_gain(self.lists, ranker.result_.w)
+        if self.lists is None:
+            return train_gain(self.risk, ranker.result_.w)
         return ranker.gain_on(self.lists)
 
 
@@ -116,7 +117,7 @@ class Loading:
                 raise InputError(f"{data} is a directory: give --memory-budget or --dask")
             else:
                 table = reading.table(data)
-                yield Loaded(reading.lists(table), table)
+                yield Loaded(table, lists=reading.lists(table))
         except OracleFailure as failure:
             raise InputError(str(failure)) from None
 
@@ -152,7 +153,7 @@ class Loading:
             curves=check_curves(ranker.curves),
         )
         console.note(f"{risk.share_in_memory:.0%} of the features stay in memory")
-        return Loaded(risk, source)
+        return Loaded(source, risk=risk)
 
     def _on_cluster(self, data: Path, reading: Reading, ranker: PAPKRanker, client: Any) -> Loaded:
         if not client.nthreads():
@@ -182,7 +183,7 @@ class Loading:
             curves=check_curves(ranker.curves),
         )
         console.note(f"{len(partitions)} partitions; workers: {len(client.nthreads())}")
-        return Loaded(risk, table)
+        return Loaded(table, risk=risk)
 
 
 def _source(data: Path, reading: Reading) -> Any:
