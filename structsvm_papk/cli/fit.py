@@ -174,7 +174,7 @@ def fit(
         missing=missing,
         curves=curves,
         monotonic_cst=signs or None,
-        pairs=None if positive else pairs,
+        pairs=None if positive and pairs == AUTO else pairs,
     )
     ranker.check_settings()
     with where.loaded(data, reading, ranker) as loaded:

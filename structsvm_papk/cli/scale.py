@@ -135,6 +135,11 @@ class Loading:
                 "--monotonic needs the lists in memory, without --memory-budget and --dask: give a "
                 "sample of the users"
             )
+        if isinstance(ranker.pairs, int) and in_parts:
+            raise InputError(
+                "--pairs needs the lists in memory, without --memory-budget and --dask: give a "
+                "sample of the users"
+            )
         if self.dask is not None and ranker.n_threads != 1:
             raise InputError("--threads is for this machine: workers have threads of their own")
 

@@ -395,6 +395,8 @@ class PAPKRanker(AdditiveRanker):
         given = self._given_setting()
         given.make(self.n_shown)  # refuses what is no surrogate
         lists = columns.given
+        if given.n_pairs is not None and lists.is_sparse:
+            raise InputError(f"pairs={self.pairs} needs a dense X: give X.toarray(), or pairs=None")
         one_list = lists.n_users == 1
         left = Left(
             curves=is_auto(self.curves) and not lists.is_sparse,
@@ -530,6 +532,8 @@ class PAPKRanker(AdditiveRanker):
         setting = self._given_setting()
         if self.monotonic_cst is not None:
             raise InputError("monotonic_cst needs the lists in memory; give a sample of the users")
+        if setting.n_pairs is not None:
+            raise InputError("pairs need the lists in memory; give a sample of the users")
         if risk.units.scale is None:
             risk = risk.standardized(self.standardize).stiffened(STIFFNESS)
         if is_auto(setting.alpha):

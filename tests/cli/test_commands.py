@@ -128,9 +128,10 @@ def test_fit_shows_the_curves_that_move_scores_most(peaks, tmp_path, capsys):
 def test_curves_of_svmlight_are_those_of_the_same_table(peaks, tmp_path, capsys):
     told = {}
     for name in ("rows.csv", "rows.txt"):
-        fit = ["fit", peaks / name, "--k", "3", "--curves", "8", "--model", tmp_path / name]
+        model = tmp_path / f"{name}.model"
+        fit = ["fit", peaks / name, "--k", "3", "--curves", "8", "--model", model]
         told[name] = run_json(capsys, *fit)[1]["objective"]
-        scored = run_json(capsys, "predict", tmp_path / name, peaks / name)[1]
+        scored = run_json(capsys, "predict", model, peaks / name)[1]
         told[f"scores of {name}"] = scored["scores"]
     assert told["rows.csv"] == told["rows.txt"]
     assert told["scores of rows.csv"] == told["scores of rows.txt"]
@@ -172,6 +173,11 @@ def test_monotonic_columns(peaks, tmp_path, capsys, data, names, curves):
         ("rows.csv", ["--monotonic", "a=1", "--monotonic", "a=-1"], "names column 'a' twice"),
         ("rows.csv", ["--monotonic", "a=1", "--positive"], "monotonic_cst or positive"),
         ("rows.csv", ["--monotonic", "a=1", "--dask", "tcp://x:1"], "the lists in memory"),
+        ("rows.csv", ["--pairs", "2", "--dask", "tcp://x:1"], "--pairs needs the lists in memory"),
+        ("rows.csv", ["--pairs", "many"], "auto, none, or a number of pairs from 1 on"),
+        ("rows.csv", ["--pairs", "0"], "auto, none, or a number of pairs from 1 on"),
+        ("rows.csv", ["--pairs", "2", "--positive"], "pairs or positive"),
+        ("rows.txt", ["--pairs", "2"], "--pairs 2 needs a dense X"),
     ],
 )
 def test_wrong_curves_and_signs(peaks, tmp_path, capsys, data, options, reason):
@@ -197,7 +203,7 @@ def test_compare_and_diagnose_of_curves(peaks, tmp_path, capsys):
     assert told["curves"] == 8 and told["diagnoses"][0]["zero_is_optimal"] is False
 
 
-MOST_OPTIONS = {"fit": 24, "compare": 22, "evaluate": 21, "fuse": 23}
+MOST_OPTIONS = {"fit": 25, "compare": 22, "evaluate": 21, "fuse": 23}
 
 
 @pytest.mark.parametrize(("name", "most"), MOST_OPTIONS.items())

@@ -35,7 +35,7 @@ def paths(frame, tmp_path):
 def test_fit_predict_evaluate_and_bound(paths, frame, file, capsys):
     data, model_file = paths / file, paths / "m.model"
     fit = ("fit", data, "--k", 3, "-o", model_file)
-    assert run(*fit) == 2
+    assert run(*fit, "--missing", "none") == 2
     said = capsys.readouterr().err
     assert "--missing lowest" in said
     assert "bm 25" in said
@@ -98,7 +98,7 @@ def test_the_depth_of_holes_where_none_is_given(paths, capsys, depth):
 def test_what_reads_in_pieces_refuses(paths, capsys):
     more = ("--k", 3, "--missing", "lowest", "-o", paths / "m", "--memory-budget", "1GB")
     assert run("fit", paths / "a.parquet", *more) == 2
-    assert "--missing needs the lists in memory" in capsys.readouterr().err
+    assert "--missing lowest needs the lists in memory" in capsys.readouterr().err
     (paths / "a.svm").write_text("1 qid:1 1:0.5\n0 qid:1 1:0.1\n")
     assert run("fit", paths / "a.svm", *more[:-2]) == 2
     assert "svmlight" in capsys.readouterr().err

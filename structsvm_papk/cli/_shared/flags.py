@@ -19,6 +19,7 @@ _FLAGS = {
     "label": "--label",
     "missing": "--missing",
     "one_list": "--one-list",
+    "pairs": "--pairs",
     "population": "--population",
     "relevance_threshold": "--relevance-threshold",
 }

@@ -225,6 +225,8 @@ def _missing(text: str) -> str | None:
 def _pairs(text: str) -> str | int | None:
     if text in ("auto", "none"):
         return None if text == "none" else text
+    if not text.isdecimal() or int(text) < 1:
+        raise typer.BadParameter("auto, none, or a number of pairs from 1 on")
     return int(text)
 
 

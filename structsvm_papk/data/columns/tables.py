@@ -162,7 +162,9 @@ def are_texts(levels: Sequence[Any]) -> bool:
 
 def numbers_with_none(values: Array) -> Array:
     """Numbers as objects, in which None is a missing value."""
-    return np.where(np.isnan(values), None, values)
+    objects = values.astype(object)
+    objects[np.isnan(values)] = None
+    return objects
 
 
 def _plain(value: Any) -> Any:

@@ -1,0 +1,117 @@
+"""Columns of text, missing values and pairs through the commands: as in Python."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from helpers.commands import refused, run, run_json
+from structsvm_papk import PAPKRanker
+from structsvm_papk.files import load_model
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(2)
+    n_rows = 600
+    kind = rng.choice(["flat", "hotel", "tent"], n_rows).astype(object)
+    price = rng.normal(size=n_rows)
+    stars = rng.normal(size=n_rows)
+    liked = np.where(kind == "tent", -price, price) + stars + 0.5 * rng.normal(size=n_rows)
+    kind[rng.random(n_rows) < 0.1] = None
+    stars[rng.random(n_rows) < 0.1] = np.nan
+    frame = pd.DataFrame({"price": price, "kind": kind, "stars": stars})
+    return frame.assign(user=np.repeat(np.arange(10, 30), 30), label=(liked > 1).astype(int))
+
+
+@pytest.fixture(scope="module")
+def folder(frame, tmp_path_factory):
+    place = tmp_path_factory.mktemp("text")
+    frame.to_csv(place / "a.csv", index=False)
+    frame.to_parquet(place / "a.parquet", index=False)
+    return place
+
+
+FEATURES = ["price", "kind", "stars"]
+
+
+@pytest.mark.parametrize("curves", ["none", "4"])
+def test_csv_and_parquet_give_the_model_of_the_frame(frame, folder, tmp_path, capsys, curves):
+    pieces = None if curves == "none" else int(curves)
+    ranker = PAPKRanker(k=3, alpha=0.1, curves=pieces, pairs=2)
+    ranker.fit(frame[FEATURES], frame["label"], frame["user"])
+    assert [term.name for term in ranker.terms_] == [*FEATURES, "price x kind", "price x stars"]
+    added = ranker.contributions(frame[FEATURES])
+    for file in ("a.csv", "a.parquet"):
+        model = tmp_path / f"{file}.model"
+        fit = ["fit", folder / file, "--k", 3, "--alpha", 0.1, "--curves", curves, "--pairs", 2]
+        told = run_json(capsys, *fit, "--model", model)[1]
+        assert told["objective"] == ranker.result_.objective and told["missing"] == "separate"
+        table = tmp_path / "scores.csv"
+        predict = ["predict", model, folder / file]
+        assert run(*predict, "--contributions", "-o", table) == 0
+        capsys.readouterr()
+        written = pd.read_csv(table)
+        columns = [f"from {term.name}" for term in ranker.terms_]
+        np.testing.assert_allclose(written[columns], added, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(
+            run_json(capsys, *predict)[1]["scores"], ranker.predict(frame[FEATURES]), atol=1e-12
+        )
+        told = run_json(capsys, "bound", "new-users", model, folder / file)[1]
+        assert 0 < told["risk"] < told["bound"] <= 1
+        judged = run_json(capsys, "evaluate", model, folder / file, "-m", "pap@3")[1]
+        gain = ranker.score(frame[FEATURES], frame["label"], frame["user"])
+        assert judged["metrics"][0]["value"] == pytest.approx(gain)
+
+
+def test_bound_of_columns_that_rise_and_fall(folder, tmp_path, capsys):
+    """The problem is that with signs: of another one the certificate would be refused."""
+    model = tmp_path / "m"
+    fit = ["fit", folder / "a.csv", "--k", 3, "--alpha", 0.1, "--curves", 4, "--pairs", "none"]
+    signs = ["--monotonic", "price=-1", "--monotonic", "stars=1"]
+    for missing in ("separate", "lowest"):
+        assert run(*fit, *signs, "--missing", missing, "--model", model) == 0
+        capsys.readouterr()
+        assert load_model(model).monotonic_cst == (-1, 0, 1)
+        told = run_json(capsys, "bound", "new-users", model, folder / "a.csv")[1]
+        assert 0 < told["bound"] <= 1
+
+
+def test_new_rows(frame, folder, tmp_path, capsys):
+    model = tmp_path / "m"
+    fit = ["fit", folder / "a.csv", "--k", 3, "--alpha", 0.1, "--curves", "none", "--pairs", "none"]
+    assert run(*fit, "--model", model) == 0
+    capsys.readouterr()
+    new = frame[:3].assign(kind=["castle", "tent", None])
+    new.to_csv(tmp_path / "new.csv", index=False)
+    table = tmp_path / "scores.csv"
+    assert run("predict", model, tmp_path / "new.csv", "--contributions", "-o", table) == 0
+    capsys.readouterr()
+    levels = load_model(model).function.terms[1]
+    expected = [0.0, levels.weights[2], levels.gap]
+    np.testing.assert_allclose(pd.read_csv(table)["from kind"], expected, rtol=0, atol=1e-12)
+    for cells, said in (
+        ({"kind": [1, 2, 3]}, "column 'kind' holds numbers ('1'), and in training it held text"),
+        ({"price": ["low"] * 3}, "column 'price' holds 'low', which is not a number"),
+        ({"price": [None] * 3}, "column 'price' (counted from 0), which had none in training"),
+    ):
+        frame[:3].assign(**cells).to_csv(tmp_path / "new.csv", index=False)
+        assert said in refused(capsys, "predict", model, tmp_path / "new.csv")
+
+
+def test_what_is_no_feature_is_refused_with_what_to_do(frame, tmp_path, capsys):
+    fit = ["fit", tmp_path / "a.csv", "--k", 3, "--model", tmp_path / "m"]
+    for name, texts, said in (
+        ("the code", [f"c{i}" for i in range(600)], "has 600 different values"),
+        ("day", ["2024-03-01"] * 600, "holds dates as text ('2024-03-01'): give days since one"),
+    ):
+        frame.assign(**{name: texts}).to_csv(tmp_path / "a.csv", index=False)
+        error = refused(capsys, *fit)
+        assert said in error and "a.csv: column" in error and "left out with --ignore" in error
+    assert run(*fit, "--missing", "none", "--ignore", "day") == 2
+    assert "--missing lowest" in capsys.readouterr().err
+
+
+def test_commands_that_train_take_text(folder, capsys):
+    more = ("--k", 3, "--json")
+    assert run("diagnose", folder / "a.csv", *more, "--users", 2) == 0
+    assert run("compare", folder / "a.csv", *more, "--passes", 5) in (0, 1)
