@@ -221,8 +221,8 @@ def _remarks_of_judgments(folds: CrossValidation, alone: Sequence[Candidate]) ->
     remarks = []
     if folds.n_without_relevant:
         remarks.append(
-            f"{folds.n_without_relevant} of {folds.joined.n_queries} judged {lists} have no "
-            f"relevant {folds.joined.frame.columns[1]}: they count 0 in every mean"
+            f"{folds.n_without_relevant} of {folds.joined.n_queries} judged {lists} are without a "
+            f"relevant {folds.joined.frame.columns[1]} and count 0 in every mean"
         )
     for run in alone:
         if run.judged < ENOUGH_JUDGED:

@@ -275,7 +275,7 @@ def test_judged_documents_and_queries_without_a_relevant_one_are_counted():
     report = cross_validate(runs, judged, k=5)
     by_name = {each.name: each for each in report.rankings}
     assert by_name["a"].judged == 1.0 and by_name["b"].judged == 0.0
-    assert "2 of 12 judged queries have no relevant document" in report.remarks[0]
+    assert "2 of 12 judged queries are without a relevant document" in report.remarks[0]
     assert "b: 0% of its first 5 documents were judged" in report.remarks[1]
     assert report.as_dict()["rankings"][2]["judged"] == 0.0
 
