@@ -288,7 +288,6 @@ def as_objects(columns):
     return np.array(columns, dtype=object).T
 
 
-WITH_NA = pd.array([1, None, 3, LARGE], "Int64")
 MISREAD = {  # and where
     "dates": (np.full((4, 2), DAY), "row 0, column 0"),
     "durations": (np.full((4, 2), DAY - DAY), "row 0, column 0"),

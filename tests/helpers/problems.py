@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import cvxpy as cp
 import numpy as np
+from scipy import sparse
 
 from helpers.catalogue import SURROGATES
 from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
@@ -35,6 +36,19 @@ def uneven(seed=0, n_features=4):
     X = rng.normal(size=(y.size, n_features))
     X[y, 0] += 1.0
     return RankingData.from_groups(X, y, groups)
+
+
+def wide_data(n_users=8, n_items=14, n_features=60, per_row=8, seed=0):
+    """Sparse lists with more features than rows of a user, some rows stored twice."""
+    rng = np.random.default_rng(seed)
+    n = n_users * n_items
+    X = np.zeros((n, n_features))
+    for row in X:
+        row[rng.choice(n_features, per_row, replace=False)] = rng.random(per_row)
+    X[3::14] = X[4::14]
+    score = (X @ rng.normal(size=n_features) + 0.3 * rng.normal(size=n)).reshape(n_users, n_items)
+    y = score > np.quantile(score, 0.6, axis=1, keepdims=True)
+    return RankingData(sparse.csr_array(X), y.ravel(), np.arange(0, n + 1, n_items))
 
 
 def degenerate_lists(n_users=50, n_pos=10, n_neg=40, n_features=8, noise=1.0, seed=0):

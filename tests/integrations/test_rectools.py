@@ -33,7 +33,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::FutureWarning"),
 ]
 K = 5
-FAST = {"surrogates": ("avg",), "depths": (0.9,), "user_weights": ("equal",), "cv": 2}
 
 
 @pytest.fixture(scope="module")

@@ -32,6 +32,8 @@ def rows(seed=0):
 RANKERS = {  # settings, of two labels unless they are of grades
     "lines": {"curves": None},
     "curves": {"curves": 4},
+    "curves of one piece": {"curves": 1},
+    "curves of 254 pieces": {"curves": 254},
     "one list": {"curves": 4, "one_list": True},
     "grades": {"curves": 4, "label_gain": "exponential"},
     "grades, gains given": {"curves": None, "label_gain": (0.0, 1.0, 2.0, 9.0)},
@@ -155,6 +157,14 @@ def test_functions_and_file_are_those_of_the_fit(name, columns, tmp_path):
     by_hand = [curve(x) for curve, x in zip(ranker.curves_, filled.T, strict=True)]
     by_hand = np.column_stack(by_hand) + (holes * ranker.missing_coef_ if holes.any() else 0.0)
     np.testing.assert_allclose(added, by_hand, rtol=0, atol=1e-9 * size)
+    if columns == "numbers":  # outside of training, too
+        far = ranker.contributions(3.0 * X)
+        at = [curve(3.0 * x) for curve, x in zip(ranker.curves_, X.T, strict=True)]
+        np.testing.assert_allclose(far, np.column_stack(at), rtol=0, atol=1e-9 * size)
+    if not holes.any() and columns != "a huge value":
+        for curve, own in zip(ranker.curves_, added.T, strict=True):
+            within = own.reshape(N_LISTS if groups is not None else 1, -1).var(axis=1)
+            assert curve.deviation == pytest.approx(np.sqrt(within.mean()), rel=1e-6, abs=1e-9)
     has_names = hasattr(X, "columns")
     assert [curve.name for curve in ranker.curves_] == (NAMES if has_names else ["0", "1", "2"])
     ranker.save(tmp_path / "m")
@@ -183,14 +193,17 @@ def _check_signs(name, ranker):
         assert (sign * steps >= 0).all()
 
 
-@pytest.mark.parametrize("columns", ["constant", "constant in each list", "two values"])
-def test_what_varies_too_little_is_a_line_or_has_no_weight(columns):
+LITTLE = ("constant", "constant in each list", "two values", "a huge value")
+
+
+@pytest.mark.parametrize("columns", LITTLE)
+def test_what_varies_too_little_or_in_one_row_leaves_the_others_their_curves(columns):
     ranker, *_ = fitted_to("curves", COLUMNS[columns](rows()[0]))
     curve = ranker.curves_[2]
     assert (curve.knots.size == 1) == (columns != "constant in each list")
     if columns == "two values":
         assert curve(1.0) - curve(0.0) == pytest.approx(curve.slope)
-    else:
+    elif columns != "a huge value":
         np.testing.assert_allclose(curve.values, 0.0, atol=1e-9)
         assert curve.slope == 0.0 and curve.deviation == pytest.approx(0.0, abs=1e-9)
     own = ranker.curves_[0]

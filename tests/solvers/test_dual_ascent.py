@@ -6,7 +6,7 @@ from scipy import sparse
 
 from helpers.catalogue import WITH_TERMS
 from helpers.marks import slow
-from helpers.problems import full_optimum, objective
+from helpers.problems import full_optimum, objective, wide_data
 from structsvm_papk import (
     CCCP,
     CuttingPlane,
@@ -23,31 +23,10 @@ from structsvm_papk.solvers.solver import Status
 from structsvm_papk.surrogates.losses import TS
 
 
-def wide_data(n_users=8, n_items=14, n_features=60, per_row=8, seed=0, dtype=np.float64):
-    """Sparse lists with more features than rows of a user, some rows stored twice."""
-    rng = np.random.default_rng(seed)
-    n = n_users * n_items
-    X = np.zeros((n, n_features))
-    for row in X:
-        row[rng.choice(n_features, per_row, replace=False)] = rng.random(per_row)
-    X[3::14] = X[4::14]
-    score = (X @ rng.normal(size=n_features) + 0.3 * rng.normal(size=n)).reshape(n_users, n_items)
-    y = score > np.quantile(score, 0.6, axis=1, keepdims=True)
-    X = sparse.csr_array(X.astype(dtype))
-    return RankingData(X, y.ravel(), np.arange(0, n + 1, n_items))
-
-
 def wide_risk(name, k=3, depth=None, policy="exclude", weight=None, **options):
     data = wide_data(**options)
     data = data if weight is None else data.weighted(weight)
     return EmpiricalRisk(make_surrogate(name, k, depth), data, policy)
-
-
-class OfThreeCuts(EmpiricalRisk):
-    """A risk whose users have three cuts at most, and no idle row that they may drop."""
-
-    def dual_blocks(self, alpha, start=None):
-        return CutBlocks(self, alpha, start, most_cuts=3, idle_rows=-60)
 
 
 class WithLittleRoom(EmpiricalRisk):

@@ -4,7 +4,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from helpers import problems
 from helpers.catalogue import CERTIFIED, CONVEX, DESCENTS, RAMPS, SOLVERS
@@ -42,16 +41,8 @@ def uneven_lists(name):
 
 
 def wide_lists(name, depth=None):
-    """Sparse lists with more features than rows of a user, some rows stored twice."""
-    rng = np.random.default_rng(0)
-    X = np.zeros((8 * 14, 60))
-    for row in X:
-        row[rng.choice(60, 8, replace=False)] = rng.random(8)
-    X[3::14] = X[4::14]
-    score = (X @ rng.normal(size=60) + 0.3 * rng.normal(size=len(X))).reshape(8, 14)
-    y = score > np.quantile(score, 0.6, axis=1, keepdims=True)
-    data = RankingData(sparse.csr_array(X), y.ravel(), np.arange(0, len(X) + 1, 14))
-    return EmpiricalRisk(make_surrogate(name, 3, depth), data.weighted("positives"), "exclude")
+    data = problems.wide_data().weighted("positives")
+    return EmpiricalRisk(make_surrogate(name, 3, depth), data, "exclude")
 
 
 def offsets(name):
