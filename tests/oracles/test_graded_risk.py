@@ -326,7 +326,7 @@ def test_partitions_of_other_gains_are_no_risk():
         (lambda y: y + 0.5 * (y == 2), "linear", "not 0/1 or -1/1"),
         (lambda y: 20 * y, "linear", "grades go from 0 to 30"),
         (lambda y: y, (0, 1), "label_gain has 2 gains"),
-        (lambda y: y, None, "relevance-threshold"),
+        (lambda y: y, None, "relevance_threshold="),
         (lambda y: np.zeros_like(y) - (y > 2) - (y > 1), "linear", "no user can be used"),
     ],
 )
