@@ -29,11 +29,14 @@ def on_files(files, config):
     with ThreadPoolExecutor(2) as pool:
         outputs = dict(zip(scripts, pool.map(_output, scripts), strict=True))
     for script, (printed, picture) in outputs.items():
-        add = [(".md", _page(script, printed)), (".png", picture), (".py", script.read_bytes())]
+        page = _page(script, printed, picture is not None)
+        add = [(".md", page), (".py", script.read_bytes())]
+        if picture is not None:
+            add.append((".png", picture))
         for suffix, content in add:
             name = f"examples/{script.stem}{suffix}"
             files.append(File.generated(config, name, content=content))
-    files.append(File.generated(config, "examples/index.md", content=_index(scripts)))
+    files.append(File.generated(config, "examples/index.md", content=_index(outputs)))
     return files
 
 
@@ -49,14 +52,15 @@ def _output(script):
     """What the script prints and the picture that it saves, from the cache where it is fresh."""
     kept = _CACHE / f"{script.stem}-{_fingerprint(script)}"
     text, picture = kept.with_suffix(".txt"), kept.with_suffix(".png")
-    if not (text.exists() and picture.exists()):
+    if not text.exists():
         printed, drawn = _run(script)
         _CACHE.mkdir(parents=True, exist_ok=True)
         for old in _CACHE.glob(f"{script.stem}-*"):
             old.unlink()
+        if drawn is not None:
+            picture.write_bytes(drawn)
         text.write_text(printed)
-        picture.write_bytes(drawn)
-    return text.read_text(), picture.read_bytes()
+    return text.read_text(), picture.read_bytes() if picture.exists() else None
 
 
 def _fingerprint(script):
@@ -79,9 +83,7 @@ def _run(script):
         if done.returncode:
             raise PluginError(f"examples/{script.name} failed:\n{done.stderr}")
         picture = Path(place) / f"{script.stem}.png"
-        if not picture.exists():
-            raise PluginError(f"examples/{script.name} saved no {picture.name}")
-        return done.stdout, picture.read_bytes()
+        return done.stdout, picture.read_bytes() if picture.exists() else None
 
 
 def _title_and_text(script):
@@ -89,7 +91,7 @@ def _title_and_text(script):
     return title.rstrip("."), text.strip()
 
 
-def _page(script, printed):
+def _page(script, printed, has_picture):
     title, text = _title_and_text(script)
     code = script.read_text().split('"""', 2)[2]
     parts = [f"# {title}", text]
@@ -102,23 +104,23 @@ def _page(script, printed):
     parts += [
         "It prints",
         f"```text\n{printed.rstrip()}\n```",
-        f"and draws\n\n![{title}]({script.stem}.png)",
-        f"[{script.name}]({script.name}) is the whole script.",
     ]
+    if has_picture:
+        parts.append(f"and draws\n\n![{title}]({script.stem}.png)")
+    parts.append(f"[{script.name}]({script.name}) is the whole script.")
     return "\n\n".join(parts) + "\n"
 
 
-def _index(scripts):
+def _index(outputs):
     lines = [
         "# Examples",
         "Short scripts, one question each. They ran when this site was built; what they print and "
         "draw is shown beside their code.",
     ]
-    for script in scripts:
+    for script, (_, picture) in outputs.items():
         title, text = _title_and_text(script)
         first = text.split("\n\n")[0].replace("\n", " ")
-        lines.append(
-            f"## [{title}]({script.stem}.md)\n\n{first}\n\n"
-            f"[![{title}]({script.stem}.png){{ width=420 }}]({script.stem}.md)"
-        )
+        lines.append(f"## [{title}]({script.stem}.md)\n\n{first}")
+        if picture is not None:
+            lines.append(f"[![{title}]({script.stem}.png){{ width=420 }}]({script.stem}.md)")
     return "\n\n".join(lines) + "\n"

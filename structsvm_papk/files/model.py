@@ -521,7 +521,7 @@ def weights_of(model: Model) -> dict[str, Any]:
     if function.lines is not None and np.isnan(function.gaps).all():
         entries["weights"] = dict(zip(names, function.lines.tolist(), strict=True))
     else:
-        entries["terms"] = [term.description() for term in function.terms]
+        entries["terms"] = [_named_description(term, names) for term in function.terms]
     if model.fill is not None:
         entries["lowest"] = dict(zip(names, model.fill.tolist(), strict=True))
     entries |= {
@@ -541,3 +541,11 @@ def weights_of(model: Model) -> dict[str, Any]:
         "certificate": model.certificate,
     }
     return entries
+
+
+def _named_description(term: Term, names: Sequence[str]) -> dict[str, Any]:
+    """What `Term.description` says, with the names of columns that the other entries have."""
+    own = [names[j] for j in term.columns]
+    if len(own) == 1:
+        return term.description() | {"column": own[0]}
+    return term.description() | {"columns": own}

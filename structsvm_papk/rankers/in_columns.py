@@ -140,6 +140,8 @@ class TrainingColumns:
 
     def _in_columns(self, pieces: int | None) -> InColumns[RankingData]:
         """The lists standardized, made once."""
+        if not self.plan.numbers.size:
+            pieces = None  # nothing to cut
         if pieces not in self._made:
             plan = self.plan
             if pieces is not None:

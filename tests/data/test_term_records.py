@@ -98,6 +98,8 @@ def test_pairs_add_the_weight_of_the_cell():
     price = np.array([-1.0, 0.0, 9.9, 10.0, np.nan, np.nan, 5.0, 5.0])
     house = np.array([0.0, 1.0, 0.0, 1.0, 1.0, np.nan, np.nan, -1.0])
     assert pair.of([price, house]).tolist() == [0, 4, 3, 7, 10, 11, 5, 0]
+    cells = pair.description()["cells"]
+    assert cells == [{"edges": [0.0, 10.0]}, {"levels": ["flat", "tent"]}]
     assert pair.name == "price x house" and pair.heights.size == 12
 
 

@@ -90,26 +90,155 @@ def page_blocks(language):
     return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
 
 
-def test_the_function_of_the_page_refuses_what_it_should(named, lists, tmp_path):
-    """Its good case runs with the page; its imports are NumPy and the standard library."""
-    (code,) = [block for block in page_blocks("python") if "def score" in block]
-    code = "import json\n" + code.split("ranker.save")[0]
-    assert set(re.findall(r"^import (\w+)", code, re.MULTILINE)) == {
-        "json", "hashlib", "struct", "numpy"
-    }  # fmt: skip
+# --- every kind of term -------------------------------------------------------------------------
+
+
+def rows_of_every_kind(seed=0):
+    """Lines, curves, text, truth values, codes; numbers that single precision holds."""
+    rng = np.random.default_rng(seed)
+    n_rows = 480
+    numbers = rng.normal(size=(n_rows, 3)).astype(np.float32).astype(float)
+    kind = rng.choice(["flat", "größe", "tent"], n_rows).astype(object)
+    frame = pd.DataFrame(numbers, columns=["price", "stars", "age"])
+    frame["kind"] = kind
+    frame["pool"] = rng.random(n_rows) < 0.5
+    frame["code"] = rng.choice([3, 7, 11], n_rows)
+    liked = np.where(kind == "tent", -numbers[:, 0], numbers[:, 0]) - abs(numbers[:, 1])
+    liked += np.where(frame["pool"], numbers[:, 2], 0) + 0.3 * rng.normal(size=n_rows)
+    return frame, liked > 0.3, np.repeat(np.arange(16), 30)
+
+
+NUMBERS = ["price", "stars", "age"]
+EVERY_KIND = {
+    "lines": (NUMBERS, False, {"curves": None, "pairs": None}),
+    "lines with gaps": (NUMBERS, True, {"curves": None, "pairs": None}),
+    "curves": (NUMBERS, False, {"curves": 6, "pairs": None}),
+    "curves with gaps": (NUMBERS, True, {"curves": 6, "pairs": None}),
+    "levels": (["kind", "pool"], False, {"pairs": None}),
+    "levels beside curves of nothing": (["kind", "pool"], False, {"curves": 6, "pairs": 1}),
+    "levels with gaps": (["price", "kind"], True, {"curves": None, "pairs": None}),
+    "pairs": (["price", "kind", "pool", "stars"], False, {"curves": 6, "pairs": 4}),
+    "pairs with gaps": (["price", "kind", "stars"], True, {"curves": None, "pairs": 3}),
+    "codes": (
+        ["price", "age", "code"], False,
+        {"curves": 4, "pairs": 2, "categorical_features": ["code"]},
+    ),
+    "lowest": (
+        ["price", "stars", "kind"], True, {"curves": None, "pairs": 3, "missing": "lowest"},
+    ),
+    "lowest with curves that fall": (
+        NUMBERS, True,
+        {"curves": 6, "pairs": None, "missing": "lowest", "monotonic_cst": {"price": -1}},
+    ),
+    "lowest of one list": (
+        ["price", "stars", "kind"], True,
+        {
+            "curves": 4, "pairs": 2, "missing": "lowest", "monotonic_cst": {"stars": -1},
+            "one_list": True,
+        },
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=EVERY_KIND.values(), ids=EVERY_KIND)
+def of_every_kind(request):
+    """A ranker, rows of one list that have new levels and values beyond training, their groups."""
+    names, with_gaps, settings = request.param
+    frame, liked, groups = rows_of_every_kind()
+    frame = frame[names].copy()
+    rng = np.random.default_rng(1)
+    if with_gaps:
+        for name in names:
+            is_text = frame[name].dtype == object
+            hole = rng.random(len(frame)) < 0.15
+            frame[name] = frame[name].mask(hole, None if is_text else np.nan)
+        frame.loc[groups == 2, "price"] = np.nan  # a list that has none of them
+    one_list = settings.get("one_list", False)
+    ranker = PAPKRanker(k=5, alpha=0.02, **settings)
+    ranker.fit(frame, liked, None if one_list else groups)
+    lists = []
+    for user in (0, 2):
+        rows = frame[groups == user].copy()
+        for name in names:
+            if name == "kind":
+                rows.iloc[:3, names.index(name)] = "castle"
+            elif rows[name].dtype == float:
+                rows[name] *= 4
+        lists.append((rows, None if one_list else groups[groups == user]))
+    return ranker, lists
+
+
+@pytest.fixture(scope="module")
+def scores_by_json():
+    """The function of the example, which needs the standard library only."""
+    example = ROOT / "examples" / "score_json.py"
+    if not example.exists():
+        pytest.skip("the examples are not here")
+    code = example.read_text().split("if __name__")[0]
+    assert re.findall(r"^(?:from|import) (\w+)", code, re.MULTILINE) == ["json", "bisect"]
     names = {}
     exec(code, names)
-    path = tmp_path / "m"
-    named.save(path)
-    columns = list(named.feature_names_in_)
-    np.testing.assert_allclose(names["score"](path, lists.X, columns), lists.X @ named.coef_)
-    with pytest.raises(ValueError, match="columns must be"):
-        names["score"](path, lists.X, columns[::-1])
-    content = bytearray(path.read_bytes())
-    content[-1] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(ValueError, match="damaged"):
-        names["score"](path, lists.X)
+    return names["scores"]
+
+
+def test_columns_without_names_are_x0_x1_in_all_of_the_json(lists, scores_by_json):
+    X = lists.X.copy()
+    X[::7, 2] = np.nan
+    signs = [0, -1, 0, 0, 0, 0]
+    ranker = PAPKRanker(
+        k=5, alpha=0.05, curves=4, pairs=1, missing="lowest", monotonic_cst=signs, one_list=True
+    ).fit(X, lists.y)
+    plain = json.loads(json.dumps(ranker.export_weights()))
+    names = [f"x{j}" for j in range(6)]
+    assert [term["column"] for term in plain["terms"][:6]] == list(plain["lowest"]) == names
+    assert set(plain["terms"][6]["columns"]) < set(names) and plain["falling"] == ["x1"]
+    rows = [dict(zip(names, row, strict=True)) for row in X[:20].tolist()]
+    rows = [{name: None if x != x else x for name, x in row.items()} for row in rows]
+    scores = scores_by_json(plain, rows)
+    np.testing.assert_allclose(scores, ranker.predict(X[:20]), rtol=0, atol=1e-12)
+
+
+def test_the_example_scores_every_kind_of_term(of_every_kind, scores_by_json):
+    ranker, lists = of_every_kind
+    plain = json.loads(json.dumps(ranker.export_weights(), allow_nan=False))
+    for rows, groups in lists:
+        dicts = rows.astype(object).where(rows.notna(), None).to_dict("records")
+        scores = scores_by_json(plain, dicts)
+        np.testing.assert_allclose(scores, ranker.predict(rows, groups), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("dtype", "error"), [("float64", 1e-12), ("float32", 1e-5)])
+def test_onnx_scores_every_kind_of_term(of_every_kind, tmp_path, dtype, error):
+    onnx = pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    ranker, lists = of_every_kind
+    path = tmp_path / "ranker.onnx"
+    ranker.to_onnx(path, dtype=dtype)
+    onnx.checker.check_model(str(path), full_check=True)
+    session = runtime.InferenceSession(path)
+    about = json.loads(session.get_modelmeta().custom_metadata_map["structsvm_papk"])
+    levels = {
+        term["column"]: term["levels"]
+        for term in about.get("terms", ())
+        if term["kind"] == "levels"
+    }
+    for rows, groups in lists:
+        X = np.empty(rows.shape)
+        for j, name in enumerate(about["feature_names"]):
+            X[:, j] = [place_of(value, levels.get(name)) for value in rows[name]]
+        (scores,) = session.run(None, {"X": X.astype(dtype)})
+        expected = ranker.predict(rows, groups)
+        size = np.abs(ranker.contributions(rows, groups)).sum(axis=1).max() + 1
+        np.testing.assert_allclose(scores, expected, rtol=0, atol=error * size)
+
+
+def place_of(value, levels):
+    """What a graph takes for a value, by the page."""
+    if value is None or value != value:
+        return np.nan
+    if levels is None:
+        return value
+    return levels.index(value) if value in levels else -1
 
 
 def test_the_onnx_block_of_the_page_runs(tmp_path, monkeypatch, capsys, lists):

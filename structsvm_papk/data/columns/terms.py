@@ -223,6 +223,12 @@ class Cut(NamedTuple):
             cells = np.where(gap, 0, values).astype(np.int64)
         return np.where(gap, self.n_cells, cells)
 
+    def description(self) -> dict[str, Any]:
+        """Its edges, or its levels."""
+        if self.edges is None:
+            return {"levels": list(self.names)}
+        return {"edges": self.edges.tolist()}
+
 
 @dataclass(frozen=True)
 class Pair(Term):
@@ -268,9 +274,7 @@ class Pair(Term):
         return {
             "kind": "pair",
             "columns": list(self.names),
-            "cells": [
-                list(cut.names) if cut.edges is None else cut.edges.tolist() for cut in self.cuts
-            ],
+            "cells": [cut.description() for cut in self.cuts],
             "weights": self.weights.tolist(),
         }
 
