@@ -12,8 +12,8 @@ from scipy.special import betainc
 from benchmarks.studies import ndcg, targets
 from benchmarks.studies.__main__ import app
 from benchmarks.studies.ndcg_limit import ndcg_limit
+from helpers.catalogue import SURROGATES
 from helpers.commands import invoke
-from helpers.reference import SURROGATES as NAIVE
 from helpers.reference_theory import top_risk
 from structsvm_papk.errors import InputError
 
@@ -87,7 +87,9 @@ def test_expectations_against_sums_over_labels(seed):
         assert deep[i] == pytest.approx(risk, abs=1e-12)
         for name in targets.HINGES:
             if (~law.labels).sum(axis=1).min() >= law.k:
-                value = expected(law, lambda p, q, f=NAIVE[name]: f(p, q, law.k), ranks / 3.0)
+                value = expected(
+                    law, lambda p, q, f=SURROGATES[name].definition: f(p, q, law.k), ranks / 3.0
+                )
                 assert surrogates[name][i] == pytest.approx(value, abs=1e-9)
 
 
