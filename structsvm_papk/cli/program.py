@@ -153,12 +153,11 @@ def _run(arguments: list[str]) -> int:
         return _failed(arguments, f"not enough memory: {str(error) or _LESS}", WRONG_INPUT)
     except UnicodeEncodeError as error:
         text = error.object[error.start : error.end]
-        return _failed(
-            arguments,
-            f"{text!a} cannot be written in {error.encoding}: set PYTHONIOENCODING=utf-8, or write "
-            "to a file",
-            WRONG_INPUT,
-        )
+        what_to_do = "set PYTHONIOENCODING=utf-8, or write to a file"
+        if error.encoding == "utf-8":  # a name of a file that is no text
+            what_to_do = "rename the file"
+        said = f"{text!a} cannot be written in {error.encoding}: {what_to_do}"
+        return _failed(arguments, said, WRONG_INPUT)
     except (BrokenPipeError, SystemExit):  # typer and rich make the latter of the former
         _give_up_stdout()
         return WRONG_INPUT
@@ -241,8 +240,7 @@ def _give_up_stdout() -> None:
     if isinstance(sys.stdout, _ClosedOutput):
         sys.stdout = io.StringIO()
         return
-    with suppress(OSError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    console.give_up(sys.stdout)
 
 
 def _failed(arguments: list[str], message: str, status: int) -> int:

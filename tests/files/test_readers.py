@@ -1,7 +1,9 @@
 import contextlib
 import gzip
 import io
+import os
 import signal
+import tracemalloc
 import warnings
 from types import SimpleNamespace
 
@@ -18,6 +20,7 @@ from structsvm_papk.files import text as text_files
 from structsvm_papk.files.partitions import open_source
 from structsvm_papk.files.readers import read_table
 from structsvm_papk.files.sources import ParquetFiles
+from structsvm_papk.files.trec import read_judgments, read_run
 
 pytestmark = pytest.mark.portable
 
@@ -482,3 +485,27 @@ def test_all_columns_that_cannot_be_read_are_named_at_once(tmp_path, kind):
     names = {"ignore": ["x", "b", "y"]}
     with pytest.raises(InputError, match="no column 'x', 'y' to ignore"):
         read_table(next(tmp_path.iterdir()), **names)
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [
+        ("rows.csv", b""),
+        ("rows.csv", b"label,user,a\n1,1,2\n"),
+        ("rows.txt", b"1 qid:1 1:2\n"),
+        ("rows.run", b"1 Q0 d 1 2.0 t\n"),
+        ("rows.qrels", b"1 0 d 1\n"),
+    ],
+)
+def test_a_long_file_of_nothing_is_refused_by_its_beginning(tmp_path, name, begins):
+    path = tmp_path / name
+    path.write_bytes(begins)
+    os.truncate(path, 200_000_000)
+    read = {".run": read_run, ".qrels": read_judgments}.get(path.suffix, read_table)
+    with pytest.raises(InputError):
+        read(path)  # modules are loaded
+    tracemalloc.start()
+    with pytest.raises(InputError, match=f"{name} holds 4096 null characters in a row"):
+        read(path)
+    assert tracemalloc.get_traced_memory()[1] < 1e7
+    tracemalloc.stop()

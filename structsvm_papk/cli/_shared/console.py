@@ -7,7 +7,7 @@ import platform
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -30,8 +30,17 @@ def notes() -> Console:
 
 
 def note(text: str, style: str = "dim") -> None:
-    """Print one note on standard error."""
-    notes().print(text, style=style, markup=False)
+    """Print one note on standard error; where that is full, work goes on without notes."""
+    try:
+        notes().print(text, style=style, markup=False)
+    except OSError:
+        give_up(sys.stderr)
+
+
+def give_up(stream: Any) -> None:
+    """What is still in the buffer of a stream would fail again at exit."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 @contextmanager
