@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from helpers import sources
-from helpers.catalogue import CONVEX
+from helpers.catalogue import WITH_SHARES
 from helpers.commands import invoke
 from helpers.marks import slow
 from helpers.reference_theory import top_risk
@@ -40,8 +40,8 @@ def pap_risk(scores, n_pos, k=K):
 @pytest.mark.parametrize(
     ("seed", "name"),
     [
-        *((seed, CONVEX[seed % len(CONVEX)]) for seed in range(5)),
-        *(slow(seed, CONVEX[(seed + 2) % len(CONVEX)]) for seed in range(5)),
+        *((seed, WITH_SHARES[seed % len(WITH_SHARES)]) for seed in range(5)),
+        *(slow(seed, WITH_SHARES[(seed + 2) % len(WITH_SHARES)]) for seed in range(5)),
     ],
 )
 def test_refits_without_each_user_stay_within_the_bound(name, seed):

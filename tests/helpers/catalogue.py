@@ -47,7 +47,7 @@ class SurrogateRow:
     definition: Callable
     program: Callable | None = None
     formula: Callable | None = None
-    largest: float = 1e300
+    largest: float = np.inf
 
 
 SURROGATES = {
@@ -62,6 +62,10 @@ SURROGATES = {
 _MADE = {name: make_surrogate(name, 1) for name in losses.SURROGATES}
 CONVEX = tuple(name for name, made in _MADE.items() if made.convex)
 RAMPS = tuple(name for name, made in _MADE.items() if made.majorised)
+EXACT = tuple(name for name in CONVEX if SURROGATES[name].formula)  # in fractions
+WITH_SHARES = tuple(  # whose slopes are known, as bounds on stability need them
+    name for name in CONVEX if _MADE[name].weight_shares(np.ones(1), np.ones(1)) is not None
+)
 WITH_TERMS = tuple(name for name in CONVEX if _MADE[name].list_terms(1, 1) is not None)
 
 

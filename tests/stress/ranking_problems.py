@@ -12,11 +12,11 @@ from structsvm_papk.solvers.solver import RISK_SCALE
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 from helpers import catalogue
+from helpers.catalogue import EXACT as CONVEX
 from helpers.catalogue import RAMPS
 from helpers.exact_risk import ExactRisk, minimise, wide
 from helpers.piecewise import PiecewiseLinear
 
-CONVEX = [name for name in catalogue.CONVEX if catalogue.SURROGATES[name].formula]
 STORAGE = ("dense", "dense", "fortran", "csr", "csr", "csr_unsorted", "csr_duplicates")
 # users, rows of a list, features
 SHAPES = {
