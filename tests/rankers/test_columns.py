@@ -152,8 +152,10 @@ def test_functions_and_file_are_those_of_the_fit(name, columns, tmp_path):
     array = plain_array(X)
     holes = np.isnan(array)
     in_lists = pd.DataFrame(array).groupby(GROUPS if groups is not None else 0 * GROUPS)
-    lowest = in_lists.transform("min").fillna(0.0).to_numpy()
-    filled = np.where(holes, lowest, array)
+    # the lowest of the list; of a column that has to fall the highest
+    falls = np.equal(RANKERS[name].get("monotonic_cst", [0, 0, 0]), -1)
+    ends = (in_lists.transform(end).fillna(0.0).to_numpy() for end in ("max", "min"))
+    filled = np.where(holes, np.where(falls, *ends), array)
     by_hand = [curve(x) for curve, x in zip(ranker.curves_, filled.T, strict=True)]
     by_hand = np.column_stack(by_hand) + (holes * ranker.missing_coef_ if holes.any() else 0.0)
     np.testing.assert_allclose(added, by_hand, rtol=0, atol=1e-9 * size)
