@@ -113,7 +113,8 @@ def _cases():
         for columns in COLUMNS:
             if columns == "sparse" and isinstance(settings["curves"], int):
                 continue
-            some = of_folds if settings["curves"] == "auto" else usual
+            some = of_folds if name == "default" else usual
+            some = {"numbers"} if name == "default, one list of grades" else some
             everyday = name in ("lines", "curves") or columns in some
             yield (name, columns) if everyday else slow(name, columns)
 

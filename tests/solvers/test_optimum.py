@@ -148,7 +148,7 @@ def test_where_ramp_is_convex_the_convex_concave_procedure_finds_the_optimum(see
     assert result.lower_bound <= best + 1e-9
 
 
-STEPS = {"subgradient": {"eta": 0.5, "max_iter": 3000}, "averaged": {}, "stochastic": {}}
+STEPS = {"subgradient": {"eta": 1.0, "max_iter": 1000}, "averaged": {}, "stochastic": {}}
 
 
 @pytest.mark.parametrize("signs", [False, True, slow(SOME)], ids=str)
