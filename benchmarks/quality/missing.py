@@ -18,7 +18,7 @@ from benchmarks.common.markdown import table
 from benchmarks.quality.fusing.lists import JoinedLists, together, trec_years
 from benchmarks.quality.fusing.methods import METHODS, min_max, ranker
 from structsvm_papk import PAPKRanker
-from structsvm_papk.data.missing import completed_rows
+from structsvm_papk.data.missing import filled_rows
 
 RRF = 60  # the usual constant
 DEPTH = 0.5  # of all ways: that of `missing`, so that they differ in what a hole is
@@ -37,7 +37,7 @@ def filled_by(make):
 
 def lowest(lists, training):
     """The lowest of the list."""
-    return completed_rows(lists.X, lists.groups, "lowest").X
+    return filled_rows(lists.X, lists.groups, "lowest").X
 
 
 def minmax(lists, training):

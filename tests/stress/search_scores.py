@@ -67,7 +67,7 @@ def _holes(rng, report):
     X, y, users = _lists(rng, int(rng.integers(1, 5)))
     X = _with_holes(rng, X, users)
     name, positive = str(rng.choice(["ts", "avg", "pauc", "max"])), bool(rng.random() < 0.5)
-    settings = {"missing": "lowest", "positive": positive, "alpha": 0.05}
+    settings = {"missing": "lowest", "positive": positive, "alpha": 0.05, "curves": None}
     settings["standardize"] = bool(rng.random() < 0.5)
     report.problem = f"{X.shape} {name} {settings}"
     ranker = PAPKRanker(2, name, **settings).fit(X, y, groups=users)

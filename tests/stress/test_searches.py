@@ -168,7 +168,7 @@ def test_another_number_is_seen(monkeypatch):
 
 def test_other_scores_are_seen(monkeypatch):
     monkeypatch.setattr(
-        missing, "_lowest", lambda X, rows, starts: np.zeros((starts.size, X.shape[1]))
+        missing, "_lowest", lambda X, rows, starts, falling: np.zeros((starts.size, X.shape[1]))
     )
     assert found(search_scores, "holes", range(4)) >= {"other scores"}
 
