@@ -656,4 +656,5 @@ class PAPKRanker(AdditiveRanker):
         value = getattr(self, name)
         if value is None and defaults[name] is not None:
             raise InputError(f"{name} must not be None: leave it out to have {defaults[name]!r}")
-        return None if value == defaults[name] else value
+        is_usual = type(value) is type(defaults[name]) and value == defaults[name]
+        return None if is_usual else value

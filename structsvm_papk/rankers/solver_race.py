@@ -337,6 +337,8 @@ def compare(
     for name in solvers:
         check_choice("solvers", name, SOLVERS)
     etas = as_names("etas", etas)
+    for eta in etas:
+        check_number("etas", eta, above=0)
     if not solvers or ("subgradient" in solvers and not etas):
         raise InputError("solvers must not be empty, nor etas where 'subgradient' is one of them")
     if test is not None and test.n_features != data.n_features:
