@@ -8,7 +8,6 @@ the same score, wherever they stand and however they are stored.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from structsvm_papk._types import Array
+from structsvm_papk.data.columns.base import for_each
 from structsvm_papk.data.columns.checks import YOUR_TABLE, columns_of
 from structsvm_papk.data.columns.terms import Curve, Term
 from structsvm_papk.errors import InputError
@@ -105,12 +105,7 @@ class AdditiveFunction:
             for term in self.terms:
                 out[block] += _added(term, rows, block)
 
-        if n_threads == 1 or len(starts) < 2:
-            for start in starts:
-                fill(start)
-        else:
-            with ThreadPoolExecutor(n_threads) as pool:
-                list(pool.map(fill, starts))
+        for_each(fill, starts, n_threads)
         return out
 
     def contributions(self, rows: FilledRows) -> Array:

@@ -21,7 +21,7 @@ In the kernels u counts users, p list positions, f columns, and e the entries th
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -138,12 +138,7 @@ class Columns(ABC):
         def fill(start: int) -> None:
             self.add_in_order(rows[start : start + size], w, out[start : start + size])
 
-        if n_threads == 1 or len(starts) < 2:
-            for start in starts:
-                fill(start)
-        else:
-            with ThreadPoolExecutor(n_threads) as pool:
-                list(pool.map(fill, starts))
+        for_each(fill, starts, n_threads)
         return out
 
     # --- rows -----------------------------------------------------------------------------------
@@ -358,6 +353,16 @@ def _pooled_deviation(parts: Sequence[Variation]) -> Array:
     share = n_rows / max(n_rows.sum(), 1)
     unit = np.where(each.any(axis=0), each.max(axis=0), 1.0)
     return np.asarray(unit * np.sqrt(share @ np.square(each / unit)))
+
+
+def for_each(task: Callable[[int], None], starts: range, n_threads: int) -> None:
+    """The task at each start of a block of rows, on so many threads."""
+    if n_threads == 1 or len(starts) < 2:
+        for start in starts:
+            task(start)
+        return
+    with ThreadPoolExecutor(n_threads) as pool:
+        list(pool.map(task, starts))
 
 
 def joined(parts: Sequence[Columns]) -> Columns:
