@@ -14,7 +14,8 @@ for each list, `gap` is the weight alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -67,15 +68,15 @@ class Plan:
         """Columns as they were given."""
         return len(self.names)
 
-    @property
+    @cached_property
     def numbers(self) -> Array:
         """The columns of numbers."""
-        return np.array([j for j in range(self.n_columns) if j not in self.levels], dtype=int)
+        return np.delete(np.arange(self.n_columns), list(self.levels))
 
-    @property
+    @cached_property
     def gaps(self) -> Array:
         """The columns of numbers with missing values."""
-        return np.array([j for j in self.numbers if self.with_gaps[j]], dtype=int)
+        return self.numbers[self.with_gaps[self.numbers]]
 
     @property
     def is_plain(self) -> bool:
@@ -195,7 +196,7 @@ class Plan:
         if self.knots is not None:
             n_of_numbers = self._all_knots().n_weights
         for place_of, curve in enumerate(self._curves(w[:n_of_numbers])):
-            terms[curve.column] = _with_deviation(curve, spread[place_of])
+            terms[curve.column] = replace(curve, deviation=float(spread[place_of]))
         at = n_of_numbers
         for (j, levels), n_weights in zip(self.levels.items(), self._n_levels, strict=True):
             own = w[at : at + n_weights]
@@ -240,7 +241,7 @@ class Plan:
                 if not self.adds_fill:
                     assert self.fill is not None
                     gap += float(curve(self.fill[j]))
-                curve = Curve(curve.name, j, curve.knots, curve.values, curve.slope, 0.0, gap)
+                curve = replace(curve, gap=gap)
             curves.append(curve)
         return curves
 
@@ -309,13 +310,6 @@ def _of_all_levels(own: Array, levels: Sequence[Any]) -> Array:
 def _middle(own: Array, levels: Sequence[Any]) -> float:
     """What is added to all rows so that the weights of two levels lie on both sides of 0."""
     return -0.5 * float(own[0]) if len(levels) == 2 else 0.0
-
-
-def _with_deviation(curve: Curve, deviation: float) -> Curve:
-    return Curve(
-        curve.name, curve.column, curve.knots, curve.values, curve.slope, float(deviation),
-        curve.gap,
-    )  # fmt: skip
 
 
 def _slope(term: Any) -> float:
