@@ -21,6 +21,7 @@ from structsvm_papk.bounds.planning import plot_uniform
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.outputs import check_outputs, save_plot
 from structsvm_papk.cli._shared.reading import Reading, say_columns
+from structsvm_papk.cli._shared.records import with_records
 from structsvm_papk.cli._shared.scores import scores_of
 from structsvm_papk.data.columns.pairs import PairCuts
 from structsvm_papk.data.columns.units import ScaleRule
@@ -50,6 +51,7 @@ Rho = Annotated[float, typer.Option(help="Error probability, at most 1/2.", rich
 
 
 @bound.command("uniform")
+@with_records
 def uniform(
     *,
     n_pos: Annotated[int, typer.Option(help="Positives.", rich_help_panel=_SIZES)],
@@ -85,32 +87,22 @@ def uniform(
 
 
 @bound.command("held-out")
+@with_records
 def held_out(
     *,
     data: options.Data,
     k: options.K,
     model: Annotated[Path, typer.Option(help="Score with this model file.", metavar="MODEL")],
-    label: options.Label = "label",
-    group: options.Group = None,
-    ignore: options.Ignore = None,
-    relevance_threshold: options.RelevanceThreshold = None,
-    one_list: options.OneList = False,
+    reading: Reading,
     policy: options.Policy = "exclude",
     rho: Rho = 0.05,
     as_json: options.Json = False,
 ) -> None:
     """For one model that was fixed before: an interval from held-out DATA."""
     scorer = load_model(model)
-    reading = Reading(
-        label=label,
-        group=group,
-        ignore=ignore,
-        relevance_threshold=relevance_threshold,
-        one_list=one_list,
-    )
     table = reading.table(data, scorer)
     lists = reading.lists(table).usable(k, policy)
-    scores_of_rows = scores_of(scorer, table, one_list)[lists.rows]
+    scores_of_rows = scores_of(scorer, table, reading.one_list)[lists.rows]
     say_columns(table)
     if lists.n_users == 1:
         kind = "one list"
@@ -139,6 +131,7 @@ def held_out(
 
 
 @bound.command("sizes")
+@with_records
 def sizes(
     *,
     target: Annotated[float, typer.Argument(help="Target half-width.", metavar="WIDTH")],
@@ -180,15 +173,12 @@ def sizes(
 
 
 @bound.command("new-users")
+@with_records
 def new_users(
     *,
     model_file: Annotated[Path, typer.Argument(help="Model file written by fit.", metavar="MODEL")],
     data: Annotated[Path, typer.Argument(help="The data that it was trained on.")],
-    label: options.Label = "label",
-    group: options.Group = None,
-    ignore: options.Ignore = None,
-    relevance_threshold: options.RelevanceThreshold = None,
-    one_list: options.OneList = False,
+    reading: Reading,
     policy: options.Policy = "cap",
     held_out: Annotated[
         Path | None,
@@ -215,14 +205,7 @@ def new_users(
     """
     check_number("--target", target, above=0, below=1, optional=True)
     model = _model_of_the_package(model_file)
-    reading = Reading(
-        label=label,
-        group=group,
-        ignore=ignore,
-        relevance_threshold=relevance_threshold,
-        one_list=one_list,
-    )
-    table = reading.table(data, model)
+    table = reading.table(data, model, dense=model.curves is not None)
     say_columns(table)
     columns = _as_in_training(reading.lists(table), model)
     surrogate = make_surrogate(model.surrogate, model.k, model.depth)

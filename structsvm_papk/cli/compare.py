@@ -10,8 +10,7 @@ from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.options import PROBLEM, READING, SOLVER
 from structsvm_papk.cli._shared.outputs import check_outputs, save_plot
 from structsvm_papk.cli._shared.own_surrogate import surrogate_of
-from structsvm_papk.cli._shared.reading import Problem, Reading, say_columns
-from structsvm_papk.data.columns.checks import SEPARATE
+from structsvm_papk.cli._shared.reading import Problem, TrainingReading, say_columns
 from structsvm_papk.errors import InputError, check_choice
 from structsvm_papk.oracles.list_risk import refuse_deeper_than_all
 from structsvm_papk.plots import figures as plots
@@ -55,12 +54,7 @@ def compare(
             help="Report pAp@k on this file as well.", metavar="FILE", rich_help_panel=READING
         ),
     ] = None,
-    label: options.Label = "label",
-    group: options.Group = None,
-    ignore: options.Ignore = None,
-    relevance_threshold: options.RelevanceThreshold = None,
-    one_list: options.OneList = False,
-    missing: options.Missing = SEPARATE,
+    reading: TrainingReading,
     plot: options.Plot = None,
     as_json: options.Json = False,
     solver: Annotated[
@@ -103,16 +97,7 @@ def compare(
     of every run. To compare two rankers, use evaluate --compare.
     """
     check_outputs([data, test], plot=plot)
-    reading = Reading(
-        label=label,
-        group=group,
-        ignore=ignore,
-        relevance_threshold=relevance_threshold,
-        one_list=one_list,
-        missing=missing,
-        label_gain="linear",
-        for_curves=pieces is not None,
-    )
+    missing = reading.missing
     if paper and (depth not in (DEPTH, None) or pieces is not None):
         raise InputError(
             "--paper is depth k and columns as they are: leave out --depth and --curves"
@@ -133,11 +118,12 @@ def compare(
         any_surrogate = problem.surrogate(loss, k)
         for each in solvers:
             solver_name(each, any_surrogate)  # refuses what this solver cannot do
-    table = reading.table(data)
-    second = None if test is None else reading.table(test, table)
-    lists = reading.lists(table)
+    dense = pieces is not None
+    table = reading.table(data, dense=dense)
+    second = None if test is None else reading.table(test, table, dense=dense)
+    lists = reading.lists(table, "linear")
     refuse_deeper_than_all(any_surrogate, lists.most_negatives)
-    held_out = None if second is None else reading.lists(second)
+    held_out = None if second is None else reading.lists(second, "linear")
     limits: dict[str, Any] = (
         {} if tol == TOL else {"tol": tol}
     )  # which solvers without a certificate do not take

@@ -9,8 +9,7 @@ import typer
 from structsvm_papk import diagnosis
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.options import PROBLEM
-from structsvm_papk.cli._shared.reading import Problem, Reading, say_columns
-from structsvm_papk.data.columns.checks import SEPARATE
+from structsvm_papk.cli._shared.reading import GradedReading, Problem, say_columns
 from structsvm_papk.diagnosis.convex_test import Verdict
 from structsvm_papk.diagnosis.critical_depth import CriticalDepth
 from structsvm_papk.diagnosis.zero_test import SURROGATES, Diagnosis
@@ -53,13 +52,7 @@ def diagnose(
     ] = 200,
     depth: options.Depth = DEPTH,
     pieces: options.Pieces = None,
-    label: options.Label = "label",
-    group: options.Group = None,
-    ignore: options.Ignore = None,
-    relevance_threshold: options.RelevanceThreshold = None,
-    one_list: options.OneList = False,
-    missing: options.Missing = SEPARATE,
-    label_gain: options.LabelGain = "linear",
+    reading: GradedReading,
     as_json: options.Json = False,
 ) -> None:
     """Check whether w = 0, which ranks nothing, is the optimum of a surrogate.
@@ -67,27 +60,17 @@ def diagnose(
     For all lists together, and for some alone. Also prints the smallest training depth at which
     w = 0 is not the optimum.
     """
-    reading = Reading(
-        label=label,
-        group=group,
-        ignore=ignore,
-        relevance_threshold=relevance_threshold,
-        one_list=one_list,
-        missing=missing,
-        label_gain=label_gain,
-        for_curves=pieces is not None,
-    )
-    problem = Problem(depth=as_depth(depth, missing), pieces=pieces)
+    problem = Problem(depth=as_depth(depth, reading.missing), pieces=pieces)
     names = surrogate or SURROGATES
     for name in names:
         if name not in SURROGATES:
             raise InputError(f"no diagnosis of {name!r}: choose from {', '.join(SURROGATES)}")
-    table = reading.table(data)
+    table = reading.table(data, dense=pieces is not None)
     lists = reading.lists(table)
     for shown in k:
         refuse_deeper_than_all(problem.surrogate(names[0], shown), lists.most_negatives)
     setting = Setting(names[0], problem.depth, "equal", "auto", pieces=pieces)
-    lists = TrainingColumns(lists, missing, "auto").of(setting).lists
+    lists = TrainingColumns(lists, reading.missing, "auto").of(setting).lists
     with console.bar("diagnosing", total=2 * len(k) * len(names)) as update:
         answers = []
         depths = []

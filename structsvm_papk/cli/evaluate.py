@@ -1,26 +1,26 @@
 """``evaluate``: ranking metrics of scores in a table, or of a model on data."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.markup import escape
 
 from structsvm_papk import metrics
 from structsvm_papk.cli._shared import console, options
-from structsvm_papk.cli._shared.options import OUTPUT, READING
+from structsvm_papk.cli._shared.options import OUTPUT
 from structsvm_papk.cli._shared.outputs import check_format, check_outputs
 from structsvm_papk.cli._shared.scores import Rows, Scoring, load
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.metrics.conventions import PRESETS, resolve
 from structsvm_papk.metrics.definitions import known_names, parse
-from structsvm_papk.metrics.evaluation import Evaluation, mean_text
+from structsvm_papk.metrics.evaluation import Evaluation
 from structsvm_papk.metrics.significance import Comparison
 from structsvm_papk.metrics.table import MetricTable
-from structsvm_papk.plots.evaluation import evaluation_page
+from structsvm_papk.plots.evaluation import evaluation_page, sections
 
 _RULES = "Metrics and rules"
 _SURE = "Comparison and uncertainty"
@@ -83,34 +83,7 @@ def evaluate(
             rich_help_panel=_RULES,
         ),
     ] = None,
-    label: options.Label = "label",
-    group: options.Group = None,
-    item: Annotated[
-        str | None,
-        typer.Option(
-            help=f"{options.ITEM_HELP} Each pair may occur only once.",
-            metavar="COLUMN",
-            rich_help_panel=READING,
-        ),
-    ] = None,
-    score: Annotated[
-        str, typer.Option(help="Score column.", metavar="COLUMN", rich_help_panel=READING)
-    ] = "score",
-    model: options.ModelFile = None,
-    qrels: Annotated[
-        Path | None,
-        typer.Option(
-            help="All relevant pairs: TREC judgments, or a table of users, items and grades. "
-            "Labels are taken from here (--label may name the column), and relevant items in no "
-            "list count in NDCG and recall.",
-            metavar="FILE",
-            rich_help_panel=READING,
-        ),
-    ] = None,
-    label_gain: options.GradesOfLabels = None,
-    ignore: options.Ignore = None,
-    relevance_threshold: options.RelevanceThreshold = None,
-    one_list: options.OneList = False,
+    columns: Scoring,
     compare: Annotated[
         Path | None,
         typer.Option(
@@ -166,34 +139,24 @@ def evaluate(
     Exit status 1 if no list can be used for any metric, and with --require-better if the first
     ranker is not shown to be better.
     """
-    check_outputs([file, data, model, qrels, compare], [per_user, html])
+    check_outputs([file, data, columns.model, columns.qrels, compare], [per_user, html])
     check_format(per_user, "CSV", ["CSV"])
     check_format(html, "HTML", ["HTML"])
     wanted = _metric_names(names)
     resolve(preset, population=population)
     if require_better and compare is None:
         raise InputError("--require-better needs --compare OTHER")
-    if data is not None and model is not None:
+    if data is not None and columns.model is not None:
         raise InputError("give the model once: `evaluate MODEL DATA`, or `evaluate DATA --model`")
-    columns = Scoring(
-        label=label,
-        group=group,
-        ignore=ignore,
-        relevance_threshold=relevance_threshold,
-        one_list=one_list,
-        model=model if data is None else file,
-        score=score,
-        item=item,
-        qrels=qrels,
-        gain_of_label=label_gain,
-    )
     if data is not None:  # `evaluate MODEL DATA` means `evaluate DATA --model MODEL`
         if columns.is_run(file):
             raise InputError(f"{file} is a run, not a model; two runs: {file} --compare {data}")
+        columns = replace(columns, model=file)
         file = data
     rows, other = load(file, compare, columns)
     if rows.is_run and preset is None:
         preset = "trec_eval"
+    relevance_threshold = columns.relevance_threshold
     if relevance_threshold is None:
         relevance_threshold = rows.threshold
     rules: dict[str, Any] = {
@@ -362,24 +325,8 @@ def _relevant(table: MetricTable, rows: Rows) -> str:
     return text
 
 
-def _show(evaluation: Evaluation, scorers: tuple[str, str], rows_read: Rows) -> None:
-    nouns = rows_read.nouns
+def _show(evaluation: Evaluation, scorers: tuple[str, str], rows: Rows) -> None:
     table = evaluation.table
-    level = f">{evaluation.heading}"
-    rows: list[Sequence[str]] = []
-    for summary, row in zip(table.summary(), evaluation.overall, strict=True):
-        mean, interval = mean_text(row, "-")
-        rules = summary.rules_applied() or "-"
-        rows.append((summary.metric, mean, interval, str(summary.n_used), rules))
-    columns = ["metric", ">mean", level, f">{nouns} used", ">rules applied"]
-    title = f"{table.users.size} {nouns}, {_relevant(table, rows_read)}"
-    console.print_table(title, columns, rows)
-    if evaluation.compared:
-        cells = [comparison.cells() for comparison in evaluation.compared]
-        title = "Comparison: paired permutation test, correction "
-        title += evaluation.compared[0].correction
-        # the scorers by their names, and the correction in the title
-        metric, _this, _other, *numbers, p, _corrected, _users = cells[0]
-        names = [*map(escape, scorers), *numbers, p, "p corrected", nouns]
-        rows = [["-" if cell == "–" else cell for cell in row.values()] for row in cells]
-        console.print_table(title, [metric, *(f">{name}" for name in names)], rows)
+    console.print_text(f"{table.users.size} {rows.nouns}, {_relevant(table, rows)}.")
+    for section in sections(evaluation, rows.nouns, scorers):
+        console.print_section(section)

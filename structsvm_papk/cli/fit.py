@@ -16,8 +16,7 @@ from structsvm_papk.cli import scale
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.options import OUTPUT, PROBLEM, SOLVER
 from structsvm_papk.cli._shared.outputs import check_format, check_outputs, save_plot
-from structsvm_papk.cli._shared.reading import Problem, Reading, say_columns
-from structsvm_papk.data.columns.checks import SEPARATE
+from structsvm_papk.cli._shared.reading import GradedReading, Problem, say_columns
 from structsvm_papk.data.columns.knots import MOST_PIECES, check_curves
 from structsvm_papk.data.columns.terms import Term
 from structsvm_papk.data.roles import listed
@@ -93,13 +92,7 @@ def fit(
     positive: options.Positive = False,
     alpha: options.Alpha = ALPHA,
     depth: options.Depth = DEPTH,
-    label: options.Label = "label",
-    group: options.Group = None,
-    ignore: options.Ignore = None,
-    relevance_threshold: options.RelevanceThreshold = None,
-    label_gain: options.LabelGain = "linear",
-    one_list: options.OneList = False,
-    missing: options.Missing = SEPARATE,
+    reading: GradedReading,
     model_file: Annotated[
         Path,
         typer.Option(
@@ -135,8 +128,7 @@ def fit(
     threads: Annotated[
         int, typer.Option(help="Threads for each pass over the data.", rich_help_panel=SOLVER)
     ] = 1,
-    memory_budget: scale.MemoryBudget = None,
-    dask: scale.Dask = None,
+    where: scale.Loading,
 ) -> None:
     """Train a ranker and write a model file; --plot draws what each column adds to a score.
 
@@ -148,17 +140,7 @@ def fit(
         model_file, "a model file", hint="; Python's export_weights() and to_onnx() convert"
     )
     signs = _signs(monotonic or ())
-    reading = Reading(
-        label=label,
-        group=group,
-        ignore=ignore,
-        relevance_threshold=relevance_threshold,
-        one_list=one_list,
-        missing=missing,
-        label_gain=label_gain,
-        for_curves=isinstance(curves, int),
-    )
-    where = scale.Loading(memory_budget=memory_budget, dask=dask)
+    missing = reading.missing
     ranker = PAPKRanker(
         k=k,
         surrogate=surrogate,
@@ -168,7 +150,7 @@ def fit(
         tol=tol,
         time_limit=time_limit,
         n_threads=threads,
-        relevance_threshold=relevance_threshold,
+        relevance_threshold=reading.relevance_threshold,
         checkpoint=kept,
         positive=positive,
         missing=missing,

@@ -1,15 +1,11 @@
 """``fuse``: the lists of several retrievers or recommenders, put into one by learned weights."""
 
 import json
-import math
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
-from rich.markup import escape
 
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.options import OUTPUT
@@ -22,12 +18,11 @@ from structsvm_papk.fusion.comparing import validated
 from structsvm_papk.fusion.engines import NAMES
 from structsvm_papk.fusion.held_out import Settings
 from structsvm_papk.fusion.joining import join
-from structsvm_papk.fusion.page import fusion_page
-from structsvm_papk.fusion.report import CHOSEN, FUSED, FusionReport
+from structsvm_papk.fusion.page import fusion_page, sections
+from structsvm_papk.fusion.report import FusionReport
 from structsvm_papk.fusion.requests import EngineWeights, read_weights
 
 _LEARNING = "Learning"
-_BAR = 18  # characters of the largest weight
 
 
 def fuse(
@@ -315,108 +310,10 @@ def _say_written(content: dict[str, Any]) -> None:
     console.note(f"{content['n_rows']} rows written to {content['output']}")
 
 
-# --- what is printed ------------------------------------------------------------------------------
-
-
 def _show(report: FusionReport, request: str | None) -> None:
-    _show_rankings(report)
-    _show_weights(report)
-    if report.weights[0].verdict:
-        _show_ablation(report)
-    _say(report.basis)
-    _say(report.advice)
+    for section in sections(report):
+        console.print_section(section)
+    console.print_text(report.basis)
+    console.print_text(report.advice)
     if request is not None:
         console.write_data(f"\n{request}\n")
-
-
-def _show_rankings(report: FusionReport) -> None:
-    lists = report.nouns[0]
-    level = f"{100 * report.level:g}%"
-    rows: list[Sequence[str]] = []
-    for ranking in report.rankings:
-        name = escape(ranking.name)
-        ahead = f"{ranking.ahead:+.4f}"
-        if ranking.name == FUSED:
-            name = f"[bold]{name}[/bold]"
-            ahead = ""
-        if ranking.name == CHOSEN:
-            name += " *"
-        rows.append(
-            (
-                name,
-                f"{ranking.mean:.4f}",
-                _ends(ranking.lower, ranking.upper),
-                ahead,
-                _ends(ranking.ahead_lower, ranking.ahead_upper, "+.4f"),
-                "" if math.isnan(ranking.judged) else f"{ranking.judged:.0%}",
-            )
-        )
-    _say(
-        f"{report.metric} of {report.n_queries} judged {lists}, each ranked by weights that were "
-        f"learned from the other folds ({report.n_folds}); ahead: fused minus the other ranking, "
-        "paired."
-    )
-    columns = ["ranking", f">{report.metric}", f">{level} interval", ">ahead", f">{level} interval"]
-    columns.append(f">judged@{report.k}")
-    console.print_table("", columns, rows, box=None, padding=(0, 1, 0, 0))
-    print(f"* the best by the {lists} of the other folds\n")
-
-
-def _show_weights(report: FusionReport) -> None:
-    largest = max(abs(weight.share) for weight in report.weights) or 1.0
-    n_relevant = max(report.n_relevant, 1)
-    rows = []
-    for weight in report.weights:
-        cells = [escape(weight.name), f"{weight.share:+z.3f}", _bar(weight.share / largest)]
-        if report.engine_weights is None:
-            cells.append(f"{weight.not_there:+.3g}")
-        cells.append(f"{weight.n_missed / report.n_documents:.0%}")
-        cells.append(f"{weight.n_relevant_missed / n_relevant:.0%}")
-        rows.append(cells)
-    unit = "standard deviation of a run's scores, as shares"
-    members = report.nouns[1]
-    absent = f" (not there: what is added for {members} that the run missed)"
-    if report.engine_weights is not None:
-        unit = f"what {report.engine_weights.engine} makes of a run"
-        absent = ""
-    _say(
-        f"Learned weights per {unit}{absent}; {members} that a run missed, of "
-        f"{report.n_documents}, and relevant ones, of {report.n_relevant}."
-    )
-    columns = ["run", ">weight", "", ">not there", ">missed", ">relevant missed"]
-    if report.engine_weights is not None:
-        columns.remove(">not there")
-    console.print_table("", columns, rows, box=None, padding=(0, 1, 0, 0))
-    print()
-
-
-def _show_ablation(report: FusionReport) -> None:
-    level = f"{100 * report.level:g}%"
-    rows = [
-        (
-            escape(weight.name),
-            f"{weight.without:.4f}",
-            f"{weight.gain:+.4f}",
-            _ends(weight.gain_lower, weight.gain_upper, "+.4f"),
-            _ends(weight.share_lower, weight.share_upper, "+.3f"),
-            weight.verdict,
-        )
-        for weight in report.weights
-    ]
-    columns = ["run", ">without", ">adds", f">{level} interval", f">{level} of weight", "verdict"]
-    _say(f"{report.metric} without each run, and what the run adds.")
-    console.print_table("", columns, rows, box=None, padding=(0, 1, 0, 0))
-    print()
-
-
-def _say(text: str) -> None:
-    print(textwrap.fill(text, 79))
-
-
-def _ends(lower: float, upper: float, form: str = ".4f") -> str:
-    return "" if math.isnan(lower) else f"{lower:{form}} {upper:{form}}"
-
-
-def _bar(share: float) -> str:
-    """A bar for a share of the largest weight, in a character that every terminal has."""
-    return ("#" if share >= 0 else "-") * int(np.ceil(abs(share) * _BAR))

@@ -22,11 +22,7 @@ def margins(
     data: options.Data,
     k: options.K,
     model: options.ModelFile = None,
-    label: options.Label = "label",
-    group: options.Group = None,
-    ignore: options.Ignore = None,
-    relevance_threshold: options.RelevanceThreshold = None,
-    one_list: options.OneList = False,
+    reading: Reading,
     delta: Annotated[
         float, typer.Option(help="Margin to check the scores for.", rich_help_panel=PROBLEM)
     ] = 1.0,
@@ -67,13 +63,6 @@ def margins(
     for name in conditions:
         if name not in CONDITIONS:
             raise InputError(f"condition {name!r} is not one of {', '.join(CONDITIONS)}")
-    reading = Reading(
-        label=label,
-        group=group,
-        ignore=ignore,
-        relevance_threshold=relevance_threshold,
-        one_list=one_list,
-    )
     scorer = None
     if model is not None:
         scorer = load_model(model)
@@ -81,7 +70,7 @@ def margins(
     lists = reading.lists(table)
     all_scores = None
     if scorer is not None:
-        all_scores = scores_of(scorer, table, one_list)
+        all_scores = scores_of(scorer, table, reading.one_list)
     lists = lists.usable(k, policy)
     say_columns(table)
     answers: dict[str, Any] = {"k": k, "delta": delta, "n_users": lists.n_users}

@@ -18,6 +18,7 @@ from typer.core import TyperGroup
 from structsvm_papk._version import __version__, commit
 from structsvm_papk.cli._shared import console
 from structsvm_papk.cli._shared.flags import in_flags
+from structsvm_papk.cli._shared.records import with_records
 from structsvm_papk.errors import InputError, plain_interrupts
 
 WRONG_INPUT = 2
@@ -64,7 +65,7 @@ class Commands(TyperGroup):
         command = getattr(import_module(f"structsvm_papk.cli.{name}"), name)
         if not isinstance(command, typer.Typer):  # a function, and not commands of its own
             alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-            alone.command(cmd_name)(command)
+            alone.command(cmd_name)(with_records(command))
             command = alone
         return typer.main.get_command(command)
 

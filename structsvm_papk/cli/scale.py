@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from structsvm_papk.cli._shared import console
-from structsvm_papk.cli._shared.reading import Reading
+from structsvm_papk.cli._shared.reading import GradedReading
 from structsvm_papk.data.columns.checks import LOWEST
 from structsvm_papk.data.columns.knots import check_curves
 from structsvm_papk.data.ranking_data import RankingData
@@ -97,13 +97,14 @@ Dask = Annotated[
 class Loading:
     """Where the data lie: in memory by default, in files within a budget of bytes, or on Dask."""
 
-    memory_budget: int | None
-    dask: str | None
+    memory_budget: MemoryBudget = None
+    dask: Dask = None
 
     @contextmanager
-    def loaded(self, data: Path, reading: Reading, ranker: PAPKRanker) -> Iterator[Loaded]:
+    def loaded(self, data: Path, reading: GradedReading, ranker: PAPKRanker) -> Iterator[Loaded]:
         """The data as `Loaded`, for as long as the context lasts."""
         self._check(ranker)
+        dense = isinstance(ranker.curves, int)
         try:
             if self.memory_budget is not None:
                 yield self._streamed(data, reading, ranker, self.memory_budget)
@@ -116,7 +117,7 @@ class Loading:
             elif data.is_dir():
                 raise InputError(f"{data} is a directory: give --memory-budget or --dask")
             else:
-                table = reading.table(data)
+                table = reading.table(data, dense=dense)
                 yield Loaded(table, lists=reading.lists(table))
         except OracleFailure as failure:
             raise InputError(str(failure)) from None
@@ -143,7 +144,9 @@ class Loading:
         if self.dask is not None and ranker.n_threads != 1:
             raise InputError("--threads is for this machine: workers have threads of their own")
 
-    def _streamed(self, data: Path, reading: Reading, ranker: PAPKRanker, budget: int) -> Loaded:
+    def _streamed(
+        self, data: Path, reading: GradedReading, ranker: PAPKRanker, budget: int
+    ) -> Loaded:
         if not is_source(data):
             raise InputError(f"--memory-budget cannot read {data}: it needs {SOURCES}")
         source = _source(data, reading)
@@ -160,7 +163,9 @@ class Loading:
         console.note(f"{risk.share_in_memory:.0%} of the features stay in memory")
         return Loaded(source, risk=risk)
 
-    def _on_cluster(self, data: Path, reading: Reading, ranker: PAPKRanker, client: Any) -> Loaded:
+    def _on_cluster(
+        self, data: Path, reading: GradedReading, ranker: PAPKRanker, client: Any
+    ) -> Loaded:
         if not client.nthreads():
             console.note(f"no worker at {self.dask} yet: waiting for one")
             try:
@@ -191,7 +196,7 @@ class Loading:
         return Loaded(table, risk=risk)
 
 
-def _source(data: Path, reading: Reading) -> Any:
+def _source(data: Path, reading: GradedReading) -> Any:
     """The data as a source."""
     if reading.one_list:
         raise InputError(

@@ -1,4 +1,4 @@
-"""A fusion as a page: rankings, weights, advice."""
+"""A fusion in tables, as they are printed and as a page: rankings, weights, advice."""
 
 from __future__ import annotations
 
@@ -11,12 +11,9 @@ from structsvm_papk.plots.page import Column, Drawing, Row, Section, page
 def fusion_page(report: FusionReport) -> str:
     """The page of `fuse` as a string of HTML."""
     lists, members = report.nouns
-    sections = [_rankings(report), _ahead(report), _weights(report)]
-    if report.weights[0].verdict:
-        sections.append(_ablation(report))
     return page(
         f"Fusion of {len(report.weights)} runs",
-        sections,
+        sections(report),
         advice=report.advice,
         facts=(
             f"{report.n_queries} judged {lists}, {report.n_documents:,} {members} that some run "
@@ -26,58 +23,70 @@ def fusion_page(report: FusionReport) -> str:
     )
 
 
+def sections(report: FusionReport) -> list[Section]:
+    """The tables."""
+    made = [_rankings(report), _weights(report)]
+    if report.weights[0].verdict:
+        made.append(_ablation(report))
+    return made
+
+
 def _rankings(report: FusionReport) -> Section:
     lists = report.nouns[0]
-    return Section(
-        f"{report.metric}, with {_percent(report.level)} intervals",
-        f"Each of the {lists} is ranked by weights learned from the others ({report.n_folds} "
-        f"folds). “{CHOSEN}” is the best by the {lists} of the other folds.",
-        _columns("ranking", report.metric),
-        [
+    rows: list[Row] = []
+    for ranking in report.rankings:
+        is_fused = ranking.name == FUSED
+        is_decided = ranking.ahead_lower > 0 or ranking.ahead_upper < 0
+        whisker = Drawing(
+            ranking.ahead, ranking.ahead_lower, ranking.ahead_upper, marked=is_decided
+        )
+        rows.append(
             [
                 ranking.name,
                 f"{ranking.mean:.4f}",
                 _ends(ranking.lower, ranking.upper, ".4f"),
-                Drawing(ranking.mean, ranking.lower, ranking.upper, marked=ranking.name == FUSED),
+                Drawing(ranking.mean, ranking.lower, ranking.upper, marked=is_fused),
+                "" if is_fused else f"{ranking.ahead:+.4f}",
+                _ends(ranking.ahead_lower, ranking.ahead_upper, "+.4f"),
+                None if is_fused else whisker,
+                "" if math.isnan(ranking.judged) else f"{ranking.judged:.0%}",
             ]
-            for ranking in report.rankings
-        ],
-    )
-
-
-def _ahead(report: FusionReport) -> Section:
-    rows: list[Row] = [
-        [
-            ranking.name,
-            f"{ranking.ahead:+.4f}",
-            _ends(ranking.ahead_lower, ranking.ahead_upper, "+.4f"),
-            Drawing(
-                ranking.ahead,
-                ranking.ahead_lower,
-                ranking.ahead_upper,
-                marked=ranking.ahead_lower > 0 or ranking.ahead_upper < 0,
-            ),
-        ]
-        for ranking in report.rankings[1:]
+        )
+    interval = f"{_percent(report.level)} interval"
+    columns = [
+        Column("ranking", numbers=False),
+        Column(report.metric),
+        Column(interval, wide=True),
+        Column(""),
+        Column("ahead"),
+        Column(interval, wide=True),
+        Column("", with_zero=True),
+        Column(f"judged@{report.k}", wide=True),
     ]
     return Section(
-        "Fused less the others, paired",
-        "The dashed line is 0: no difference.",
-        _columns("ranking", "difference"),
+        f"{report.metric} of {report.n_queries} judged {lists}",
+        f"Each of the {lists} is ranked by weights that were learned from the other folds "
+        f"({report.n_folds}). Ahead: fused minus the other ranking, paired. {CHOSEN.capitalize()}: "
+        f"the best by the {lists} of the other folds.",
+        columns,
         rows,
-        with_zero=True,
     )
 
 
 def _weights(report: FusionReport) -> Section:
-    unit = "a standard deviation of the run’s scores, as shares."
-    if report.engine_weights is not None:
-        unit = f"what {report.engine_weights.engine} makes of the run’s lists."
+    engine = report.engine_weights
+    members = report.nouns[1]
+    unit = "a standard deviation of the run's scores, as shares"
+    absent = f"; not there: what is added for {members} that the run missed"
+    if engine is not None:
+        unit = f"what {engine.engine} makes of the run's lists"
+        absent = ""
     rows: list[Row] = [
         [
             weight.name,
-            f"{weight.share:+.3f}",
+            f"{weight.share:+z.3f}",
             Drawing(weight.share, is_bar=True),
+            "" if engine is not None else f"{weight.not_there:+.3g}",
             f"{weight.n_missed / report.n_documents:.0%}",
             f"{weight.n_relevant_missed / max(report.n_relevant, 1):.0%}",
         ]
@@ -86,17 +95,16 @@ def _weights(report: FusionReport) -> Section:
     columns = [
         Column("run", numbers=False),
         Column("weight"),
-        Column(""),
+        Column("", numbers=False),
+        Column("" if engine is not None else "not there", wide=True),
         Column("missed", wide=True),
         Column("relevant missed"),
     ]
-    return Section(
-        "Learned weights",
-        f"Of {unit} Missed: {report.nouns[1]} of the other runs that this one does not have.",
-        columns,
-        rows,
-        with_zero=True,
+    text = (
+        f"Of {unit}{absent}. Missed: {members} that a run missed, of {report.n_documents}, "
+        f"and relevant ones, of {report.n_relevant}."
     )
+    return Section("Learned weights", text, columns, rows)
 
 
 def _ablation(report: FusionReport) -> Section:
@@ -120,17 +128,8 @@ def _ablation(report: FusionReport) -> Section:
         Column(f"{level} of weight", wide=True),
         Column("verdict", numbers=False),
     ]
-    return Section("Without each run", "", columns, rows)
-
-
-def _columns(name: str, value: str) -> list[Column]:
-    """Of a table of values with intervals."""
-    return [
-        Column(name, numbers=False),
-        Column(value),
-        Column("interval", wide=True),
-        Column(""),
-    ]
+    text = f"{report.metric} without each run, and what the run adds."
+    return Section("Without each run", text, columns, rows)
 
 
 def _ends(lower: float, upper: float, form: str) -> str:

@@ -65,8 +65,8 @@ class Evaluation:
         }
 
 
-def mean_text(row: dict[str, Any], absent: str = "–") -> tuple[str, str]:
+def mean_text(row: dict[str, Any]) -> tuple[str, str]:
     """The mean and the interval of a row of an `Evaluation`."""
     value = row["value"]
-    mean = absent if value is None or not np.isfinite(value) else f"{value:.4f}"
-    return mean, ends_text(row["lower"], row["upper"], row["note"], absent)
+    mean = "-" if value is None or not np.isfinite(value) else f"{value:.4f}"
+    return mean, ends_text(row["lower"], row["upper"], row["note"])

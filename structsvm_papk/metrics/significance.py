@@ -71,24 +71,11 @@ class Comparison:
     correction: str
     note: str = ""
 
-    def cells(self) -> dict[str, str]:
-        """The numbers as text, by the headings of a table."""
-        return {
-            "metric": self.metric,
-            "this": f"{self.first:.4f}",
-            "other": f"{self.second:.4f}",
-            "difference": f"{self.difference:.4f}",
-            f"{100 * self.level:g}% interval": ends_text(self.lower, self.upper, self.note),
-            "p": f"{self.p_value:.3g}",
-            f"p ({self.correction})": f"{self.p_adjusted:.3g}",
-            "users": str(self.n_users),
-        }
 
-
-def ends_text(lower: float | None, upper: float | None, note: str = "", absent: str = "–") -> str:
+def ends_text(lower: float | None, upper: float | None, note: str = "") -> str:
     """Both ends of an interval, and its note, for a cell of a table."""
     if lower is None or np.isnan(lower):
-        return absent
+        return "-"
     return f"{lower:.4f} to {upper:.4f}" + (f", {note}" if note else "")
 
 

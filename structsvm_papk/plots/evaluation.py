@@ -9,7 +9,7 @@ import numpy as np
 from structsvm_papk._types import Array
 from structsvm_papk.metrics.definitions import parse
 from structsvm_papk.metrics.evaluation import Evaluation, mean_text
-from structsvm_papk.metrics.significance import paired_values
+from structsvm_papk.metrics.significance import ends_text, paired_values
 from structsvm_papk.metrics.table import MetricTable
 from structsvm_papk.plots.page import Column, Drawing, Row, Section, page
 
@@ -27,21 +27,28 @@ def evaluation_page(
     `nouns` are what lists and their members are called.
     """
     table = evaluation.table
-    sections = [_means(evaluation, nouns[0])]
-    if evaluation.compared:
-        sections.append(_comparison(evaluation, nouns[0]))
-    sections.append(_distribution(table, nouns[0]))
+    made = [*sections(evaluation, nouns[0]), _distribution(table, nouns[0])]
     if other is not None:
-        sections.append(_differences(table, other, nouns[0]))
-    sections.append(_meanings(table))
+        made.append(_differences(table, other, nouns[0]))
+    made.append(_meanings(table))
     return page(
         title,
-        sections,
+        made,
         facts=(
             f"{table.users.size:,} {nouns[0]}; relevant {nouns[1]}: {table.relevant_items}. "
             f"Rules: {table.conventions}."
         ),
     )
+
+
+def sections(
+    evaluation: Evaluation, lists: str, scorers: tuple[str, str] = ("this", "other")
+) -> list[Section]:
+    """The means, and the comparison of two scorers of these names where there is one."""
+    made = [_means(evaluation, lists)]
+    if evaluation.compared:
+        made.append(_comparison(evaluation, lists, scorers))
+    return made
 
 
 def _means(evaluation: Evaluation, lists: str) -> Section:
@@ -62,27 +69,37 @@ def _means(evaluation: Evaluation, lists: str) -> Section:
     return Section("Means", "", columns, rows)
 
 
-def _comparison(evaluation: Evaluation, lists: str) -> Section:
+def _comparison(evaluation: Evaluation, lists: str, scorers: tuple[str, str]) -> Section:
     rows: list[Row] = []
     for pair in evaluation.compared:
-        metric, this, other, difference, ends, p, adjusted, n_users = pair.cells().values()
         decided = pair.lower > 0 or pair.upper < 0
-        drawing = Drawing(pair.difference, pair.lower, pair.upper, marked=decided)
-        rows.append([metric, this, other, difference, ends, drawing, p, adjusted, n_users])
+        rows.append(
+            [
+                pair.metric,
+                f"{pair.first:.4f}",
+                f"{pair.second:.4f}",
+                f"{pair.difference:.4f}",
+                ends_text(pair.lower, pair.upper, pair.note),
+                Drawing(pair.difference, pair.lower, pair.upper, marked=decided),
+                f"{pair.p_value:.3g}",
+                f"{pair.p_adjusted:.3g}",
+                str(pair.n_users),
+            ]
+        )
     first = evaluation.compared[0]
     columns = [
         Column("metric", numbers=False),
-        Column("this", wide=True),
-        Column("other", wide=True),
+        Column(scorers[0], wide=True),
+        Column(scorers[1], wide=True),
         Column("difference"),
         Column(f"{100 * first.level:g}% interval", wide=True),
-        Column(""),
+        Column("", with_zero=True),
         Column("p"),
-        Column(f"p ({first.correction})", wide=True),
+        Column("p corrected", wide=True),
         Column(lists, wide=True),
     ]
-    text = "This less the other, paired; p of a permutation test. The dashed line is 0."
-    return Section("Comparison", text, columns, rows, with_zero=True)
+    heading = f"Comparison: paired permutation test, correction {first.correction}"
+    return Section(heading, "", columns, rows)
 
 
 def _distribution(table: MetricTable, lists: str) -> Section:

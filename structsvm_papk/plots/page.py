@@ -1,12 +1,14 @@
-"""One self-contained page of tables with drawings: of `evaluate`, and of `fuse`.
+"""Tables with drawings, of `evaluate` and of `fuse`, and one self-contained page of them.
 
-Nothing is loaded from elsewhere, and nothing runs; needs jinja2 (the extra `report`).
+Commands print the same tables. On the page nothing is loaded from elsewhere, and nothing runs; it
+needs jinja2 (the extra `report`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import Self, TypeAlias
 
 import numpy as np
@@ -14,20 +16,25 @@ import numpy as np
 from structsvm_papk._html import filled
 
 _WIDTH = 100.0  # units of a drawing
+_CHARACTERS = 18  # of the longest bar, in a terminal
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table; `wide` ones are left out on a phone."""
+    """A column of a table, whose drawings share an axis.
+
+    `wide` ones are left out on a phone; `with_zero` a line shows where 0 is.
+    """
 
     name: str
     numbers: bool = True
     wide: bool = False
+    with_zero: bool = False
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A value on an axis that all drawings of a table share: its interval, or a bar from zero.
+    """A value on the axis of its column: its interval, or a bar from zero.
 
     `lower` and `upper` are NaN where there is no interval; `marked` ones stand out. On the page
     they lie between 0 and 100.
@@ -58,39 +65,48 @@ class Drawing:
             zero = place(0.0)
         return replace(self, value=value, lower=lower, upper=upper, zero=zero)
 
+    def __str__(self) -> str:
+        """A bar in a character that every terminal has; of an interval nothing."""
+        if not self.is_bar or self.zero is None:
+            return ""
+        length = self.value - self.zero
+        return ("#" if length >= 0 else "-") * ceil(_CHARACTERS * abs(length) / _WIDTH)
 
-Row: TypeAlias = Sequence[str | Drawing | None]
+
+Cell: TypeAlias = str | Drawing | None
+Row: TypeAlias = Sequence[Cell]
 
 
 @dataclass(frozen=True)
 class Section:
-    """A heading, a sentence, and a table; `with_zero` a line of its drawings shows where 0 is."""
+    """A heading, a sentence, and a table."""
 
     heading: str
     text: str
     columns: Sequence[Column]
     rows: Sequence[Row]
-    with_zero: bool = False
 
     def placed(self) -> Self:
-        """The section with its drawings on one axis."""
-        drawings = [cell for row in self.rows for cell in row if isinstance(cell, Drawing)]
-        if not drawings:
-            return self
-        with_zero = self.with_zero or any(drawing.is_bar for drawing in drawings)
-        ends = [end for each in drawings for end in (each.value, each.lower, each.upper)]
-        if with_zero:
-            ends.append(0.0)
-        lowest = float(np.nanmin(ends))
-        highest = float(np.nanmax(ends))
-        rows = [
-            [
-                cell.placed(lowest, highest, with_zero) if isinstance(cell, Drawing) else cell
-                for cell in row
-            ]
-            for row in self.rows
+        """The section with the drawings of each column on one axis."""
+        in_columns = [
+            _on_one_axis(cells, column.with_zero)
+            for column, cells in zip(self.columns, zip(*self.rows, strict=True), strict=False)
         ]
-        return replace(self, rows=rows)
+        return replace(self, rows=list(zip(*in_columns, strict=True)))
+
+
+def _on_one_axis(cells: Sequence[Cell], with_zero: bool) -> list[Cell]:
+    drawings = [cell for cell in cells if isinstance(cell, Drawing)]
+    if not drawings:
+        return list(cells)
+    with_zero = with_zero or any(drawing.is_bar for drawing in drawings)
+    ends = [end for each in drawings for end in (each.value, each.lower, each.upper)]
+    if with_zero:
+        ends.append(0.0)
+    lowest = float(np.nanmin(ends))
+    highest = float(np.nanmax(ends))
+    places = iter([drawing.placed(lowest, highest, with_zero) for drawing in drawings])
+    return [next(places) if isinstance(cell, Drawing) else cell for cell in cells]
 
 
 def page(title: str, sections: Sequence[Section], advice: str = "", facts: str = "") -> str:

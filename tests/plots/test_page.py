@@ -92,7 +92,7 @@ def test_intervals_are_those_of_the_terminal(tmp_path, capsys):
         heading = "interval" if method == "none" else f"{100 * level:g}% interval, {method}"
         assert f">{heading}</th>" in text
         for row in numbers["metrics"]:
-            ends = "–" if row["lower"] is None else f"{row['lower']:.4f} to {row['upper']:.4f}"
+            ends = "-" if row["lower"] is None else f"{row['lower']:.4f} to {row['upper']:.4f}"
             assert any(each[:1] == [row["metric"]] and each[2] == ends for each in cells_of(text))
         assert run(*command, *options) == 0
         assert heading in capsys.readouterr().out
@@ -100,7 +100,7 @@ def test_intervals_are_those_of_the_terminal(tmp_path, capsys):
 
 def test_drawings_of_a_table_share_an_axis():
     rows = [["a", Drawing(1.0, -1.0, 3.0)], ["b", Drawing(2.0)], ["c", None]]
-    section = Section("", "", [Column("x"), Column("")], rows, with_zero=True).placed()
+    section = Section("", "", [Column("x"), Column("", with_zero=True)], rows).placed()
     first, second = section.rows[0][1], section.rows[1][1]
     assert (first.lower, first.value, first.upper, first.zero) == (0, 50, 100, 25)
     assert (second.lower, second.value, second.upper) == (75, 75, 75)

@@ -1,10 +1,13 @@
 """What the commands print: results on standard output, everything else on standard error."""
 
+from __future__ import annotations
+
 import json
 import math
 import os
 import platform
 import sys
+import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -12,12 +15,16 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from structsvm_papk._version import commit, versions
+
+if TYPE_CHECKING:
+    from structsvm_papk.plots.page import Section
 
 run: ContextVar[dict[str, Any] | None] = ContextVar("run", default=None)
 answered: ContextVar[bool] = ContextVar("answered", default=False)  # a JSON object is printed
@@ -131,6 +138,26 @@ def print_table(
     needed = screen.measure(table, options=screen.options.update(width=1000)).maximum
     screen.width = max(screen.width, needed)
     screen.print(table)
+
+
+def print_section(section: Section) -> None:
+    """Print the table of a section below its sentence, without drawings of intervals."""
+    print_text(f"{section.heading}. {section.text}".rstrip())
+    section = section.placed()
+    names = []
+    shown = []
+    for column, cells in zip(section.columns, zip(*section.rows, strict=True), strict=True):
+        texts = [escape(str(cell or "")) for cell in cells]
+        if any(texts):
+            names.append(f">{column.name}" if column.numbers else column.name)
+            shown.append(texts)
+    print_table("", names, zip(*shown, strict=True), box=None, padding=(0, 1, 0, 0))
+    print()
+
+
+def print_text(text: str) -> None:
+    """Print sentences on standard output, in lines of 79 characters."""
+    print(textwrap.fill(text, 79))
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Options that several commands share: what the command line shows, and what it makes of a text.
 
 A command names them in its signature, ``alpha: options.Alpha = ALPHA``, and that is what typer
-reads.
+reads. Options that belong together are fields of a record, see `records`.
 """
 
 import math

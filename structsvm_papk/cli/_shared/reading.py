@@ -1,14 +1,13 @@
 """How a file becomes ranked lists, and what of them counts in training."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from scipy import sparse
 
-from structsvm_papk.cli._shared import console
-from structsvm_papk.data.columns.checks import LOWEST
+from structsvm_papk.cli._shared import console, options
+from structsvm_papk.data.columns.checks import LOWEST, SEPARATE
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.readers import read_table
@@ -18,40 +17,52 @@ from structsvm_papk.surrogates import Surrogate, make_surrogate
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """How a file becomes ranked lists; the fields are the options of these names."""
+    """How a file becomes ranked lists; commands have its fields as options."""
 
-    label: str
-    group: str | None
-    ignore: Sequence[str] | None
-    relevance_threshold: float | None = None
-    one_list: bool = False
-    missing: str | None = None
-    label_gain: Any = None
-    for_curves: bool = False
+    label: options.Label = "label"
+    group: options.Group = None
+    ignore: options.Ignore = None
+    relevance_threshold: options.RelevanceThreshold = None
+    one_list: options.OneList = False
 
     def __post_init__(self) -> None:
         if self.one_list and self.group is not None:
             raise InputError("--one-list and --group contradict each other: give one of them")
 
-    def table(self, path: Path, like: Any = None, **more: Any) -> Table:
-        """The table in a file, see `read_table`; with a dense X where columns are curves."""
+    def table(self, path: Path, like: Any = None, *, dense: bool = False, **more: Any) -> Table:
+        """The table in a file, see `read_table`; `dense` where columns are curves."""
         table = read_table(
-            path,
-            label=self.label,
-            group=self.group,
-            ignore=self.ignore or (),
-            missing=self.missing,
-            like=like,
-            **more,
+            path, label=self.label, group=self.group, ignore=self.ignore or (), like=like, **more
         )
-        has_curves = self.for_curves or getattr(like, "knots", None) is not None
-        if has_curves and sparse.issparse(table.X):
+        if dense and sparse.issparse(table.X):
             return replace(table, X=table.X.toarray())
         return table
 
-    def lists(self, table: Table) -> RankingData:
+    def lists(self, table: Table, label_gain: Any = None) -> RankingData:
         """The lists of a table."""
-        return table.ranking_data(self.relevance_threshold, self.one_list, self.label_gain)
+        return table.ranking_data(self.relevance_threshold, self.one_list, label_gain)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingReading(Reading):
+    """As `Reading`, with missing values."""
+
+    missing: options.Missing = SEPARATE
+
+    def table(self, path: Path, like: Any = None, **more: Any) -> Table:
+        """As of `Reading`, with missing values."""
+        return super().table(path, like, missing=self.missing, **more)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradedReading(TrainingReading):
+    """As `TrainingReading`, with what grades count."""
+
+    label_gain: options.LabelGain = "linear"
+
+    def lists(self, table: Table, label_gain: Any = None) -> RankingData:
+        """As of `Reading`, with these gains."""
+        return super().lists(table, self.label_gain)
 
 
 def say_columns(table: Any, lists: RankingData | None = None) -> None:

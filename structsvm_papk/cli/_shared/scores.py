@@ -6,12 +6,13 @@ import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+import typer
 
 from structsvm_papk._types import Array
-from structsvm_papk.cli._shared import console
+from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.reading import Reading
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.roles import (
@@ -80,16 +81,34 @@ def item_column(path: Path, format: str, given: str | None, group: str | None) -
 
 @dataclass(frozen=True, kw_only=True)
 class Scoring(Reading):
-    """How a file becomes scored rows with labels; the fields are the options of these names."""
+    """How a file becomes scored rows with labels."""
 
-    model: Path | None
-    score: str
-    item: str | None
-    qrels: Path | None
-    gain_of_label: Any = None
+    item: Annotated[
+        str | None,
+        typer.Option(
+            help=f"{options.ITEM_HELP} Each pair may occur only once.",
+            metavar="COLUMN",
+            rich_help_panel=options.READING,
+        ),
+    ] = None
+    score: Annotated[
+        str, typer.Option(help="Score column.", metavar="COLUMN", rich_help_panel=options.READING)
+    ] = "score"
+    model: options.ModelFile = None
+    qrels: Annotated[
+        Path | None,
+        typer.Option(
+            help="All relevant pairs: TREC judgments, or a table of users, items and grades. "
+            "Labels are taken from here (--label may name the column), and relevant items in no "
+            "list count in NDCG and recall.",
+            metavar="FILE",
+            rich_help_panel=options.READING,
+        ),
+    ] = None
+    label_gain: options.GradesOfLabels = None
 
     def __post_init__(self) -> None:
-        if self.gain_of_label is not None and self.qrels is None:
+        if self.label_gain is not None and self.qrels is None:
             raise InputError("--label-gain gives grades to labels of --qrels FILE: give both")
         if self.qrels is not None and self.one_list:
             raise InputError("--qrels needs users and items, which --one-list does not have")
@@ -107,7 +126,7 @@ class Scoring(Reading):
             grade = self.label if self.label in present else None
         given = (self.group, self.item, grade)
         read = read_pairs(
-            self.qrels, GRADE, RECOMMENDED, given, label_gain=checked_label_gain(self.gain_of_label)
+            self.qrels, GRADE, RECOMMENDED, given, label_gain=checked_label_gain(self.label_gain)
         )
         return replace(pairs_of(read.frame), used=read.used)
 
