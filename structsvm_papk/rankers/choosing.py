@@ -276,10 +276,12 @@ def pairs_left(columns: TrainingColumns, setting: Setting, training: Training) -
     That fit is of the lists that folds see, in their order, so that it does not depend on the order
     of rows, lists and columns which pairs come last.
     """
+    if setting.n_pairs is None or len(columns.cuts_for_pairs) < 2:
+        return None
     cuts = {cut.column: cut for cut in columns.cuts_for_pairs}
     given = columns.given
     some = np.ones(1, dtype=bool) if given.n_users == 1 else _some_lists(given)
-    if setting.n_pairs is None or len(cuts) < 2 or not some.any():
+    if not some.any():
         return None
     seen, digests = _as_folds_see(columns, some)
     order = np.argsort(digests.columns, kind="stable")
