@@ -144,7 +144,7 @@ def stability(risk: Any, result: SolverResult) -> StabilityBound:
     k = risk.surrogate.k
     values = _worst_risks(*lists, distances, k)
     fixed = ["the columns' scale"] * (risk.units.scale is not None)
-    fixed += ["the knots of the curves"] * (risk.knots is not None)
+    fixed += ["the knots of the curves"] * (risk.of_users.knots is not None)
     fixed += ["alpha times the sum of the users' weights"] * bool(np.ptp(weight))
     return StabilityBound(
         k, result.alpha, n_pos.size, float(_worst_risks(*lists, np.zeros(n_pos.size), k).mean()),
@@ -163,7 +163,7 @@ def _check(risk: Any, result: SolverResult) -> None:
         )
     if risk.surrogate.weight_shares(np.ones(1), np.ones(1)) is None:
         raise InputError(f"the slopes of surrogate {risk.surrogate.name!r} are not known")
-    if risk.label_gain is not None:
+    if risk.of_users.label_gain is not None:
         raise InputError("stability is for binary labels: give the risk at one relevance_threshold")
     if risk.n_users < 2:
         raise InputError("stability needs several users: this risk has one")

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array
 from structsvm_papk.data import validation
-from structsvm_papk.data.grades import SharedRows, gains_of_checked, remark_of_grades
+from structsvm_papk.data.grades import SharedRows, gains_of_checked
 from structsvm_papk.errors import InputError, check_choice, whole_number
 
 POLICIES = ("exclude", "raise", "cap")
@@ -163,11 +163,9 @@ class Lists:
         return lists
 
     @property
-    def remarks(self) -> tuple[str, ...]:
-        """What was made of the labels, where they are grades."""
-        if self.grades is None:
-            return ()
-        return (remark_of_grades(self.grades, self.label_gain),)
+    def classes(self) -> Array:
+        """The grades that occur; of binary labels False and True."""
+        return np.array([False, True]) if self.grades is None else np.unique(self.grades)
 
     @property
     def labels(self) -> Array:

@@ -15,7 +15,7 @@ from structsvm_papk.data.columns.base import Columns, ListRows, Spread, Variatio
 from structsvm_papk.data.columns.checks import check_matrix, columns_of, refuse_non_finite
 from structsvm_papk.data.columns.knots import Knots, knots_of
 from structsvm_papk.data.columns.pieces import PiecewiseColumns
-from structsvm_papk.data.columns.units import InUnits, Units
+from structsvm_papk.data.columns.units import Parts, Units
 from structsvm_papk.data.columns.value_counts import ValueCounts, counts_of_columns
 from structsvm_papk.data.content import digests_of_lists
 from structsvm_papk.data.fingerprint import fingerprint_of
@@ -24,7 +24,7 @@ from structsvm_papk.data.lists import Lists, laid_out, laid_out_by_gain
 from structsvm_papk.errors import InputError, as_floats
 
 
-class RankingData(Lists, InUnits):
+class RankingData(Lists, Parts):
     """Rows of features with binary relevance, or grades, grouped by user.
 
     The matrix is kept as it is, in any row order: `rows` lists, user after user and positives
@@ -94,8 +94,6 @@ class RankingData(Lists, InUnits):
     """
 
     columns: Columns
-    feature_names: Sequence[str] | None = None
-    units: Units = Units()
     with_holes: Array
     levels: Mapping[int, tuple[Any, ...]] = {}
     # these are computed once, when they are first asked for

@@ -225,7 +225,7 @@ class _DaskPartitions(Partitions):
         except OracleFailure as failure:
             raise InputError(str(failure)) from failure.__cause__
 
-    def sample_lists(self, surrogate):
+    def sample_lists(self):
         """The lists of few of the users, for which many workers do not wait for long."""
         n_bytes = 8 * self.n_features * self.n_rows
         n_users = self.exclusions.n_used

@@ -16,7 +16,6 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from structsvm_papk._types import Array
-from structsvm_papk.data.columns.knots import Knots
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import check_choice, check_type, whole_number
 from structsvm_papk.oracles.boxes import Boxes
@@ -148,16 +147,6 @@ class EmpiricalRisk(DualListRisk, BoxedOracle, FiniteSumOracle):
             _sample_of(surrogate, self.of_users, n_threads, thresholds),
         )
         self.thresholds = thresholds
-
-    @property
-    def label_gain(self) -> str | Sequence[float] | None:
-        """What grades count; None where labels are binary."""
-        return self.of_users.label_gain
-
-    @property
-    def knots(self) -> Knots | None:
-        """Of the columns that are curves; None where all are lines."""
-        return self.data.knots
 
     @property
     def shares(self) -> Array:  # type: ignore[override]

@@ -18,11 +18,7 @@ import numpy as np
 
 from structsvm_papk._rounding import EPS, Rounding
 from structsvm_papk._types import Array, Callback
-from structsvm_papk.data.columns.base import Variation
-from structsvm_papk.data.columns.knots import Knots
-from structsvm_papk.data.columns.units import InUnits, Units
 from structsvm_papk.data.fingerprint import fingerprint_of
-from structsvm_papk.data.grades import remark_of_grades
 from structsvm_papk.data.ranking_data import checked_weights
 from structsvm_papk.errors import OracleFailure, interrupted
 from structsvm_papk.metrics.by_grade import evaluate_by_grade
@@ -42,8 +38,6 @@ class PartitionedCuts(BlockOracle):
     ----------
     surrogate : Surrogate
     partitions : Partitions
-    units : Units, optional
-        What the columns are divided by; by default they are taken as they are.
     n_blocks : int
         About how many cuts an evaluation gives.
     frozen : ndarray of shape (n_features,), optional
@@ -55,13 +49,12 @@ class PartitionedCuts(BlockOracle):
         self,
         surrogate: Surrogate,
         partitions: Partitions,
-        units: Units | None = None,
         n_blocks: int = 1,
         frozen: Array | None = None,
     ) -> None:
         self.surrogate = surrogate
         self.partitions = partitions
-        self.units = units or Units()
+        self.units = partitions.units
         self.frozen = frozen
         self.convex = surrogate.convex or frozen is not None
         self.nonnegative = surrogate.nonnegative
@@ -169,28 +162,22 @@ class PartitionedCuts(BlockOracle):
         return self.units.of_columns(checked_weights(w, self.n_features))
 
 
-class PartitionedRisk(PartitionedCuts, MajorisedOracle, InUnits):
+class PartitionedRisk(PartitionedCuts, MajorisedOracle):
     """An oracle like `EmpiricalRisk`, over partitions that someone else holds, see `Partitions`.
 
     `exclusions` numbers the users through the partitions.
     """
 
-    def __init__(
-        self,
-        surrogate: Surrogate,
-        partitions: Partitions,
-        units: Units | None = None,
-        n_blocks: int = 1,
-    ) -> None:
-        super().__init__(surrogate, partitions, units, n_blocks)
+    def __init__(self, surrogate: Surrogate, partitions: Partitions, n_blocks: int = 1) -> None:
+        super().__init__(surrogate, partitions, n_blocks)
+        self.of_users = partitions
         self.exclusions = partitions.exclusions
-        self.n_users = partitions.exclusions.n_used  # in the mean
-        self.most_negatives = partitions.most_negatives
+        self.n_users = partitions.n_users  # in the mean
 
     @cached_property
     def sample(self) -> EmpiricalRisk | None:  # type: ignore[override]
         """The risk of few of the users, where there are many."""
-        lists = self.partitions.sample_lists(self.surrogate) if self.convex else None
+        lists = self.partitions.sample_lists() if self.convex else None
         if lists is None:
             return None
         return EmpiricalRisk(
@@ -199,74 +186,6 @@ class PartitionedRisk(PartitionedCuts, MajorisedOracle, InUnits):
             n_threads=self.partitions.n_threads,
             thresholds=self.partitions.thresholds,
         )
-
-    @property
-    def knots(self) -> Knots | None:
-        """Where the curves of the columns may change their slope; None: they are lines."""
-        return self.partitions.knots
-
-    @property
-    def n_columns(self) -> int:
-        """Number of columns as they were given."""
-        return self.n_features if self.knots is None else self.knots.n_columns
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What was made of the labels, where they are grades."""
-        if self.label_gain is None:
-            return ()
-        return (remark_of_grades(self.classes, self.label_gain),)
-
-    @property
-    def label_gain(self) -> str | Sequence[float] | None:
-        """What grades count; None where labels are binary."""
-        return self.partitions.label_gain
-
-    @property
-    def classes(self) -> Array:
-        """The grades that occur; of binary labels not relevant and relevant."""
-        if self.label_gain is None:
-            return np.array([False, True])
-        return np.unique(np.concatenate([each.grades for each in self.partitions.summaries]))
-
-    @property
-    def is_sparse(self) -> bool:
-        """Whether a partition's matrix is sparse."""
-        return any(each.variation.is_sparse for each in self.partitions.summaries)
-
-    @property
-    def effective_users(self) -> float:
-        """``(sum v)^2 / sum v^2`` of the weights of the users that are used."""
-        weight = sum(each.user_weight for each in self.partitions.used)
-        squares = sum(each.squared_weight for each in self.partitions.used)
-        return float(weight**2 / squares)
-
-    @property
-    def total_positives(self) -> float:
-        """Positives of the users that are used."""
-        return sum(each.total_positives for each in self.partitions.used)
-
-    def variation(self) -> Variation:
-        """How the columns vary over all partitions, known since the data were first read."""
-        return Variation.pooled([each.variation for each in self.partitions.summaries])
-
-    def stiffness(self, stiffness: float) -> Array:
-        """How many times stronger the penalty is on each weight, see `Columns.stiffness`."""
-        if self.knots is None:
-            return np.ones(self.n_features)
-        return self.knots.stiffness(stiffness)
-
-    def in_units(self, units: Units) -> PartitionedRisk:
-        """The same risk in other units than now."""
-        return PartitionedRisk(self.surrogate, self.partitions, units, self.n_blocks)
-
-    def term_deviations(self, w: Array) -> Array:
-        """Deviation within lists of what each column adds to the scores, for weights of X."""
-        if self.knots is None:
-            return np.asarray(np.abs(w) * self.deviation())
-        n_rows = np.array([each.n_rows for each in self.partitions.used])
-        squares = np.square(list(self.on_each_partition(partial(_term_deviations, w=w))))
-        return np.asarray(np.sqrt(n_rows @ squares / n_rows.sum()))
 
     def majorant(self, w: Array) -> PartitionedMajorant:
         """A convex majorant of a Ramp or ClippedRamp risk, tight at w; see `majorants`.
@@ -300,7 +219,7 @@ class PartitionedMajorant(PartitionedCuts):
         surrogate = risk.surrogate
         no_rows = np.empty(0, dtype=np.int64)
         surrogate.majorant(np.empty(0), np.zeros(1, dtype=np.int64), no_rows)  # or refuse
-        super().__init__(surrogate, risk.partitions, risk.units, risk.n_blocks, frozen)
+        super().__init__(surrogate, risk.partitions, risk.n_blocks, frozen)
         n_pos = np.concatenate([each.n_pos for each in risk.partitions.used])
         self.exact = surrogate.is_convex_on(n_pos)
 
@@ -334,12 +253,6 @@ def _oracle(
         return risk
     majorant = surrogate.majorant(risk.scores(frozen), data.indptr, data.n_pos)
     return ListRisk(majorant, data, bounds, n_threads)
-
-
-def _term_deviations(partition: Partition, *, w: Array) -> Array:
-    """How much each column moves the scores of one partition within users."""
-    deviations: Array = partition.data.term_deviations(w)
-    return deviations
 
 
 def _gains(partition: Partition, *, k: int, w: Array) -> Array:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+import copy
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.columns.base import Variation, joined
 from structsvm_papk.data.columns.knots import Knots
+from structsvm_papk.data.columns.units import Parts, Units
 from structsvm_papk.data.fingerprint import fingerprint_of
 from structsvm_papk.data.lists import Exclusions, refusal
 from structsvm_papk.data.ranking_data import RankingData
@@ -91,8 +93,10 @@ def _weights(lists: RankingData) -> Array:
     return np.ones(lists.n_users) if lists.user_weight is None else lists.user_weight
 
 
-class Partitions(ABC):
+class Partitions(Parts):
     """The partitions of a risk, for `PartitionedRisk`; a subclass holds and evaluates them.
+
+    They are held in the units of X; `units` are for the risk.
 
     Parameters
     ----------
@@ -116,8 +120,6 @@ class Partitions(ABC):
         What grades count; None where labels are binary.
     n_rows, n_features : int
         Rows that are used; columns.
-    most_negatives : int
-        Of any user, used or not.
     knots : Knots or None
         Of curves: the columns of all partitions are pieces between them.
     n_threads : int
@@ -147,7 +149,6 @@ class Partitions(ABC):
         self.summaries = summaries
         self.thresholds = thresholds
         self.exclusions = _joined([each.exclusions for each in summaries])
-        self.most_negatives = max(each.most_negatives for each in summaries)
         if not self.exclusions.n_used:
             refuse_deeper_than_all(surrogate, self.most_negatives)
             raise InputError(f"no user can be used: {self.exclusions}")
@@ -172,7 +173,70 @@ class Partitions(ABC):
     def run(self, task: Callback, shares: Sequence[int]) -> Iterable[Any]:
         """What the task gives of a `Partition` with its share, for each of the `used`, in order."""
 
-    def sample_lists(self, surrogate: Surrogate) -> RankingData | None:
+    @property
+    def n_columns(self) -> int:
+        """Number of columns as they were given."""
+        return self.n_features if self.knots is None else self.knots.n_columns
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether a partition's matrix is sparse."""
+        return any(each.variation.is_sparse for each in self.summaries)
+
+    @property
+    def n_users(self) -> int:
+        """Number of users that are used."""
+        return self.exclusions.n_used
+
+    @property
+    def effective_users(self) -> float:
+        """``(sum v)^2 / sum v^2`` of the weights of the users that are used."""
+        weight = sum(each.user_weight for each in self.used)
+        squares = sum(each.squared_weight for each in self.used)
+        return float(weight**2 / squares)
+
+    @property
+    def total_positives(self) -> float:
+        """Positives of the users that are used."""
+        return sum(each.total_positives for each in self.used)
+
+    @property
+    def most_negatives(self) -> int:
+        """Of any user, used or not."""
+        return max(each.most_negatives for each in self.summaries)
+
+    @property
+    def classes(self) -> Array:
+        """The grades that occur; of binary labels False and True."""
+        if self.label_gain is None:
+            return np.array([False, True])
+        return np.unique(np.concatenate([each.grades for each in self.summaries]))
+
+    def variation(self) -> Variation:
+        """How the columns vary over all partitions, known since the data were first read."""
+        return Variation.pooled([each.variation for each in self.summaries])
+
+    def stiffness(self, stiffness: float) -> Array:
+        """How many times stronger the penalty is on each weight, see `Columns.stiffness`."""
+        if self.knots is None:
+            return np.ones(self.n_features)
+        return self.knots.stiffness(stiffness)
+
+    def in_units(self, units: Units) -> Self:
+        """The same in other units than now; what is held is shared."""
+        partitions = copy.copy(self)
+        partitions.units = units
+        return partitions
+
+    def term_deviations(self, w: Array) -> Array:
+        """Deviation within lists of what each column adds to the scores, for weights of X."""
+        if self.knots is None:
+            return np.asarray(np.abs(w) * self.deviation())
+        n_rows = np.array([each.n_rows for each in self.used])
+        squares = np.square(list(self.run(partial(_term_deviations, w=w), [0] * n_rows.size)))
+        return np.asarray(np.sqrt(n_rows @ squares / n_rows.sum()))
+
+    def sample_lists(self) -> RankingData | None:
         """The lists of few of the users in memory, for steps from a sample; None without need."""
         return None
 
@@ -216,6 +280,12 @@ def divided(used: Sequence[PartitionSummary], n_blocks: int) -> Division:
     shares = np.diff(np.round(ends / ends[-1] * n_blocks).astype(np.int64), prepend=0)
     shares = np.clip(shares, 1, [each.exclusions.n_used for each in used])
     return Division(shares.tolist(), np.arange(shares.sum()))
+
+
+def _term_deviations(partition: Partition, *, w: Array) -> Array:
+    """How much each column moves the scores of one partition within users."""
+    deviations: Array = partition.data.term_deviations(w)
+    return deviations
 
 
 def _one_of(partition: Partition, *, n: int) -> RankingData:

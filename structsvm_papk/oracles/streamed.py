@@ -186,7 +186,7 @@ class _StreamedPartitions(Partitions):
         """Share of the rows on file that stay in memory."""
         return sum(data.columns.n_rows for data in self.kept.values()) / self._n_rows_on_file
 
-    def sample_lists(self, surrogate):
+    def sample_lists(self):
         """The lists of few of the users, where the budget has room for them."""
         users = np.concatenate(self._users)
         step = self.thresholds.sample_step(users.size, self.n_rows, self.n_features)

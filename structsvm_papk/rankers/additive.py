@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,7 +18,7 @@ from structsvm_papk.data.columns.additive import AdditiveFunction, FilledRows
 from structsvm_papk.data.columns.checks import LOWEST, check_missing, finite_matrix, readable
 from structsvm_papk.data.columns.tables import as_frame, in_numbers, levels_of
 from structsvm_papk.data.columns.terms import Curve, Term
-from structsvm_papk.data.columns.units import ScaleRule
+from structsvm_papk.data.columns.units import Parts, ScaleRule
 from structsvm_papk.data.grades import are_grades, check_label_gain, gains_of
 from structsvm_papk.data.lists import Exclusions
 from structsvm_papk.data.missing import filled_rows, scores_of_lists
@@ -30,7 +30,7 @@ from structsvm_papk.errors import DegenerateOptimumWarning, InputError, check_ty
 from structsvm_papk.files.model import Model, certificate_of, save_model, weights_of
 from structsvm_papk.files.onnx import write_onnx
 from structsvm_papk.metrics.by_grade import evaluate_by_grade
-from structsvm_papk.rankers.settings import AUTO_DEPTH, Setting
+from structsvm_papk.rankers.settings import AUTO_DEPTH, Setting, k_of
 from structsvm_papk.solvers.solver import SolverResult, Status
 from structsvm_papk.surrogates import Surrogate
 
@@ -172,6 +172,8 @@ class AdditiveRanker(BaseEstimator):
     __metadata_request__decision_function: ClassVar = {"groups": True}
     __metadata_request__predict: ClassVar = {"groups": True}
 
+    k: int | None
+    surrogate: str | Surrogate
     policy: str
     solver: Any
     n_threads: int
@@ -201,7 +203,7 @@ class AdditiveRanker(BaseEstimator):
     @property
     def n_shown(self) -> int:
         """Number of items that a user is shown: k, where it is given."""
-        raise NotImplementedError
+        return k_of(self.k, [self.surrogate])
 
     def _lists_of(self, X: Features, y: Any, groups: Any, sample_weight: ArrayLike | None) -> Any:
         """Checked rows of users as lists, in memory."""
@@ -220,25 +222,15 @@ class AdditiveRanker(BaseEstimator):
             data = data.weighted(weights_of_users(data, sample_weight))
         return data
 
-    def fit_lists(self, lists: RankingData) -> Self:
-        """Train on lists that are laid out already; their weights of users count, if they have any.
-
-        Raises
-        ------
-        InputError
-            As for `fit`.
-        """
+    def _take_lists(self, lists: Parts) -> None:
+        """Note what columns and labels lists have that were laid out elsewhere."""
         self.n_features_in_ = lists.n_columns
-        self.classes_ = np.array([False, True]) if lists.grades is None else np.unique(lists.grades)
+        self.classes_ = lists.classes
         self.label_gain_ = lists.label_gain
         if lists.feature_names is not None:
             self.feature_names_in_ = np.asarray(lists.feature_names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        return self._fit_lists(lists)
-
-    def _fit_lists(self, lists: RankingData) -> Self:
-        raise NotImplementedError
 
     def _take(
         self, result: SolverResult, exclusions: Exclusions, remarks: tuple[str, ...] = ()

@@ -1,37 +1,48 @@
-"""Lists in the columns that a setting trains: lines, curves, levels, pairs, in their units."""
+"""Lists in the columns that a setting trains: lines, curves, levels, pairs, in their units.
+
+A fit takes this way wherever its lists are, see `ColumnsToFit`: columns of a setting, a risk of
+them, and the function of the weights that minimise it.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from structsvm_papk._types import Array
+from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.columns.additive import AdditiveFunction
 from structsvm_papk.data.columns.checks import LOWEST
 from structsvm_papk.data.columns.knots import Knots, knots_of
 from structsvm_papk.data.columns.pairs import ColumnCut, PairCuts, cut_of_numbers
 from structsvm_papk.data.columns.plan import Plan
 from structsvm_papk.data.columns.terms import Cut
-from structsvm_papk.data.columns.units import InUnits
+from structsvm_papk.data.columns.units import Parts
 from structsvm_papk.data.missing import constant_fill, filled_lists
 from structsvm_papk.data.monotonic import falling_columns
 from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.diagnosis.zero_test import beside_zero
+from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
+from structsvm_papk.oracles.partitioned import PartitionedRisk
+from structsvm_papk.oracles.partitions import Partitions
 from structsvm_papk.rankers.settings import Setting
+from structsvm_papk.solvers.cccp import CCCPResult
+from structsvm_papk.surrogates import Surrogate
 
-ListsT = TypeVar("ListsT", bound=InUnits)
+PartsT = TypeVar("PartsT", bound=Parts)
 
 
 @dataclass(frozen=True, eq=False)
-class InColumns(Generic[ListsT]):
+class InColumns(Generic[PartsT]):
     """Lists in the columns that have weights, and what the weights are of.
 
     Attributes
     ----------
     plan : Plan
-    lists : RankingData or PartitionedRisk
+    lists : RankingData or Partitions
         In the units of the penalty; columns that fall are turned.
     constrained : bool or ndarray of bool
         Which weights have to be 0 or above: a setting `positive` of solvers.
@@ -40,12 +51,12 @@ class InColumns(Generic[ListsT]):
     """
 
     plan: Plan
-    lists: ListsT
+    lists: PartsT
     constrained: Any = False
-    without_pairs: ListsT | None = None
+    without_pairs: PartsT | None = None
 
     @property
-    def for_alpha(self) -> ListsT:
+    def for_alpha(self) -> PartsT:
         """The lists whose columns the rule for alpha looks at: those without pairs."""
         return self.lists if self.without_pairs is None else self.without_pairs
 
@@ -71,8 +82,72 @@ class InColumns(Generic[ListsT]):
         return units.of_solver(self.plan.weights(function, units.scale))
 
 
-class TrainingColumns:
-    """What the columns of some lists may become: lines or curves, in the units of the penalty.
+class ColumnsToFit(ABC, Generic[PartsT]):
+    """What a fit is given: lists somewhere, and what their columns may become.
+
+    Attributes
+    ----------
+    given : RankingData or Partitions
+        As they came.
+    signs : ndarray of shape (n_columns,), or None
+        1 and -1 for columns that have to rise and to fall, 0 for others.
+    fill : ndarray of shape (n_columns,), or None
+        What stands in for missing values of each column in every list.
+    """
+
+    given: PartsT
+    signs: Array | None = None
+    fill: Array | None = None
+
+    @abstractmethod
+    def of(self, setting: Setting, pairs: PairCuts | None = None) -> InColumns[PartsT]:
+        """The lists in the columns of a setting, and of some pairs of columns."""
+
+    @abstractmethod
+    def risk(self, surrogate: Surrogate, lists: PartsT, policy: str, n_threads: int) -> Any:
+        """The risk of a surrogate on lists that `of` has put into columns."""
+
+    def beside_zero(
+        self, risk: Any, solver: Any, result: CCCPResult, callback: Callback
+    ) -> tuple[CCCPResult, bool]:
+        """A result, and whether zero is proved to be optimal where it ended there."""
+        return result, False
+
+
+class ColumnsInPartitions(ColumnsToFit[Partitions]):
+    """Columns in files or on workers, which are read as lines, or as curves between known knots.
+
+    Which users are left out, and who computes, was said when they were read.
+    """
+
+    def __init__(
+        self, given: Partitions, names: Any, standardize: bool | str, positive: bool
+    ) -> None:
+        self.given = given
+        self.plan = Plan(
+            names=tuple(map(str, range(given.n_columns) if names is None else names)),
+            with_gaps=np.zeros(given.n_columns, dtype=bool),
+            knots=given.knots,
+        )
+        self.standardize = standardize
+        self.positive = positive
+
+    def of(  # noqa: D102
+        self, setting: Setting, pairs: PairCuts | None = None
+    ) -> InColumns[Partitions]:
+        lists = self.given
+        if lists.units.scale is None:
+            lists = lists.standardized(self.standardize).stiffened(setting.stiffness)
+        return InColumns(self.plan, lists, self.positive)
+
+    def risk(  # noqa: D102
+        self, surrogate: Surrogate, lists: Partitions, policy: str, n_threads: int
+    ) -> PartitionedRisk:
+        return PartitionedRisk(surrogate, lists)
+
+
+class TrainingColumns(ColumnsToFit[RankingData]):
+    """What the columns of lists in memory may become, in the units of the penalty.
 
     Parameters
     ----------
@@ -113,8 +188,9 @@ class TrainingColumns:
         self.rows = filled_lists(given, missing, self.fill, given.levels, self.falling)
         self._made: dict[int | None, InColumns[RankingData]] = {}
 
-    def of(self, setting: Setting, pairs: PairCuts | None = None) -> InColumns[RankingData]:
-        """The lists in the columns of a setting, and of some pairs of columns."""
+    def of(  # noqa: D102
+        self, setting: Setting, pairs: PairCuts | None = None
+    ) -> InColumns[RankingData]:
         made = self._in_columns(setting.pieces)
         without_pairs = None
         if pairs is not None:
@@ -128,6 +204,16 @@ class TrainingColumns:
         if not constrained.any():
             constrained = False
         return InColumns(made.plan, lists, constrained, without_pairs)
+
+    def risk(  # noqa: D102
+        self, surrogate: Surrogate, lists: RankingData, policy: str, n_threads: int
+    ) -> EmpiricalRisk:
+        return EmpiricalRisk(surrogate, lists, policy, n_threads=n_threads)
+
+    def beside_zero(  # noqa: D102
+        self, risk: Any, solver: Any, result: CCCPResult, callback: Callback
+    ) -> tuple[CCCPResult, bool]:
+        return beside_zero(risk, solver, result, callback)
 
     def like(self, given: RankingData) -> TrainingColumns:
         """Those of other lists, by the same settings."""

@@ -7,6 +7,8 @@
 """
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, Self
 
@@ -17,37 +19,37 @@ from sklearn.exceptions import ConvergenceWarning
 from structsvm_papk._types import Array, Callback, Features
 from structsvm_papk.data.columns.checks import LOWEST, SEPARATE, check_missing
 from structsvm_papk.data.columns.knots import check_curves
-from structsvm_papk.data.columns.plan import Plan
+from structsvm_papk.data.columns.pairs import PairCuts
 from structsvm_papk.data.columns.tables import FROM_DTYPE
 from structsvm_papk.data.columns.units import check_standardize
 from structsvm_papk.data.fingerprint import fingerprint_of
-from structsvm_papk.data.lists import Exclusions
 from structsvm_papk.data.monotonic import signs_of_columns
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.diagnosis.zero_test import beside_zero
 from structsvm_papk.errors import InputError, check_number, check_type, warn, whole_number
 from structsvm_papk.files.checkpoint import as_checkpoint
-from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.oracles.list_risk import refuse_deeper_than_all
 from structsvm_papk.oracles.partitioned import PartitionedRisk
+from structsvm_papk.oracles.partitions import Partitions
 from structsvm_papk.rankers import given_solver
 from structsvm_papk.rankers.additive import AdditiveRanker, take_columns, warn_of_ids
 from structsvm_papk.rankers.choosing import Left, Training, choose, pairs_left
-from structsvm_papk.rankers.in_columns import InColumns, TrainingColumns
+from structsvm_papk.rankers.in_columns import (
+    ColumnsInPartitions,
+    ColumnsToFit,
+    TrainingColumns,
+)
 from structsvm_papk.rankers.kept_choice import KeptChoice
 from structsvm_papk.rankers.log import Log
 from structsvm_papk.rankers.settings import (
     ALPHA,
     AUTO,
     DEPTH,
-    STIFFNESS,
     SURROGATE,
     Evidence,
     Setting,
     automatic_alpha,
     check_alpha,
     is_auto,
-    k_of,
     make_solver,
     solver_name,
 )
@@ -337,40 +339,158 @@ class PAPKRanker(AdditiveRanker):
         if hasattr(X, "__dask_graph__"):
             if sample_weight is not None:
                 raise InputError("sample_weight is not available for Dask; use user_weight")
-            return self._fit_dask(X, y, groups)
-        return self._fit_lists(self._lists_of(X, y, groups, sample_weight))
+            with self._dask_partitions(X, y, groups) as partitions:
+                return self._fit_partitions(partitions)
+        return self._fit_in_memory(self._lists_of(X, y, groups, sample_weight))
 
-    def _fit_lists(self, lists: RankingData) -> Self:
-        """Train on lists in memory, with the users' weights and the columns of the settings."""
-        check_number("n_threads", self.n_threads, least=1)
-        check_number("verbose", self.verbose, least=0)
-        check_number("time_limit", self.time_limit, above=0, optional=True)
+    def fit_lists(self, lists: RankingData) -> Self:
+        """Train on lists that are laid out already; their weights of users count, if they have any.
+
+        Raises
+        ------
+        InputError
+            As for `fit`.
+        """
+        self._take_lists(lists)
+        return self._fit_in_memory(lists)
+
+    def fit_risk(self, risk: Any) -> Self:
+        """Train on a `StreamedRisk` or `DaskRisk` of `make_surrogate`.
+
+        Policy, users' weights, gains of grades and threads are the risk's own.
+
+        Raises
+        ------
+        InputError
+            The risk is of another surrogate, k, depth or number of pieces, or of lists in memory.
+        """
+        check_type("risk", risk, PartitionedRisk, "a StreamedRisk or a DaskRisk")
+        self._refuse_outside_memory("a risk in parts")
+        if risk.surrogate != self.make_surrogate():
+            raise InputError(f"the risk has {risk.surrogate}, the settings {self.make_surrogate()}")
+        knots = risk.partitions.knots
+        if not is_auto(self.curves) and (knots is None) != (self.curves is None):
+            raise InputError(
+                f"curves={self.curves!r}, but the columns of the risk are "
+                f"{'lines' if knots is None else 'curves'}: give the risk the same `curves`"
+            )
+        self._take_lists(risk.partitions)
+        return self._fit_partitions(risk.partitions)
+
+    @contextmanager
+    def _dask_partitions(self, X: Features, y: Any, groups: Any) -> Iterator[Partitions]:
+        """The lists of a Dask collection where its blocks are, while the context lasts."""
+        from structsvm_papk.oracles import dask_collections
+        from structsvm_papk.oracles import dask_risk as cluster
+
+        surrogate = self.make_surrogate()
+        self.check_settings()  # before anything is loaded
+        self._refuse_outside_memory("a Dask collection")
+        with dask_collections.current_client() as client:
+            lists = dask_collections.DaskLists(client, X, y, groups)
+            take_columns(self, lists.sample)
+            warn_of_ids(X)
+            self._take_classes(lists.classes)
+            threshold = self.relevance_threshold
+            partitions = lists.partitions(
+                self.classes_[1] if threshold is None else threshold,
+                self.label_gain_,
+            )
+            risk = cluster.DaskRisk(
+                surrogate,
+                partitions,
+                client,
+                self.policy,
+                user_weight=self.user_weight,
+                curves=self._given_setting().pieces,
+            )
+            del lists  # the blocks as they were read leave the workers
+            yield risk.partitions
+
+    def _refuse_outside_memory(self, where: str) -> None:
+        """Refuse settings that need the lists in memory."""
+        if self.missing == LOWEST:
+            raise InputError(
+                f"missing={self.missing!r} needs the lists in memory, not {where}: which columns "
+                "have holes must be known before the first pass; give a sample of the users"
+            )
+        if self.monotonic_cst is not None:
+            raise InputError("monotonic_cst needs the lists in memory; give a sample of the users")
+        if self._given_setting().n_pairs is not None:
+            raise InputError("pairs need the lists in memory; give a sample of the users")
+
+    def _fit_in_memory(self, lists: RankingData) -> Self:
+        """Train on lists in memory, in the columns that folds choose."""
+        self._check_numbers()
         check_signs(self.positive)
         self._weights_given = lists.user_weight is not None
         if not self._weights_given:
             lists = lists.weighted(self.user_weight)
         elif self.user_weight != "equal":
             raise InputError("give sample_weight or user_weight='positives', not both")
-        self._signs = self._checked_signs(lists.n_columns, lists.levels)
-        columns = TrainingColumns(lists, self.missing, self.standardize, self._signs, self.positive)
-        self._fill = columns.fill if self.missing == LOWEST else None
+        signs = self._checked_signs(lists.n_columns, lists.levels)
+        columns = TrainingColumns(lists, self.missing, self.standardize, signs, self.positive)
         chosen = self._choose(columns)
+        training = Training(self.n_shown, n_threads=self.n_threads)
+        return self._fit(columns, chosen, pairs_left(columns, chosen.setting, training))
+
+    def _fit_partitions(self, partitions: Partitions) -> Self:
+        """Train on lists in files or on workers."""
+        self._check_numbers()
+        self._weights_given = False
+        names = getattr(self, "feature_names_in_", None)
+        columns = ColumnsInPartitions(partitions, names, self.standardize, self.positive)
+        return self._fit(columns, _Chosen(self._given_setting()))
+
+    def _check_numbers(self) -> None:
+        """Refuse settings that say how a fit runs and are none."""
+        check_number("n_threads", self.n_threads, least=1)
+        check_number("verbose", self.verbose, least=0)
+        check_number("time_limit", self.time_limit, above=0, optional=True)
+        check_type("warm_start", self.warm_start, bool | np.bool_, "True or False")
+
+    def _fit(
+        self, columns: ColumnsToFit[Any], chosen: _Chosen, pairs: PairCuts | None = None
+    ) -> Self:
+        """Minimise what was chosen, with `warm_start` from the last function; take the result."""
         setting = chosen.setting
-        in_columns = self._with_pairs(columns, setting)
         surrogate = setting.make(self.n_shown)
-        refuse_deeper_than_all(surrogate, lists.most_negatives)
-        risk = EmpiricalRisk(surrogate, in_columns.lists, self.policy, n_threads=self.n_threads)
+        refuse_deeper_than_all(surrogate, columns.given.most_negatives)
+        in_columns = columns.of(setting, pairs)
+        risk = columns.risk(surrogate, in_columns.lists, self.policy, self.n_threads)
         if is_auto(setting.alpha):
             alpha = automatic_alpha(Evidence.of(in_columns.for_alpha, risk.of_users))
             setting = replace(setting, alpha=alpha)
-        chosen = chosen._replace(setting=setting)
-        return self._minimise(risk, chosen, in_columns, risk.exclusions)
-
-    def _with_pairs(self, columns: TrainingColumns, setting: Setting) -> InColumns[RankingData]:
-        """The lists in the columns of a setting, with the pairs that a fit without them misses."""
-        training = Training(self.n_shown, n_threads=self.n_threads)
-        pairs = pairs_left(columns, setting, training)
-        return columns.of(setting, pairs)
+        self._setting = setting
+        self._signs = columns.signs
+        self._fill = columns.fill if self.missing == LOWEST else None
+        self._constrained = in_columns.constrained
+        solver = self._make_solver(surrogate, setting.known_alpha, risk, chosen.seconds)
+        start = None
+        if self.warm_start and hasattr(self, "function_"):
+            start = in_columns.weights(self.function_)
+        checkpoint = None if self.checkpoint is None else as_checkpoint(self.checkpoint)
+        if checkpoint is not None and chosen.kept is not None:
+            checkpoint = replace(checkpoint, choice=chosen.kept.content())
+        log = Log(self.verbose)
+        remarks = in_columns.lists.remarks
+        for remark in remarks:
+            log.say(remark)
+        watch = log.watching(self.callback)
+        result: SolverResult = solver.solve(risk, start, watch, checkpoint=checkpoint)
+        self._zero_is_proved = False
+        if isinstance(result, CCCPResult):
+            result, self._zero_is_proved = columns.beside_zero(risk, solver, result, watch)
+        log.say(f"{result.n_iter} iterations, {result.seconds:.1f} s: {result.message}")
+        self.alpha_ = setting.known_alpha
+        self.surrogate_ = setting.name
+        self._solver_name = solver_name(solver if is_auto(self.solver) else self.solver, surrogate)
+        self.scale_ = in_columns.scale
+        self._scale_rule = in_columns.lists.units.rule
+        self.function_ = in_columns.function(result.w, with_deviations=True)
+        self._take(result, risk.exclusions, chosen.notes + remarks)
+        self._warn_of_result(in_columns.lists)
+        return self
 
     def _checked_signs(self, n_features: int, levels: Any = ()) -> Array | None:
         """The sign of each column in `monotonic_cst`; None without any."""
@@ -450,11 +570,6 @@ class PAPKRanker(AdditiveRanker):
         surrogate = given.make(self.n_shown).settings()
         return fingerprint_of(*surrogate, *settings, columns.given.fingerprint(), *signs)
 
-    @property
-    def n_shown(self) -> int:
-        """Number of items that a user is shown: k, where it is given."""
-        return k_of(self.k, [self.surrogate])
-
     def make_surrogate(self) -> Surrogate:
         """The surrogate of the settings, for a risk that `fit_risk` is to minimise."""
         return self._given_setting().make(self.n_shown)
@@ -467,136 +582,6 @@ class PAPKRanker(AdditiveRanker):
         self._constrained = self.positive
         any_alpha = 1.0 if is_auto(setting.alpha) else setting.alpha
         self._make_solver(setting.make(self.n_shown), any_alpha)
-
-    def fit_risk(self, risk: Any) -> Self:
-        """Train on a `StreamedRisk` or `DaskRisk` of `make_surrogate`.
-
-        Policy, users' weights, gains of grades and threads are the risk's own.
-
-        Raises
-        ------
-        InputError
-            The risk is of another surrogate, k, depth or number of pieces, or of lists in memory.
-        """
-        self._refuse_missing("a risk in parts")
-        if isinstance(risk, EmpiricalRisk):
-            raise InputError("a risk of lists in memory: give the lists to fit_lists")
-        if risk.surrogate != self.make_surrogate():
-            raise InputError(f"the risk has {risk.surrogate}, the settings {self.make_surrogate()}")
-        if not is_auto(self.curves) and (risk.knots is None) != (self.curves is None):
-            raise InputError(
-                f"curves={self.curves!r}, but the columns of the risk are "
-                f"{'lines' if risk.knots is None else 'curves'}: give the risk the same `curves`"
-            )
-        refuse_deeper_than_all(risk.surrogate, risk.most_negatives)
-        self.n_features_in_ = risk.n_columns
-        self.classes_ = risk.classes
-        self.label_gain_ = risk.label_gain
-        return self._minimise_parts(risk)
-
-    def _fit_dask(self, X: Features, y: Any, groups: Any) -> Self:
-        """Train where the blocks of a Dask collection are."""
-        from structsvm_papk.oracles import dask_collections
-        from structsvm_papk.oracles import dask_risk as cluster
-
-        surrogate = self.make_surrogate()
-        self.check_settings()  # before anything is loaded
-        self._refuse_missing("a Dask collection")
-        with dask_collections.current_client() as client:
-            lists = dask_collections.DaskLists(client, X, y, groups)
-            take_columns(self, lists.sample)
-            warn_of_ids(X)
-            self._take_classes(lists.classes)
-            threshold = self.relevance_threshold
-            partitions = lists.partitions(
-                self.classes_[1] if threshold is None else threshold,
-                self.label_gain_,
-            )
-            risk = cluster.DaskRisk(
-                surrogate,
-                partitions,
-                client,
-                self.policy,
-                user_weight=self.user_weight,
-                curves=self._given_setting().pieces,
-            )
-            refuse_deeper_than_all(surrogate, risk.most_negatives)
-            del lists  # the blocks as they were read leave the workers
-            return self._minimise_parts(risk)
-
-    def _minimise_parts(self, risk: PartitionedRisk) -> Self:
-        """Train on a risk in partitions, in the columns of the settings."""
-        self._weights_given = False
-        self._fill = None
-        self._signs = None
-        setting = self._given_setting()
-        if self.monotonic_cst is not None:
-            raise InputError("monotonic_cst needs the lists in memory; give a sample of the users")
-        if setting.n_pairs is not None:
-            raise InputError("pairs need the lists in memory; give a sample of the users")
-        if risk.units.scale is None:
-            risk = risk.standardized(self.standardize).stiffened(STIFFNESS)
-        if is_auto(setting.alpha):
-            setting = replace(setting, alpha=automatic_alpha(Evidence.of(risk, risk)))
-        names = getattr(self, "feature_names_in_", None)
-        if names is None:
-            names = range(risk.n_columns)
-        plan = Plan(
-            names=tuple(map(str, names)),
-            with_gaps=np.zeros(risk.n_columns, dtype=bool),
-            knots=risk.knots,
-        )
-        in_columns = InColumns(plan, risk, self.positive)
-        return self._minimise(risk, _Chosen(setting), in_columns, risk.exclusions)
-
-    def _refuse_missing(self, where: str) -> None:
-        """Refuse what needs the lists in memory."""
-        if self.missing == LOWEST:
-            raise InputError(
-                f"missing={self.missing!r} needs the lists in memory, not {where}: which columns "
-                "have holes must be known before the first pass; give a sample of the users"
-            )
-
-    def _minimise(
-        self,
-        risk: EmpiricalRisk | PartitionedRisk,
-        chosen: _Chosen,
-        columns: InColumns[Any],
-        exclusions: Exclusions,
-    ) -> Self:
-        """Solve, with `warm_start` from the last function, and take over the result."""
-        check_type("warm_start", self.warm_start, bool | np.bool_, "True or False")
-        setting = chosen.setting
-        self._setting = setting
-        self.alpha_ = setting.known_alpha
-        self.surrogate_ = setting.name
-        self.scale_ = columns.scale
-        self._scale_rule = columns.lists.units.rule
-        self._constrained = columns.constrained
-        solver = self._make_solver(risk.surrogate, self.alpha_, risk, chosen.seconds)
-        self._solver_name = solver_name(
-            solver if is_auto(self.solver) else self.solver, risk.surrogate
-        )
-        start = None
-        if self.warm_start and hasattr(self, "function_"):
-            start = columns.weights(self.function_)
-        checkpoint = None if self.checkpoint is None else as_checkpoint(self.checkpoint)
-        if checkpoint is not None and chosen.kept is not None:
-            checkpoint = replace(checkpoint, choice=chosen.kept.content())
-        log = Log(self.verbose)
-        remarks = columns.lists.remarks
-        for remark in remarks:
-            log.say(remark)
-        watch = log.watching(self.callback)
-        result: SolverResult = solver.solve(risk, start, watch, checkpoint=checkpoint)
-        self._zero_is_proved = False
-        if isinstance(result, CCCPResult) and isinstance(risk, EmpiricalRisk):
-            result, self._zero_is_proved = beside_zero(risk, solver, result, watch)
-        log.say(f"{result.n_iter} iterations, {result.seconds:.1f} s: {result.message}")
-        self.function_ = columns.function(result.w, with_deviations=True)
-        self._take(result, exclusions, chosen.notes + remarks)
-        self._warn_of_result(columns.lists)
-        return self
 
     def _given_setting(self) -> Setting:
         """The setting as it was given; alpha may be that of a solver object, or still 'auto'."""

@@ -21,6 +21,7 @@ from structsvm_papk import (
 from structsvm_papk import SubgradientDescent as Descent
 from structsvm_papk.datasets import engagement_lists, linear_lists
 from structsvm_papk.errors import InputError
+from structsvm_papk.oracles.partitioned import PartitionedRisk
 from structsvm_papk.oracles.streamed import StreamedRisk
 from structsvm_papk.rankers.in_columns import TrainingColumns
 
@@ -120,7 +121,7 @@ def test_sparse_files_and_divided_columns_give_the_same(tmp_path):
     divided = RankingData.from_groups(X / dense.units.scale, y, groups)
     for risk in (
         EmpiricalRisk(surrogate, csr),
-        on_file.standardized(),
+        PartitionedRisk(surrogate, on_file.partitions.standardized()),
         EmpiricalRisk(surrogate, divided),
     ):
         found = bounds.stability(risk, result)

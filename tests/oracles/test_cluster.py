@@ -20,6 +20,7 @@ from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.files.partitions import array_partitions, file_partitions
 from structsvm_papk.oracles.dask_risk import DaskRisk, connect
 from structsvm_papk.oracles.list_risk import Thresholds
+from structsvm_papk.oracles.partitioned import PartitionedRisk
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.solver import Status
@@ -210,7 +211,8 @@ def test_a_sample_of_the_users_is_that_in_memory_and_not_too_large(threads):
     data = ranking_data(n_users=400, n_items=12, n_features=3)
     parts, users, w = array_partitions(data, 2), {}, np.array([1.0, -2.0, 0.5])
     surrogate = make_surrogate("ts", 3)
-    found = DaskRisk(surrogate, parts, threads, thresholds=many).standardized().sample
+    held = DaskRisk(surrogate, parts, threads, thresholds=many).partitions
+    found = PartitionedRisk(surrogate, held.standardized()).sample
     expected = EmpiricalRisk(surrogate, data.standardized(), thresholds=many).sample
     assert found(w)[0] == pytest.approx(expected(w)[0], rel=1e-12)
     for n_bytes in (4800, 2400, 1200, 600):

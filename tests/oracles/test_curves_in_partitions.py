@@ -11,6 +11,7 @@ from structsvm_papk import CuttingPlane, EmpiricalRisk, PAPKRanker, RankingData,
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.partitions import array_partitions
 from structsvm_papk.oracles.dask_risk import DaskRisk, connect
+from structsvm_papk.oracles.partitioned import PartitionedRisk
 from structsvm_papk.oracles.streamed import StreamedRisk
 from structsvm_papk.rankers.settings import STIFFNESS
 
@@ -54,8 +55,9 @@ def assert_same_problem(risk, whole):
         value, slope = whole(w)
         assert risk(w)[0] == pytest.approx(value, rel=1e-12)
         np.testing.assert_allclose(risk(w)[1], slope, rtol=0, atol=1e-12)
-    divided = risk.standardized("auto").stiffened(STIFFNESS)
-    data = curved(risk.knots).standardized("auto").stiffened(STIFFNESS)
+    parts = risk.partitions.standardized("auto").stiffened(STIFFNESS)
+    divided = PartitionedRisk(risk.surrogate, parts)
+    data = curved(parts.knots).standardized("auto").stiffened(STIFFNESS)
     np.testing.assert_allclose(divided.units.scale, data.units.scale, rtol=1e-9)
     whole = EmpiricalRisk(whole.surrogate, data, "cap")
     results = [CuttingPlane(ALPHA, tol=1e-10).solve(each) for each in (divided, whole)]
@@ -69,7 +71,7 @@ def assert_same_problem(risk, whole):
 def test_a_file_has_the_optimum_of_memory(tmp_path, name):
     risk = streamed(tmp_path, name)
     assert 0.0 < risk.share_in_memory < 0.6 and len(risk.partitions.summaries) > 5
-    assert_same_problem(risk, in_memory(risk.knots, name))
+    assert_same_problem(risk, in_memory(risk.partitions.knots, name))
 
 
 def test_knots_are_quantiles_of_all_rows_of_a_file(tmp_path):
@@ -78,8 +80,8 @@ def test_knots_are_quantiles_of_all_rows_of_a_file(tmp_path):
     whole = RankingData.from_groups(X, y, groups).knots_at_quantiles(PIECES)
     surrogate = make_surrogate("avg", K)
     source = npy_source(tmp_path, X, y, groups)
-    knots = [StreamedRisk(surrogate, source, n * X_BYTES, curves=PIECES).knots for n in (1, 10)]
-    for own in knots:
+    risks = [StreamedRisk(surrogate, source, n * X_BYTES, curves=PIECES) for n in (1, 10)]
+    for own in (risk.partitions.knots for risk in risks):
         for j in range(N_FEATURES):
             assert np.isin(own.column(j), X[:, j]).all()
             shares = [np.searchsorted(np.sort(X[:, j]), each.column(j)) for each in (own, whole)]
@@ -91,7 +93,8 @@ def test_parquet_and_threads_are_the_same_problem(tmp_path):
     plain = streamed(tmp_path / "npy")
     other = streamed(tmp_path, make=parquet_source, n_threads=2)
     w = np.random.default_rng(0).normal(size=plain.n_features)
-    np.testing.assert_array_equal(plain.knots.positions, other.knots.positions)
+    knots = [each.partitions.knots.positions for each in (plain, other)]
+    np.testing.assert_array_equal(*knots)
     assert plain(w)[0] == other(w)[0]
     np.testing.assert_array_equal(plain(w)[1], other(w)[1])
     assert plain.fingerprint() == other.fingerprint()
@@ -127,7 +130,7 @@ def test_a_budget_that_is_too_small_says_how_much_is_needed(tmp_path):
 def test_a_cluster_has_the_optimum_of_memory(threads, name):
     partitions = array_partitions(RankingData.from_groups(*bent_lists()), 8)
     risk = DaskRisk(make_surrogate(name, K), partitions, threads, curves=PIECES)
-    assert_same_problem(risk, in_memory(risk.knots, name))
+    assert_same_problem(risk, in_memory(risk.partitions.knots, name))
 
 
 @pytest.mark.scale

@@ -19,6 +19,7 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.files.partitions import array_partitions, file_partitions, open_source
 from structsvm_papk.oracles.dask_risk import DaskRisk
 from structsvm_papk.oracles.list_risk import Thresholds
+from structsvm_papk.oracles.partitioned import PartitionedRisk
 from structsvm_papk.oracles.partitions import Partitions, summarise
 from structsvm_papk.oracles.streamed import StreamedRisk
 from structsvm_papk.rankers.settings import Evidence, automatic_alpha
@@ -231,8 +232,8 @@ def test_the_risk_in_partitions_is_that_of_copies(place, weight, tmp_path, clien
             found = in_place(place, surrogate, tmp_path, client, weight, label_gain)
             assert len(found.partitions.summaries) > 2
             assert str(found.exclusions) == str(in_memory.exclusions)
-            assert found.remarks == lists.remarks
-            assert found.classes.tolist() == [0, 1, 2, 3, 4]
+            assert found.partitions.remarks == lists.remarks
+            assert found.partitions.classes.tolist() == [0, 1, 2, 3, 4]
             for n_blocks in (1, 7):
                 blocks = found.with_blocks(n_blocks)
                 for w in np.random.default_rng(1).normal(size=(3, 4)):
@@ -243,7 +244,10 @@ def test_the_risk_in_partitions_is_that_of_copies(place, weight, tmp_path, clien
             assert found.gain(w) == pytest.approx(
                 mean_pap_at_k(in_memory.of_users.scores(w), in_memory.of_users, 3), rel=1e-12
             )
-            evidence = Evidence.of(found, found), Evidence.of(lists, in_memory.of_users)
+            evidence = (
+                Evidence.of(found.partitions, found.partitions),
+                Evidence.of(lists, in_memory.of_users),
+            )
             assert automatic_alpha(evidence[0]) == pytest.approx(
                 automatic_alpha(evidence[1]), rel=1e-12
             )
@@ -275,7 +279,8 @@ def test_the_optimum_in_partitions_is_that_in_memory(place, name, tmp_path, clie
         return
     solver = CuttingPlane(ALPHA, tol=1e-9)
     wanted = solver.solve(EmpiricalRisk(surrogate, lists.standardized()))
-    result = solver.solve(found.standardized())
+    divided = PartitionedRisk(surrogate, found.partitions.standardized())
+    result = solver.solve(divided)
     assert result.converged and wanted.converged
     assert result.objective == pytest.approx(wanted.objective, rel=1e-9)
     assert result.lower_bound <= wanted.objective
@@ -345,4 +350,4 @@ def test_grades_below_zero_in_files_count_as_zero(tmp_path):
     found = StreamedRisk(surrogate, source, 1 << 20, label_gain="linear")
     expected = EmpiricalRisk(surrogate, RankingData.from_groups(X, y, groups, label_gain="linear"))
     assert found(np.ones(4))[0] == pytest.approx(expected(np.ones(4))[0], rel=1e-12)
-    assert found.classes.tolist() == [-2, 1, 2, 3, 4]
+    assert found.partitions.classes.tolist() == [-2, 1, 2, 3, 4]

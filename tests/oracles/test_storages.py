@@ -31,7 +31,7 @@ def risk_of(lists, surrogate, place="memory", **options):
     if place == "memory":
         return EmpiricalRisk(surrogate, lists, "cap", **options)
     held = partitioned(surrogate, lists.in_units(Units()), 4, policy="cap").partitions
-    return PartitionedRisk(surrogate, held, lists.units)
+    return PartitionedRisk(surrogate, held.in_units(lists.units))
 
 
 CASES = [(storage, place) for storage in STORAGES for place in ("memory", "parts")]

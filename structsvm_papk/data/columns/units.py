@@ -17,6 +17,7 @@ Columns that are constant within users, or as good as that, are divided by 1.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Self
@@ -25,6 +26,8 @@ import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.data.columns.base import Variation
+from structsvm_papk.data.columns.knots import Knots
+from structsvm_papk.data.grades import remark_of_grades
 from structsvm_papk.errors import InputError
 
 _SMALLEST = 1e-150  # what a column can be divided by lies between these
@@ -133,17 +136,33 @@ def _common_scale(deviation: Array) -> Array:
     return np.full(deviation.size, largest * np.sqrt(mean_square))
 
 
-class InUnits(ABC):
-    """Lists whose columns a solver sees in units: in memory, or in parts somewhere else.
+class Parts(ABC):
+    """Lists with the columns of their rows: one part in memory, or many in files and on workers.
+
+    What a fit asks of them, wherever they are. A risk is the mean over the lists of all parts.
 
     Attributes
     ----------
     units : Units
-    is_sparse : bool
-        Whether zeros are not stored.
+        What the columns are divided by.
+    label_gain : {'linear', 'exponential'}, sequence of float, or None
+        What grades count; None where labels are binary.
+    feature_names : sequence of str, or None
     """
 
-    units: Units
+    units: Units = Units()
+    label_gain: str | Sequence[float] | None = None
+    feature_names: Sequence[str] | None = None
+
+    @property
+    @abstractmethod
+    def n_columns(self) -> int:
+        """Number of columns as they were given."""
+
+    @property
+    @abstractmethod
+    def knots(self) -> Knots | None:
+        """Where curves may bend; None where columns are lines."""
 
     @property
     @abstractmethod
@@ -152,8 +171,28 @@ class InUnits(ABC):
 
     @property
     @abstractmethod
-    def remarks(self) -> tuple[str, ...]:
-        """What was made of the labels, where they are grades."""
+    def n_users(self) -> int:
+        """Number of users."""
+
+    @property
+    @abstractmethod
+    def effective_users(self) -> float:
+        """``(sum v)^2 / sum v^2`` of the users' weights v: their number, where they are equal."""
+
+    @property
+    @abstractmethod
+    def total_positives(self) -> float:
+        """Positives of all users together."""
+
+    @property
+    @abstractmethod
+    def most_negatives(self) -> int:
+        """Negatives of the user with the most of them."""
+
+    @property
+    @abstractmethod
+    def classes(self) -> Array:
+        """The grades that occur; of binary labels False and True."""
 
     @abstractmethod
     def variation(self) -> Variation:
@@ -170,6 +209,13 @@ class InUnits(ABC):
     @abstractmethod
     def term_deviations(self, w: Array) -> Array:
         """Deviation within lists of what each column adds to the scores, for weights of X."""
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What was made of the labels, where they are grades."""
+        if self.label_gain is None:
+            return ()
+        return (remark_of_grades(self.classes, self.label_gain),)
 
     def deviation(self) -> Array:
         """The pooled within-user standard deviation of each column; 0 for a constant one."""
