@@ -18,8 +18,10 @@ _NAMES = {
     "ndcg_cut_1": "ndcg@1", "ndcg_cut_10": "ndcg@10", "ndcg": "ndcg", "map": "ap",
     "recip_rank": "rr", "P_5": "precision@5", "P_100": "precision@100", "recall_10": "recall@10",
     "recall_1000": "recall@1000", "success_1": "hit@1", "success_10": "hit@10",
+    "map_cut_5": "map@5", "bpref": "bpref", "Rprec": "rprec",
 }  # fmt: skip
 _ASKED = {"ndcg_cut.1,10", "ndcg", "map", "recip_rank", "P.5,100", "recall.10,1000", "success.1,10"}
+_ASKED |= {"map_cut.5", "bpref", "Rprec"}
 
 
 def check(seed, report, only=None):
