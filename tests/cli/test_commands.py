@@ -161,6 +161,22 @@ def test_monotonic_columns(peaks, tmp_path, capsys, data, names, curves):
     assert told["objective"] > free.result_.objective + 1e-3
 
 
+def test_weights_of_at_least_0(peaks, tmp_path, capsys):
+    rows, model = peaks / "rows.csv", tmp_path / "m"
+    fit = ["fit", rows, "--k", "3", "--curves", "none", "--model", model, "--positive"]
+    status, told = run_json(capsys, *fit)
+    assert status == 0 and told["positive"] is True
+    assert (load_model(model).function.slopes >= 0).all()
+    assert run(*fit, "--ignore", "a", "--ignore", "c") == 0  # of b low values are liked
+    assert "without --positive" in capsys.readouterr().err
+    compare = ["compare", rows, "--k", "3", "--surrogate", "avg", "--passes", "20"]
+    _, signed = run_json(capsys, *compare, "--positive")
+    _, free = run_json(capsys, *compare)
+    assert signed["positive"] is True and free["positive"] is False
+    for ours, other in zip(signed["runs"], free["runs"], strict=True):
+        assert ours["objective"] > other["objective"]
+
+
 @pytest.mark.parametrize(
     ("data", "options", "reason"),
     [
@@ -497,28 +513,15 @@ def _links(path, link):
     return [path, link / "sub" / ".." / path.name, link / "soft", link / "hard"]
 
 
-def test_no_command_writes_over_what_it_reads(files, tmp_path, capsys):
-    data, model = tmp_path / "rows.csv", tmp_path / "m"
-    data.write_text((files / "rows.csv").read_text())
-    fit = ["fit", data, *PROBLEM, *CSV]
-    assert run(*fit, "-o", model) == 0
-    capsys.readouterr()
+def test_an_input_is_known_by_any_name_and_nothing_is_written_twice(files, tmp_path, capsys):
+    """Every output of every command is tried in `test_outputs`."""
     scored = tmp_path / "scored.csv"
     scored.write_text("user,label,score\n1,1,2\n1,0,1\n")
-    for path, command, output in [
-        (data, fit, "-o"),
-        (data, ["predict", model, data], "-o"),
-        (model, ["predict", model, data], "-o"),
-        (data, [*fit, "-o", tmp_path / "x"], "--checkpoint"),
-        (scored, ["evaluate", scored], "--per-user"),
-        (scored, ["evaluate", scored], "--html"),
-        (scored, ["evaluate", data, "--model", model, "--compare", scored], "--html"),
-        (model, ["evaluate", data, "--model", model], "--per-user"),
-    ]:
-        before = path.read_bytes()
-        for name in _links(path, tmp_path):
-            assert "is an input of this command" in refused(capsys, *command, output, name)
-        assert path.read_bytes() == before
+    before = scored.read_bytes()
+    for name in _links(scored, tmp_path):
+        for command in (["evaluate", scored], ["evaluate", "m", "d.csv", "--compare", scored]):
+            assert "is an input of this" in refused(capsys, *command, "--html", name)
+    assert scored.read_bytes() == before
     counts, side = tmp_path / "rows.txt.query", tmp_path / "rows.txt"
     side.write_text((files / "side.txt").read_text())
     counts.write_text((files / "side.txt.query").read_text())
@@ -530,7 +533,7 @@ def test_no_command_writes_over_what_it_reads(files, tmp_path, capsys):
         assert "is an input" in refused(capsys, "fit", folder, "--k", "1", "-o", folder / name)
     twice = ["evaluate", scored, "--html", tmp_path / "out", "--per-user", tmp_path / "." / "out"]
     assert "would be written twice" in refused(capsys, *twice)
-    fit += ["--checkpoint", tmp_path / "state"]
+    fit = ["fit", files / "rows.csv", *PROBLEM, *CSV, "--checkpoint", tmp_path / "state"]
     assert "would be written twice" in refused(capsys, *fit, "-o", tmp_path / "state")
 
 

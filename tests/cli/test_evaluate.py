@@ -275,18 +275,6 @@ def test_a_table_beside_all_relevant_pairs(tmp_path, capsys, suffix):
     assert candidates["metrics"][1]["value"] > values[1]
 
 
-def test_a_model_beside_all_relevant_pairs(tmp_path, capsys):
-    table, model = rows(), tmp_path / "model"
-    data = write(tmp_path / "data.csv", table[["user_id", "item_id", "x1", "x2"]])
-    save_model(model, Model(lines([1.0, 0.2]), 3, "ts", 1.0, "cutting_plane", CERTIFICATE,
-                            feature_names=("x1", "x2")))  # fmt: skip
-    pairs = table.loc[table.label == 1, ["user_id", "item_id"]]
-    table["score"] = table["x1"] + 0.2 * table["x2"]
-    expected = metrics.evaluate_frame(table, "ap", item="item_id", relevant=pairs).mean("ap")
-    answer = found(capsys, model, data, "--qrels", write(tmp_path / "p.csv", pairs), "-m", "ap")
-    assert answer["metrics"][0]["value"] == pytest.approx(expected, abs=1e-12)
-
-
 def test_pairs_may_have_the_names_of_the_lists(tmp_path, capsys):
     table = rows()
     pairs = table.loc[table.label == 1, ["user_id", "item_id"]]
@@ -357,14 +345,6 @@ def test_few_users_are_not_shown_to_be_better(tmp_path, capsys):
     command = path, "--compare", "other", "--require-better", "-m", "auc"
     assert run("evaluate", *command) == 1
     assert "no interval for so few lists, 5" in capsys.readouterr().err
-
-
-def test_the_table_says_what_is_relevant_and_no_rules(tmp_path, capsys):
-    path = write(tmp_path / "a.csv", rows())
-    assert run("evaluate", path, "-m", "auc") == 0
-    shown = capsys.readouterr()
-    assert "of the candidates" in shown.out
-    assert "ties=loss" not in shown.err
 
 
 # a table of PyTerrier: docid is a number inside of the index

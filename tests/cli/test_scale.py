@@ -86,6 +86,8 @@ BUDGET = ["--memory-budget", "1MB"]
         ("", ["--memory-budget", "12kB"], "too small: .* give at least .* MB"),
         ("", [*BUDGET, "--one-list"], "one list cannot be cut"),
         ("", [*BUDGET, "--monotonic", "f0=1"], "--monotonic needs the lists in memory"),
+        ("", [*BUDGET, "--missing", "lowest"], "--missing lowest needs the lists in memory"),
+        ("rows.txt", ["--missing", "lowest"], "svmlight"),
         ("", ["--dask", NOWHERE, "--threads", "2"], "--threads is for this machine"),
     ],
 )

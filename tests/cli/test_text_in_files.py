@@ -1,10 +1,11 @@
-"""Columns of text, missing values and pairs through the commands: as in Python."""
+"""Columns of text, missing values and pairs through the commands: as in Python, by both rules."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from helpers.commands import refused, run, run_json
+from helpers.marks import slow
 from structsvm_papk import PAPKRanker
 from structsvm_papk.files import load_model
 
@@ -34,18 +35,23 @@ def folder(frame, tmp_path_factory):
 FEATURES = ["price", "kind", "stars"]
 
 
-@pytest.mark.parametrize("curves", ["none", "4"])
-def test_csv_and_parquet_give_the_model_of_the_frame(frame, folder, tmp_path, capsys, curves):
+@pytest.mark.parametrize(
+    ("curves", "missing"), [("none", "separate"), ("4", "separate"), ("4", "lowest")]
+)
+def test_csv_and_parquet_give_the_model_of_the_frame(
+    frame, folder, tmp_path, capsys, curves, missing
+):
     pieces = None if curves == "none" else int(curves)
-    ranker = PAPKRanker(k=3, alpha=0.1, curves=pieces, pairs=2)
-    ranker.fit(frame[FEATURES], frame["label"], frame["user"])
+    X, y, users = frame[FEATURES], frame["label"], frame["user"]
+    ranker = PAPKRanker(k=3, alpha=0.1, curves=pieces, pairs=2, missing=missing).fit(X, y, users)
     assert [term.name for term in ranker.terms_] == [*FEATURES, "price x kind", "price x stars"]
-    added = ranker.contributions(frame[FEATURES])
+    added, scores = ranker.contributions(X, users), ranker.predict(X, users)
     for file in ("a.csv", "a.parquet"):
         model = tmp_path / f"{file}.model"
         fit = ["fit", folder / file, "--k", 3, "--alpha", 0.1, "--curves", curves, "--pairs", 2]
+        fit += ["--missing", missing] if missing == "lowest" else []
         told = run_json(capsys, *fit, "--model", model)[1]
-        assert told["objective"] == ranker.result_.objective and told["missing"] == "separate"
+        assert told["objective"] == ranker.result_.objective and told["missing"] == missing
         table = tmp_path / "scores.csv"
         predict = ["predict", model, folder / file]
         assert run(*predict, "--contributions", "-o", table) == 0
@@ -53,13 +59,11 @@ def test_csv_and_parquet_give_the_model_of_the_frame(frame, folder, tmp_path, ca
         written = pd.read_csv(table)
         columns = [f"from {term.name}" for term in ranker.terms_]
         np.testing.assert_allclose(written[columns], added, rtol=0, atol=1e-12)
-        np.testing.assert_allclose(
-            run_json(capsys, *predict)[1]["scores"], ranker.predict(frame[FEATURES]), atol=1e-12
-        )
+        np.testing.assert_allclose(run_json(capsys, *predict)[1]["scores"], scores, atol=1e-12)
         told = run_json(capsys, "bound", "new-users", model, folder / file)[1]
         assert 0 < told["risk"] < told["bound"] <= 1
         judged = run_json(capsys, "evaluate", model, folder / file, "-m", "pap@3")[1]
-        gain = ranker.score(frame[FEATURES], frame["label"], frame["user"])
+        gain = ranker.score(X, y, users)
         assert judged["metrics"][0]["value"] == pytest.approx(gain)
 
 
@@ -107,11 +111,43 @@ def test_what_is_no_feature_is_refused_with_what_to_do(frame, tmp_path, capsys):
         frame.assign(**{name: texts}).to_csv(tmp_path / "a.csv", index=False)
         error = refused(capsys, *fit)
         assert said in error and "a.csv: column" in error and "left out with --ignore" in error
-    assert run(*fit, "--missing", "none", "--ignore", "day") == 2
-    assert "--missing lowest" in capsys.readouterr().err
+    assert "--missing lowest" in refused(capsys, *fit, "--missing", "none", "--ignore", "day")
+    assert "--missing mean is not known" in refused(capsys, *fit, "--missing", "mean")
 
 
-def test_commands_that_train_take_text(folder, capsys):
-    more = ("--k", 3, "--json")
-    assert run("diagnose", folder / "a.csv", *more, "--users", 2) == 0
-    assert run("compare", folder / "a.csv", *more, "--passes", 5) in (0, 1)
+@pytest.mark.parametrize(
+    ("missing", "depth", "right"),
+    [
+        ("separate", None, 0.9),
+        ("lowest", None, 0.5),
+        slow("lowest", 0.8, 0.8),
+        slow("lowest", "k", None),
+    ],
+)
+def test_commands_that_train_take_text_and_solve_one_problem(
+    folder, tmp_path, capsys, missing, depth, right
+):
+    data = folder / "a.csv"
+    how = ("--k", 3, "--missing", missing, *(() if depth is None else ("--depth", depth)))
+    avg = ("--surrogate", "avg")
+    told = {}
+    for command, more in {
+        "fit": ("--curves", 4, "--pairs", "none", "-o", tmp_path / "m"),
+        "compare": (
+            "--curves",
+            4,
+            "--surrogate",
+            "avg",
+            "--solver",
+            "cutting_plane",
+            "--test",
+            data,
+        ),
+        "diagnose": (*avg, "--users", 2),
+    }.items():
+        _, told[command] = run_json(capsys, command, data, *how, *more)
+        assert told[command]["depth"] == right, command
+    assert load_model(tmp_path / "m").depth == right
+    (compared,) = told["compare"]["runs"]
+    assert compared["objective"] == pytest.approx(told["fit"]["objective"], rel=1e-5)
+    assert compared["pap_at_k"]["test"] == compared["pap_at_k"]["train"]

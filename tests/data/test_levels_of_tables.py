@@ -105,15 +105,6 @@ def test_text_in_training_and_numbers_afterwards_or_the_other_way_round(trained,
         in_numbers(frame, {0: trained})
 
 
-def test_numbers_in_training_and_text_afterwards():
-    X = pd.DataFrame({"a": np.arange(40.0) % 7, "b": np.arange(40.0) % 5})
-    ranker = PAPKRanker(k=1, curves=None).fit(X, X["a"] > 4, np.repeat([0, 1], 20))
-    text = X.astype({"b": str})
-    for predict in (ranker.predict, ranker.to_model().predict):
-        with pytest.raises(InputError, match=r"X holds '0.0' at row 0, column 'b'"):
-            predict(text)
-
-
 @pytest.mark.parametrize("kind", ["text", "category", "polars"])
 def test_at_most_254_levels(kind):
     def frame(n):
@@ -189,12 +180,8 @@ def test_sparse_matrices_have_no_levels():
 def test_dates_and_objects_are_no_levels():
     dates = pd.DataFrame({"day": [datetime.date(2026, 1, 2)] * 4, "a": [1, 2, 3, 4]})
     assert levels_of(dates, "from_dtype") == {}
-    with pytest.raises(InputError, match=r"column 'day'.*give days"):
-        PAPKRanker(k=1).fit(dates, [0, 1, 0, 1], [0, 0, 1, 1])
     mixed = pd.DataFrame({"day": ["a", 1.5, "b", "a"], "a": [1, 2, 3, 4]})
     assert levels_of(mixed, "from_dtype") == {}
-    with pytest.raises(InputError, match="'a' at row 0, column 'day'"):
-        PAPKRanker(k=1).fit(mixed, [0, 1, 0, 1], [0, 0, 1, 1])
     infinite = pd.DataFrame({"kind": ["a", "b", "b", "a"], "a": [1, 2, np.inf, 4]})
     with pytest.raises(InputError, match="inf at row 2, column 'a'"):
         PAPKRanker(k=1).fit(infinite, [0, 1, 0, 1], [0, 0, 1, 1])

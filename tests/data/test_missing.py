@@ -1,13 +1,10 @@
 """Candidates with missing scores: ``missing="lowest"``, against definitions written out by hand."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
 
-from helpers.sources import read_lists
 from structsvm_papk import PAPKRanker, RankingData
 from structsvm_papk.data.missing import filled_lists, filled_rows
 from structsvm_papk.errors import InputError
@@ -213,23 +210,6 @@ def test_dask_collections_are_refused_with_a_sentence():
         ranker().fit(rows, da.from_array(Y), da.from_array(GROUPS))
 
 
-def test_model_files_and_json_say_what_a_hole_adds(tmp_path):
-    fitted = ranker().fit(as_frame("NaN"), Y, GROUPS)
-    path = tmp_path / "m.model"
-    fitted.save(path)
-    model = load_model(path)
-    np.testing.assert_array_equal(model.function.gaps[:3], fitted.missing_coef_[:3])
-    assert np.isnan(model.function.gaps[3])  # nothing was missing there
-    assert (model.predict(X, GROUPS) == fitted.predict(as_frame("NaN"), GROUPS)).all()
-    exported = json.loads(json.dumps(fitted.export_weights()))
-    assert exported["missing"] == "lowest"
-    told = {term["column"]: term["gap"] for term in exported["terms"]}
-    assert told == {
-        **dict(zip(["bm25", "dense", "splade"], fitted.missing_coef_.tolist()[:3], strict=True)),
-        "full": None,
-    }
-
-
 def test_half_of_the_negatives_count_where_holes_are_filled():
     """The optimum of depth 0.5, of the strength that the rule has at any depth; given ones stay."""
     fitted = ranker().fit(X, Y, GROUPS)
@@ -242,33 +222,6 @@ def test_half_of_the_negatives_count_where_holes_are_filled():
     surrogate = make_surrogate("ts", 3, 7)
     assert ranker(k=None, surrogate=surrogate).make_surrogate() == surrogate
     assert ranker(surrogate=make_surrogate("ts", 3)).make_surrogate().depth == 0.5
-
-
-def test_warm_start_of_a_ranker_with_holes():
-    warm = ranker(warm_start=True).fit(X, Y, GROUPS)
-    coef = warm.coef_
-    objective = warm.result_.objective
-    again = warm.fit(X, Y, GROUPS)
-    np.testing.assert_allclose(again.coef_, coef, rtol=1e-4, atol=1e-6)
-    assert again.result_.history[0].objective <= objective * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet"])
-def test_files_with_empty_cells_and_nulls(tmp_path, suffix):
-    frame = as_frame("NA" if suffix == "parquet" else "NaN")
-    frame = frame.assign(user=GROUPS, label=Y.astype(int))
-    path = tmp_path / f"rows.{suffix}"
-    if suffix == "parquet":
-        frame.to_parquet(path)
-    else:
-        frame.to_csv(path, index=False, sep="\t" if suffix == "tsv" else ",")
-    with pytest.raises(InputError, match=r"missing=\"lowest\""):
-        read_lists(path)
-    lists = read_lists(path, missing="lowest")
-    fitted = ranker().fit_lists(lists)
-    plain = ranker().fit(X, Y, GROUPS)
-    np.testing.assert_allclose(fitted.coef_, plain.coef_, rtol=1e-4, atol=1e-6)
-    assert lists.with_holes.tolist() == [True, True, True, False]
 
 
 def cheap_is_good(seed=0):

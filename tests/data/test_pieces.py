@@ -9,11 +9,9 @@ from structsvm_papk.data.columns.knots import (
     MOST_PIECES,
     ColumnKnots,
     Knots,
-    check_curves,
     knots_of,
 )
 from structsvm_papk.data.columns.pieces import PiecewiseColumns
-from structsvm_papk.errors import InputError
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -139,14 +137,3 @@ def test_the_fingerprint_knows_values_and_knots():
     prints = {lists.with_curves(each).fingerprint() for each in (*knots, *rising)}
     assert len(prints | {lists.fingerprint()}) == 5
     assert lists.with_curves(knots[0]).fingerprint() == lists.with_curves(knots[0]).fingerprint()
-
-
-@pytest.mark.parametrize("pieces", [0, 255, 2.5, "many", True])
-def test_numbers_of_pieces_that_cannot_be(pieces):
-    with pytest.raises((InputError, TypeError), match="curves"):
-        check_curves(pieces)
-
-
-def test_more_pieces_than_a_byte_holds():
-    with pytest.raises(InputError, match="at most 254 pieces"):
-        check_curves(255)

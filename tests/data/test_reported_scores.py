@@ -1,18 +1,13 @@
 """Scores that leave the package: the same bits for the same row values, wherever they stand."""
 
-import dataclasses
-
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import sparse
 
 from helpers.functions import lines
 from helpers.marks import some_of
 from structsvm_papk import PAPKRanker, RankingData
-from structsvm_papk.cli._shared.scores import scores_of
 from structsvm_papk.files.model import Model
-from structsvm_papk.files.readers import read_table
 
 _WIDTHS = (1, 2, 3, 4, 5, 7, 8, 9, 16, 31, 50, 129)
 
@@ -91,22 +86,6 @@ def test_same_bits_in_every_storage_and_by_every_road(width, dtype):
     assert (lists.scores(w) == right[lists.rows]).all()
 
 
-@pytest.mark.parametrize("order", "CF")
-def test_a_row_scores_the_same_wherever_it_stands(order):
-    rng = np.random.default_rng(1)
-    X = np.array(rng.normal(size=(203, 29)), order=order)
-    w = rng.normal(size=29)
-    model = _model(w)
-    scores = model.predict(X)
-    for _ in range(20):
-        order_of_rows = rng.integers(0, 203, size=rng.integers(1, 300))  # with repetitions
-        assert (
-            model.predict(np.array(X[order_of_rows], order=order)) == scores[order_of_rows]
-        ).all()
-    for row in range(203):
-        assert model.predict(X[row : row + 1])[0] == scores[row]
-
-
 @pytest.mark.parametrize("storage", ["C", "F", "CSR"])
 def test_blocks_and_threads_change_no_bit(storage):
     rng = np.random.default_rng(2)
@@ -127,36 +106,6 @@ def test_entries_that_a_matrix_stores_twice_count_once_added_up():
     right = _one_after_the_other([[0.1 + 0.2, 0.5]], w)
     assert _ranker(w).decision_function(twice)[0] == right[0]
     assert _model(w).predict(twice)[0] == right[0]
-
-
-@pytest.mark.parametrize("suffix", ["csv", "tsv", "parquet", "svmlight"])
-def test_files_score_as_memory_does(tmp_path, suffix):
-    rng = np.random.default_rng(3)
-    which = rng.integers(0, 5, 90)
-    X = rng.random((5, 13)).round(3)[which]
-    w = rng.normal(size=13)
-    names = tuple(f"f{j}" for j in range(13))
-    model = _model(w, k=2, feature_names=names)
-    frame = pd.DataFrame(
-        {"user": np.repeat([1, 2], 45), "label": which % 2} | dict(zip(names, X.T, strict=True))
-    )
-    path = tmp_path / f"rows.{suffix}"
-    if suffix == "parquet":
-        frame.to_parquet(path)
-    elif suffix == "svmlight":
-        lines = (
-            f"{label} qid:{user} " + " ".join(f"{j + 1}:{x}" for j, x in enumerate(row))
-            for user, label, row in zip(frame["user"], frame["label"], X, strict=True)
-        )
-        path.write_text("\n".join(lines) + "\n")
-        model = dataclasses.replace(_model(w, k=2), first_index=1)
-    else:
-        frame.to_csv(path, index=False, sep="\t" if suffix == "tsv" else ",")
-    scores = scores_of(model, read_table(path, like=model))
-    assert (scores == _one_after_the_other(X, w)).all()
-    assert np.unique(scores).size == np.unique(which).size
-    if model.feature_names is not None:
-        assert (model.predict(frame) == scores).all()
 
 
 def test_dask_collections_score_as_memory_does():

@@ -1,17 +1,14 @@
 """What terms add, and their sums: formulas, monotone to the last bit, the same bits everywhere."""
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 from scipy import sparse
 
-from helpers.functions import lines, of_every_kind
+from helpers.functions import of_every_kind
 from structsvm_papk.data.columns.additive import AdditiveFunction, FilledRows
 from structsvm_papk.data.columns.knots import ColumnKnots, Knots
 from structsvm_papk.data.columns.terms import Curve, Cut, Levels, Pair
 from structsvm_papk.errors import InputError
-from structsvm_papk.files.model import Model
 
 
 def added_one_by_one(contributions):
@@ -128,17 +125,6 @@ def test_a_score_is_the_sum_of_its_contributions_to_the_last_bit(with_gaps):
     )
 
 
-@pytest.mark.parametrize("storage", [np.asarray, np.asfortranarray, sparse.csr_matrix])
-def test_lines_are_scored_as_the_sum_of_their_contributions(storage):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(9000, 7)) * (rng.random((9000, 7)) < 0.5)
-    function = lines(rng.normal(size=7))
-    assert function.lines is not None and function.slopes is not None
-    rows = FilledRows(storage(X))
-    added = function.contributions(rows)
-    np.testing.assert_array_equal(function.scores(rows), added_one_by_one(added))
-
-
 def test_what_a_missing_value_adds_beside_what_was_filled():
     """With ``missing="lowest"``: the filled value counts, and `gap` on top."""
     curve = Curve("a", 0, np.array([0.0, 2.0]), np.array([0.0, 3.0]), 0.0, 1.0, gap=0.25)
@@ -182,25 +168,3 @@ def test_a_gap_that_training_did_not_have_is_refused_with_its_place():
     function.refuse_new_gaps(sparse.csr_matrix(np.zeros((2, 3))), None)
     assert function.levels == {2: ("x",)}
     np.testing.assert_array_equal(function.gaps, [0.5, np.nan, np.nan])
-
-
-def test_frames_score_as_arrays_of_places():
-    function, X = of_every_kind(with_gaps=True)
-    names = tuple(term.name for term in function.terms if len(term.columns) == 1)
-    model = Model(function, 1, "avg", 1.0, "cutting_plane", {}, names, missing="separate")
-    columns = {name: X[:, j].tolist() for j, name in enumerate(names)}
-    for j, levels in function.levels.items():
-        text = [*levels, "unheard of"]
-        places = X[:, j]
-        columns[names[j]] = [None if np.isnan(p) else text[int(p)] for p in places]
-    frame = pd.DataFrame(columns)
-    expected = added_one_by_one(function.contributions(FilledRows(X)))
-    for table in (
-        frame,
-        frame[list(names)[::-1]],
-        frame.convert_dtypes(),
-        frame.astype({names[j]: "category" for j in function.levels}),
-        pl.DataFrame({name: columns[name] for name in names}, strict=False),
-    ):
-        np.testing.assert_array_equal(model.predict(table), expected)
-        np.testing.assert_array_equal(added_one_by_one(model.contributions(table)), expected)

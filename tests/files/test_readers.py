@@ -509,3 +509,20 @@ def test_a_long_file_of_nothing_is_refused_by_its_beginning(tmp_path, name, begi
         read(path)
     assert tracemalloc.get_traced_memory()[1] < 1e7
     tracemalloc.stop()
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_whole_numbers_beside_holes_that_floats_would_round_are_refused(tmp_path, ending):
+    whole = pd.array([2**53 + 1, None, 7, 8] * 5, dtype="Int64")
+    frame = pd.DataFrame({"label": [1, 0, 0, 1] * 5, "user": np.repeat(range(5), 4), "big": whole})
+    path = tmp_path / f"rows.{ending}"
+    write = frame.to_csv if ending == "csv" else frame.to_parquet
+    write(path, index=False)
+    where = "line 2: column 'big'" if ending == "csv" else "column 'big' holds .* at row 0"
+    with pytest.raises(InputError, match=rf"{where}.*lose digits"):
+        read_table(path, missing="lowest")
+    frame["big"] = whole - 2**53 + 5
+    frame["big"] = frame["big"].where(frame["big"] > 0)
+    write(path, index=False)
+    expected = frame["big"].to_numpy(dtype=float, na_value=np.nan)
+    np.testing.assert_array_equal(read_table(path, missing="lowest").X[:, 0], expected)

@@ -145,13 +145,6 @@ def test_equal_scores_keep_theirs_as_z_scores(score, n):
     assert fused == pytest.approx(np.full(n, score))
 
 
-@pytest.mark.parametrize(("engine", "value"), [("elasticsearch", 1.0), ("weaviate", 1.0)])
-def test_a_lone_hit_and_equal_scores_count_one(engine, value):
-    joined = join({"a": {"q": {"x": 12.0}, "r": {"x": 0.2, "y": 0.2}}})
-    fused = EngineWeights(engine, {"a": 0.5}, 9).scores(joined)
-    assert fused.tolist() == [0.5 * value] * 3
-
-
 def test_elasticsearch_takes_nearly_equal_scores_as_equal():
     joined = join({"a": {"q": {"x": 0.5, "y": 0.5 + 4e-7}}})
     assert EngineWeights("elasticsearch", {"a": 1.0}, 9).scores(joined).tolist() == [1.0, 1.0]

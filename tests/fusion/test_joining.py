@@ -237,23 +237,7 @@ def text(content, name="x.run"):
 
 WRONG = {
     "too few fields": ({"a": text("q1 Q0 d1 1 2.5\n")}, None, "x.run, line 1: expected 'query Q0"),
-    "too many fields": ({"a": text("q1 Q0 d1 1 2.5 t u\n")}, None, "line 1: expected 'query Q0"),
-    "a line in the middle": (
-        {"a": text("q1 Q0 d1 1 2.5 t\nq1 Q0 d2\n")}, None, "x.run, line 2: expected"),
-    "a score of text": ({"a": text("q1 Q0 d1 1 high t\n")}, None, "line 1: the score 'high'"),
-    "a score of NaN": ({"a": text("q1 Q0 d1 1 nan t\n")}, None, "line 1: the score 'nan'"),
-    "an infinite score": ({"a": text("q1 Q0 d1 1 inf t\n")}, None, "line 1: the score 'inf'"),
-    "a comma in a score": ({"a": text("q1 Q0 d1 1 2,5 t\n")}, None, "line 1: the score '2,5'"),
-    "a document twice in a file": (
-        {"a": text("q1 Q0 d1 1 2 t\nq1 Q0 d1 2 1 t\n")}, None, "'d1' of query 'q1'"),
-    "an empty file": ({"a": text("")}, None, "x.run: the file has no lines"),
-    "blank lines only": ({"a": text("\n \n")}, None, "the file has no lines"),
-    "judgments as a run": ({"a": text("q1 0 d1 1\n")}, None, "this is a line of judgments"),
-    "a run as judgments": ({"a": A}, text("q1 Q0 d1 1 2.5 t\n"), "this is a line of a run"),
-    "a grade of text": ({"a": A}, text("q1 0 d1 good\n"), "line 1: the grade 'good'"),
     "a file that is not there": ({"a": "/no/such.run"}, None, "cannot read /no/such.run"),
-    "a folder": ({"a": lambda folder: folder}, None, "cannot read"),
-    "a binary file": ({"a": text("\0\1\2\n")}, None, "x.run"),
     "a table without scores": (
         {"a": text("query,document\nq,d\n", "x.csv")}, None, "no column 'score'"),
     "a table without queries": (

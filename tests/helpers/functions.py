@@ -1,6 +1,7 @@
 """Additive functions that are known, for whoever scores with them."""
 
 import numpy as np
+import pandas as pd
 
 from structsvm_papk.data.columns.additive import AdditiveFunction
 from structsvm_papk.data.columns.terms import Curve, Cut, Levels, Pair
@@ -49,3 +50,39 @@ def of_every_kind(with_gaps):
     if with_gaps:
         X[:, :3][rng.random((9000, 3)) < 0.2] = np.nan
     return AdditiveFunction(terms, 4), X
+
+
+def added_by_hand(term, columns, filled=None):
+    """What a term adds to each row, value by value.
+
+    `columns` are the values of every column, missing ones among them; `filled` has numbers in
+    their place, to which a term adds what it adds, and its gap on top.
+    """
+    own = [columns[j] for j in term.columns]
+    missing = [pd.isna(values) for values in own]
+    if isinstance(term, Pair):
+        cells = [
+            _cells_by_hand(cut, values, gap)
+            for cut, values, gap in zip(term.cuts, own, missing, strict=True)
+        ]
+        weights = np.pad(term.weights, (0, 1))  # a value that training did not have adds nothing
+        return weights[cells[0], cells[1]]
+    if isinstance(term, Levels):
+        weight = dict(zip(term.levels, term.weights, strict=True))
+        added = np.array([weight.get(value, 0.0) for value in own[0]])
+        return np.where(missing[0], term.gap or 0.0, added)
+    x = columns[term.columns[0]] if filled is None else filled[term.columns[0]]
+    x = np.where(np.isnan(x), term.knots[0], x)
+    added = np.interp(x, term.knots, term.values) + term.slope * (x - term.knots[0])
+    if not missing[0].any():
+        return added
+    return np.where(missing[0], term.gap if filled is None else added + term.gap, added)
+
+
+def _cells_by_hand(cut, values, missing):
+    """The cell of each value; missing ones have the last cell."""
+    if cut.edges is not None:
+        cells = [np.sum(cut.edges <= value) for value in values]
+    else:
+        cells = [cut.names.index(v) if v in cut.names else -1 for v in values]
+    return np.where(missing, cut.n_cells, cells)

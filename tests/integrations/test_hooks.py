@@ -44,21 +44,6 @@ def test_lightgbm_ranker_stops_early_on_pap():
     assert history[best - 1] == pytest.approx(expected(ranker.predict(VALID[0])))
 
 
-def test_lightgbm_train_takes_the_feval():
-    lgb = pytest.importorskip("lightgbm")
-    train = lgb.Dataset(TRAIN[0], TRAIN[1], group=TRAIN[3])
-    valid = lgb.Dataset(VALID[0], VALID[1], group=VALID[3], reference=train)
-    seen = {}
-    booster = lgb.train(
-        {"objective": "lambdarank", "verbose": -1, "metric": "None", "num_threads": 1},
-        train, 10, valid_sets=[valid], feval=hooks.lightgbm_feval(NAME, ties="half"),
-        callbacks=[lgb.record_evaluation(seen)],
-    )  # fmt: skip
-    scores = booster.predict(VALID[0], num_iteration=10)
-    found = metrics.evaluate([NAME], scores, *VALID[1:3], ties="half").mean(NAME)
-    assert seen["valid_0"][NAME][-1] == pytest.approx(found)
-
-
 def test_xgboost_train_stops_early_on_pap():
     xgb = pytest.importorskip("xgboost")
     train = xgb.DMatrix(TRAIN[0], TRAIN[1], qid=TRAIN[2])
@@ -72,18 +57,6 @@ def test_xgboost_train_stops_early_on_pap():
     )  # fmt: skip
     assert len(seen["valid"][NAME]) < 80
     assert max(seen["valid"][NAME]) == pytest.approx(expected(booster.predict(valid)))
-
-
-def test_xgboost_ranker_takes_the_eval_metric():
-    xgb = pytest.importorskip("xgboost")
-    ranker = xgb.XGBRanker(
-        n_estimators=8, eval_metric=hooks.xgboost_eval_metric(NAME), n_jobs=1, max_depth=3
-    )
-    X, y, groups, _ = VALID
-    ranker.fit(X, y, qid=groups, eval_set=[(X, y)], eval_qid=[groups], verbose=False)
-    history = ranker.evals_result()["validation_0"][NAME]
-    values = values_of(NAME, ranker.predict(X), y, groups)
-    assert history[-1] == pytest.approx(np.nan_to_num(values).mean(), abs=1e-6)
 
 
 def test_catboost_ranker_stops_early_on_pap():
@@ -154,31 +127,3 @@ def test_xgboosts_mean_over_rows_becomes_one_over_users(name):
     assert pickle.loads(pickle.dumps(metric)) == metric
     with pytest.raises(InputError, match="mean='pooled' is not available here"):
         hooks.xgboost_eval_metric("auc", mean="pooled")
-
-
-def test_the_mean_by_xgboost_is_that_of_xgboost():
-    xgb = pytest.importorskip("xgboost")
-    X, y, users = uneven(1)
-    for metric in (hooks.xgboost_eval_metric(NAME), hooks.xgboost_eval_metric(NAME, users)):
-        ranker = xgb.XGBRanker(n_estimators=3, eval_metric=metric, n_jobs=1, max_depth=3)
-        ranker.fit(X, y, qid=users, eval_set=[(X, y)], eval_qid=[users], verbose=False)
-        last = ranker.evals_result()["validation_0"][NAME][-1]
-        mean = mean_by_xgboost(metric, ranker.predict(X), y, users)
-        assert last == pytest.approx(mean, abs=1e-5)
-        pickle.dumps(ranker)
-
-
-@pytest.mark.parametrize("boosting", ["Plain", "Ordered"])
-def test_rows_that_catboost_shuffles_are_refused_and_others_are_right(boosting):
-    catboost = pytest.importorskip("catboost")
-    X, y, users = uneven(2)
-    settings = {"iterations": 3, "loss_function": "QueryRMSE", "verbose": False}
-    settings |= {"allow_writing_files": False, "boosting_type": boosting, "thread_count": 1}
-    settings |= {"eval_metric": hooks.CatBoostMetric(NAME, [users], [y])}
-    pool = catboost.Pool(X, y, group_id=users)
-    if boosting == "Ordered":
-        with pytest.raises(Exception, match="has_time=True keeps their order"):
-            catboost.CatBoostRanker(**settings).fit(pool)
-    ranker = catboost.CatBoostRanker(**settings, has_time=boosting == "Ordered").fit(pool)
-    last = ranker.get_evals_result()["learn"]["CatBoostMetric"][-1]
-    assert last == pytest.approx(expected(ranker.predict(pool), (X, y, users)))

@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 
-from helpers.catalogue import CONVEX, RAMPS, SOLVERS, STORAGES, SURROGATES, Rows
+from helpers.catalogue import CONVEX, RAMPS, SOLVERS, STORAGES, SURROGATES, WITH_SHARES, Rows
 from helpers.marks import slow
 from helpers.problems import objective, partitioned, uneven
-from structsvm_papk import CuttingPlane, EmpiricalRisk, make_surrogate
+from structsvm_papk import CCCP, CuttingPlane, EmpiricalRisk, GlobalRamp, make_surrogate
+from structsvm_papk.bounds import stability
 from structsvm_papk.data.columns.units import Units
+from structsvm_papk.diagnosis.zero_test import test_at_zero as zero_test
 from structsvm_papk.oracles.partitioned import PartitionedRisk
+from structsvm_papk.rankers.settings import Evidence, automatic_alpha
 
 ALPHA = 0.02
 DIGITS = 64.0  # numbers are whole multiples of its inverse
@@ -99,6 +102,41 @@ def test_optima_are_those_of_the_columns_written_out(storage, place, name, signs
             assert value == pytest.approx(result.objective, rel=1e-11)
             assert not signs or (result.w >= 0).all()
     assert best < 0.95
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+def test_what_is_said_of_lists_and_of_fits_is_that_of_the_columns_written_out(storage):
+    """Strength, verdict on w = 0, stability, a local and a global search, what rounding can do."""
+    given = rows()
+    lists = STORAGES[storage](given)
+    plain = given.written_out(lists)
+    surrogate = make_surrogate("avg", 3, 0.9)
+    risk, written = EmpiricalRisk(surrogate, lists, "cap"), EmpiricalRisk(surrogate, plain, "cap")
+    alphas = [automatic_alpha(Evidence.of(each.data, each.data)) for each in (risk, written)]
+    assert alphas[0] == pytest.approx(alphas[1], rel=1e-9)
+    for name in SURROGATES.keys() - {"ts_alg2"}:
+        of_name = make_surrogate(name, 3, 0.9)
+        tests = [zero_test(EmpiricalRisk(of_name, each, "cap")) for each in (lists, plain)]
+        assert tests[0].verdict == tests[1].verdict == "informative"
+        assert tests[0].lower_bound == pytest.approx(tests[1].lower_bound, rel=0.05)
+    for name in WITH_SHARES:
+        found = []
+        for data in (lists, plain):
+            each = EmpiricalRisk(make_surrogate(name, 3), data, "cap")
+            found.append(stability(each, CuttingPlane(0.5, tol=1e-9).solve(each)))
+        own, other = found
+        assert own.bound == pytest.approx(other.bound, rel=1e-4)
+        np.testing.assert_allclose(own.distances, other.distances, rtol=1e-4)
+    for part in ("scores", "slopes"):
+        bound = getattr(risk.rounding(), part)
+        assert (bound > 0).all() or storage == "pieces"
+    if storage == "pieces":  # more columns than a global search takes
+        return
+    ramps = [EmpiricalRisk(make_surrogate("ramp", 3), each, "cap") for each in (lists, plain)]
+    found, wanted = (GlobalRamp(1.0, tol=0.2, max_boxes=100).solve(each) for each in ramps)
+    assert found.lower_bound <= wanted.objective and wanted.lower_bound <= found.objective
+    local = CCCP(1.0, tol=1e-3).solve(ramps[0])
+    assert found.lower_bound <= local.objective == pytest.approx(objective(ramps[1], 1.0, local.w))
 
 
 @pytest.mark.parametrize("storage", STORAGES)

@@ -1,6 +1,5 @@
 """Rankers of curves: what folds choose, what is fitted, and what the ranker says of it."""
 
-import pickle
 import re
 import sys
 import time
@@ -8,11 +7,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import sklearn
 from scipy import sparse
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GridSearchCV, GroupKFold
 
 from helpers.columns import knots_at_quantiles
 from helpers.interrupts import ctrl_c_after_call
@@ -45,32 +41,6 @@ def rows(shape="bent", seed=0):
 
 def ranker(curves=4, **settings):
     return PAPKRanker(3, **{"surrogate": "avg", "alpha": 0.05, "curves": curves, **settings})
-
-
-def values_at(curves, X):
-    """What the curves add to the scores, a column each."""
-    return np.column_stack([curve(x) for curve, x in zip(curves, X.T, strict=True)])
-
-
-def n_pieces(fitted, X):
-    """The pieces of the first column that has as many knots."""
-    (found,) = (
-        n
-        for n in (4, 8)
-        if np.array_equal(
-            knots_at_quantiles(X, np.arange(len(X)), n).column(0), fitted.curves_[0].knots
-        )
-    )
-    return found
-
-
-def assert_same_curves(one, other, atol):
-    for own, its in zip(one.curves_, other.curves_, strict=True):
-        assert own.name == its.name
-        np.testing.assert_array_equal(own.knots, its.knots)
-        np.testing.assert_allclose(own.values, its.values, rtol=0, atol=atol)
-        assert own.slope == pytest.approx(its.slope, abs=atol)
-        assert own.deviation == pytest.approx(its.deviation, abs=atol)
 
 
 # --- what folds choose ----------------------------------------------------------------------------
@@ -214,15 +184,6 @@ def test_weights_of_lists_count_in_the_choice_as_copies_do():
     assert heavy.curves_[0].knots.size > 1
 
 
-def test_contributions_of_sparse_rows_are_those_of_dense_ones():
-    X, y = rows()
-    X[np.abs(X) < 0.5] = 0.0
-    fitted = ranker().fit(X, y, GROUPS)
-    added = fitted.contributions(X)
-    for model in (fitted, fitted.to_model()):
-        np.testing.assert_array_equal(model.contributions(sparse.csr_array(X)), added)
-
-
 # --- what is fitted, and what is said of it -------------------------------------------------------
 
 
@@ -274,18 +235,6 @@ def problem(X, y, groups, pieces, weight=None, stiffness=STIFFNESS):
     )
 
 
-def test_weights_of_lists_count():
-    X, y = rows()
-    of_list = np.random.default_rng(0).uniform(0.2, 3.0, N_LISTS)
-    fitted = ranker().fit(X, y, GROUPS, sample_weight=of_list[GROUPS])
-    risk = problem(X, y, GROUPS, 4, of_list)
-    value = objective(risk, 0.05, fitted.result_.w)
-    assert value == pytest.approx(fitted.result_.objective, rel=1e-12)
-    plain = ranker().fit(X, y, GROUPS)
-    assert objective(risk, 0.05, plain.result_.w) > value * (1 + 1e-4)
-    assert fitted.to_model().user_weight == "given"
-
-
 def test_grades_have_curves():
     X = rows()[0]
     score = -2 * np.abs(X[:, 0]) + 0.5 * X[:, 1]
@@ -297,19 +246,6 @@ def test_grades_have_curves():
     assert any(f"curves of {PIECES} pieces" in note for note in chosen.result_.notes)
 
 
-def test_curves_are_flat_outside_of_training():
-    X, y = rows()
-    fitted = ranker().fit(X, y, GROUPS)
-    for j, curve in enumerate(fitted.curves_):
-        for edge, step in ((curve.knots[0], -1e6), (curve.knots[-1], 1e6)):
-            far = np.zeros((3, 3))
-            far[:, j] = edge + step * np.arange(3)
-            scores = fitted.predict(far)
-            assert np.isfinite(scores).all()
-            assert curve.slope == 0.0
-            assert scores[0] == scores[1] == scores[2]
-
-
 @pytest.mark.parametrize("curves", ["auto", 4])
 def test_columns_that_say_nothing_at_all_are_told(curves):
     _, y = rows()
@@ -319,54 +255,7 @@ def test_columns_that_say_nothing_at_all_are_told(curves):
         assert all(not curve.values.any() and curve.slope == 0 for curve in fitted.curves_)
 
 
-# --- the order of things --------------------------------------------------------------------------
-
-
-# --- as an estimator ------------------------------------------------------------------------------
-
-
-def test_copies_and_pickles_and_other_settings():
-    X, y = rows()
-    fitted = ranker(4).fit(X, y, GROUPS)
-    copied = clone(fitted)
-    assert copied.get_params()["curves"] == 4 and not hasattr(copied, "curves_")
-    assert "curves=4" in repr(fitted)
-    again = pickle.loads(pickle.dumps(fitted))
-    assert_same_curves(again, fitted, atol=0)
-    np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
-    assert_same_curves(copied.fit(X, y, GROUPS), fitted, atol=0)
-    finer = copied.set_params(curves=8).fit(X, y, GROUPS)
-    assert finer.curves_[0].knots.size > fitted.curves_[0].knots.size
-    assert n_pieces(finer, X) == 8 and n_pieces(fitted, X) == 4
-    assert clone(PAPKRanker(3)).curves == "auto"
-
-
-def test_a_grid_search_tries_curves_and_strengths():
-    X, y = rows()
-    grid = {"curves": [None, 4, 8], "alpha": [0.05, 1.0]}
-    with sklearn.config_context(enable_metadata_routing=True):
-        search = GridSearchCV(PAPKRanker(3), grid, cv=GroupKFold(3))
-        search.fit(X, y, groups=GROUPS)
-    assert search.best_params_["curves"] in (4, 8)
-    assert n_pieces(search.best_estimator_, X) == search.best_params_["curves"]
-    train, test = next(iter(GroupKFold(3).split(X, y, GROUPS)))
-    for setting, score in zip(
-        search.cv_results_["params"], search.cv_results_["split0_test_score"], strict=True
-    ):
-        by_hand = PAPKRanker(3, **setting).fit(X[train], y[train], GROUPS[train])
-        assert score == pytest.approx(by_hand.score(X[test], y[test], GROUPS[test]))
-
-
-def test_a_warm_start_needs_fewer_iterations():
-    X, y = rows()
-    warm = ranker(8, warm_start=True, alpha=1e-3).fit(X, y, GROUPS)
-    cold = warm.n_iter_
-    best = warm.result_.objective
-    assert warm.fit(X, y, GROUPS).n_iter_ < cold
-    assert warm.result_.objective == pytest.approx(best, rel=1e-6)
-    other = np.random.default_rng(0).permutation(N_LISTS)[:35]
-    some = np.isin(GROUPS, other)  # other lists have other knots
-    assert warm.fit(X[some], y[some], GROUPS[some]).result_.converged
+# --- a start from the last functions --------------------------------------------------------------
 
 
 class Start:
@@ -401,21 +290,6 @@ def ends_of_pieces(X, j, n):
     """The knots between which a piece lies; in the tails there are more."""
     knots = knots_at_quantiles(X[:, j : j + 1], np.arange(len(X)), n)
     return knots.positions[np.append(np.diff(knots.piece, prepend=-1) > 0, True)]
-
-
-def test_a_checkpoint_goes_on(tmp_path):
-    X, y = rows()
-    settings = {"alpha": 1e-3, "checkpoint": tmp_path / "kept"}
-    with pytest.warns(ConvergenceWarning, match="iteration limit"):
-        early = ranker(8, **settings, max_iter=4).fit(X, y, GROUPS)
-    resumed = ranker(8, **settings).fit(X, y, GROUPS)
-    assert "went on from" in resumed.result_.message
-    whole = ranker(8, alpha=1e-3).fit(X, y, GROUPS)
-    assert resumed.result_.converged
-    assert early.result_.objective > resumed.result_.objective
-    assert resumed.result_.objective == pytest.approx(whole.result_.objective, rel=2e-6)
-    with pytest.raises(InputError):  # other knots are another problem
-        ranker(7, **settings).fit(X, y, GROUPS)
 
 
 # --- when the choice is ended ---------------------------------------------------------------------
@@ -480,23 +354,6 @@ def test_ctrl_c_ends_the_choice_and_the_fit_goes_on(one_list):
 # --- what is refused ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("curves", "said"),
-    [
-        (0, "curves must be a whole number of at least 1"),
-        (255, "curves=255: a column has at most 254 pieces"),
-        (2.5, "curves must be a whole number"),
-        (True, "curves must be a whole number"),
-        ("many", "curves='many' must be 'auto', None, or a number of pieces"),
-        ([4], "curves must be a whole number"),
-    ],
-)
-def test_numbers_of_pieces_that_cannot_be(curves, said):
-    X, y = rows()
-    with pytest.raises(InputError, match=said):
-        ranker(curves).fit(X, y, GROUPS)
-
-
 def test_a_sparse_matrix_has_lines():
     X, y = rows()
     X[np.random.default_rng(0).random(X.shape) < 0.5] = 0.0
@@ -507,20 +364,3 @@ def test_a_sparse_matrix_has_lines():
     assert not any(note.startswith("Folds") for note in line.result_.notes)
     added = line.contributions(sparse.csr_array(X))
     np.testing.assert_allclose(added.sum(axis=1), line.predict(X), atol=1e-12)
-
-
-@pytest.mark.parametrize("curves", ["auto", 4])
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_numbers_that_are_none_are_refused(curves, bad):
-    X, y = rows()
-    X[7, 1] = bad
-    with pytest.raises(ValueError, match="row 7, column 1"):
-        ranker(curves, missing=None).fit(X, y, GROUPS)
-    fitted = ranker(4).fit(*rows(), GROUPS)
-    for ask in (fitted.predict, fitted.contributions):
-        with pytest.raises(ValueError, match="row 7, column 1"):
-            ask(X)
-    if np.isinf(bad):
-        for missing in ("separate", "lowest"):
-            with pytest.raises(ValueError, match="row 7, column 1"):
-                ranker(4, missing=missing).fit(X, y, GROUPS)

@@ -5,18 +5,13 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-import sklearn
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, SkipTestWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.model_selection import GroupKFold, cross_val_score
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
-from sklearn.utils.fixes import parse_version
 
 from helpers.reference_metrics import per_user
-from structsvm_papk import CuttingPlane
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files.model import load_model
 from structsvm_papk.metrics import scorer
@@ -117,34 +112,6 @@ def test_row_order_container_and_labels_do_not_matter(task):
         assert variant.result_.objective == pytest.approx(reference.result_.objective, rel=2e-6)
 
 
-def test_names_of_a_frame_and_the_certificate_are_in_the_model_file(task, tmp_path):
-    X, y, groups = task
-    frame = pd.DataFrame(X, columns=list("abcd"))
-    ranker = Linear(k=3, solver=CuttingPlane(0.1, method="one_slack"))
-    fitted = ranker.fit(frame, y, groups)
-    fitted.save(tmp_path / "m")
-    model = load_model(tmp_path / "m")
-    assert model.feature_names == tuple("abcd") and model.k == 3
-    np.testing.assert_array_equal(model.function.slopes, fitted.coef_)
-    assert model.certificate["gap"] == fitted.result_.gap
-
-
-def test_groups_reach_fit_and_score_in_a_grid_search_and_a_pipeline(task):
-    X, y, groups = task
-    with sklearn.config_context(enable_metadata_routing=True):
-        search = GridSearchCV(Linear(k=3), {"alpha": [1e-2, 1.0]}, cv=GroupKFold(3))
-        search.fit(X, y, groups=groups)
-        pipeline = make_pipeline(StandardScaler(), Linear(k=3))
-        if parse_version(sklearn.__version__) >= parse_version("1.8"):
-            scores = cross_val_score(pipeline, X, y, params={"groups": groups}, cv=GroupKFold(3))
-            assert scores.shape == (3,) and (scores > 0.6).all()
-    train, test = next(iter(GroupKFold(3).split(X, y, groups)))
-    by_hand = Linear(k=3, alpha=1e-2).fit(X[train], y[train], groups[train])
-    expected = by_hand.score(X[test], y[test], groups[test])
-    assert search.cv_results_["split0_test_score"][0] == pytest.approx(expected)
-    assert expected != pytest.approx(by_hand.score(X[test], y[test], groups="one_list"))
-
-
 def test_one_list_where_it_is_said(task):
     X, y, groups = task
     how = {"k": 5, "surrogate": "avg", "alpha": 0.1}
@@ -226,7 +193,7 @@ def test_users_left_out_are_counted_or_refused(task):
             {"k": 30, "policy": "exclude"},
             "k=30 is larger than the number of negatives of every user",
         ),
-        ({"alpha": 0}, "alpha"),
+        *(({"alpha": alpha}, "alpha") for alpha in ("large", 0, -1.0, None, float("nan"))),
         ({"tol": -1e-3}, "tol"),
         ({"max_iter": 0}, "max_iter"),
         ({"surrogate": "tss"}, "unknown surrogate 'tss'.*did you mean 'ts'"),
@@ -235,6 +202,13 @@ def test_users_left_out_are_counted_or_refused(task):
         ({"surrogate": "ts", "solver": "cccp"}, "CCCP solves ramp and clipped_ramp, not 'ts'"),
         ({"policy": "ignore"}, "policy='ignore' is not known"),
         ({"n_threads": 0}, "n_threads"),
+        *(({"curves": n}, "curves must be a whole number of at least 1") for n in (0, 2.5, True)),
+        ({"curves": 255}, "curves=255: a column has at most 254 pieces"),
+        ({"curves": "many"}, "curves='many' must be 'auto', None, or a number of pieces"),
+        *(({"pairs": n}, "pairs must be a whole number of at least 1") for n in (0, 1.5, True)),
+        ({"pairs": "many"}, "pairs='many' must be 'auto', None, or a number of pairs"),
+        ({"pairs": 3, "positive": True}, "give pairs or positive=True"),
+        ({"standardize": "yes"}, "standardize must be 'auto', True or False"),
     ],
 )
 def test_settings_that_cannot_be_used(task, settings, reason):

@@ -64,22 +64,6 @@ def test_score_is_the_mean_over_grades_by_what_they_add():
     assert found == pytest.approx(np.nanmean(expected), rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("change", "settings", "said"),
-    [
-        (lambda y: y + 0.5 * (y == 2), {}, "grades are whole numbers"),
-        (lambda y: y * 20, {}, "grades go from 0 to 30"),
-        (lambda y: y, {"label_gain": None}, "relevance_threshold"),
-        (lambda y: y, {"label_gain": [0, 1]}, "label_gain has 2 gains"),
-        (lambda y: y, {"label_gain": [3, 2, 1, 0]}, "none smaller"),
-    ],
-)
-def test_what_is_no_grade_is_refused(change, settings, said):
-    X, y, groups = rows()
-    with pytest.raises(InputError, match=said):
-        Linear(k=3, **settings).fit(X, change(y), groups=groups)
-
-
 @pytest.fixture
 def table(tmp_path):
     X, y, groups = rows()

@@ -21,7 +21,6 @@ from sklearn.preprocessing import StandardScaler
 
 from helpers.values import values_of
 from structsvm_papk import PAPKRanker, metrics
-from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 
 Linear = partial(PAPKRanker, curves=None)  # no folds are asked
 
@@ -148,17 +147,6 @@ def test_one_list_needs_no_routing():
     assert search.cv_results_["split0_test_score"][0] == pytest.approx(expected, rel=1e-12)
 
 
-def test_a_search_without_routing_is_told_how_to_switch_it_on():
-    line = r"sklearn\.set_config\(enable_metadata_routing=True\)"
-    search = GridSearchCV(Linear(k=2), GRID, cv=FOLDS, error_score="raise")
-    with pytest.raises(InputError, match=rf"groups= is missing(.|\n)*{line}"):
-        search.fit(X, Y, groups=GROUPS)
-    given = metrics.scorer("ndcg@5")
-    fitted = Linear(k=2).fit(X, Y, GROUPS)
-    with pytest.raises(InputError, match=rf"{line}(.|\n)*set_score_request\(groups=True\)"):
-        given(fitted, X, Y)
-
-
 def test_verbose_and_the_log_say_how_far_a_fit_is(capsys, caplog, monkeypatch):
     seconds = SimpleNamespace(monotonic=itertools.count().__next__)  # one at each look
     monkeypatch.setattr("structsvm_papk.rankers.log.time", seconds)
@@ -180,14 +168,3 @@ def test_a_whole_number_of_any_type_is_that_number(k):
         values_of(f"pap@{k}", X[:, 0], Y, GROUPS),
         values_of("pap@3", X[:, 0], Y, GROUPS),
     )
-
-
-def test_columns_that_are_constant_within_every_list_are_named():
-    shown = np.repeat(X[:24], 20, axis=0)
-    with pytest.warns(DegenerateOptimumWarning, match=r"every column \(0, 1, .* is constant"):
-        Linear(k=2).fit(shown, Y, GROUPS)
-
-
-def test_labels_of_text_are_answered_by_the_comparison_to_write():
-    with pytest.raises(InputError, match='y == "fraud"'):
-        Linear(k=2).fit(X, np.where(Y, "fraud", "fine"), GROUPS)

@@ -12,7 +12,7 @@ from helpers.problems import divided_out, full_problem
 from structsvm_papk import CuttingPlane, EmpiricalRisk, PAPKRanker, RankingData
 from structsvm_papk.data.columns.knots import knots_of
 from structsvm_papk.data.monotonic import signs_of_columns
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files import load_model
 from structsvm_papk.rankers.in_columns import TrainingColumns
 from structsvm_papk.rankers.settings import STIFF, STIFFNESS, Setting
@@ -75,15 +75,6 @@ def test_lines_keep_their_signs():
         assert np.delete(fitted.coef_, j).all()
         along = ranker(None, monotonic_cst=-signs).fit(X, y, groups)
         np.testing.assert_allclose(along.coef_, free, rtol=0, atol=1e-2)
-
-
-def test_the_default_keeps_them_on_its_folds_too():
-    X, y, groups = rows(n_lists=20)
-    fitted = PAPKRanker(2, monotonic_cst=SIGNS).fit(X, y, groups)
-    assert any(note.startswith("Folds chose") for note in fitted.result_.notes)
-    assert steps(fitted.curves_[0]).min() >= 0 >= steps(fitted.curves_[1]).max()
-    one_list = PAPKRanker(2, "avg", monotonic_cst=SIGNS).fit(X, y, "one_list")
-    assert steps(one_list.curves_[0]).min() >= 0 >= steps(one_list.curves_[1]).max()
 
 
 OTHER_PROBLEMS = [("avg", 3), ("ts", None), *product(["max", "pauc"], [None, 3])]
@@ -201,19 +192,6 @@ def test_zeros_and_none_are_no_constraint():
         np.testing.assert_array_equal(fitted.predict(X), plain.predict(X))
 
 
-def test_missing_values_leave_the_signs():
-    X, y, groups = rows()
-    X[::7, 0] = np.nan
-    fitted = ranker(monotonic_cst=SIGNS, missing="lowest").fit(X, y, groups)
-    assert steps(fitted.curves_[0]).min() >= 0 >= steps(fitted.curves_[1]).max()
-    assert fitted.missing_coef_[0] != 0  # of either sign
-    added = fitted.contributions(X, groups)
-    np.testing.assert_allclose(added.sum(axis=1), fitted.predict(X, groups), atol=1e-12)
-    separate = ranker(monotonic_cst=SIGNS).fit(X, y, groups)
-    assert steps(separate.curves_[0]).min() >= 0 >= steps(separate.curves_[1]).max()
-    assert separate.result_.converged and separate.missing_coef_[0] != 0
-
-
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -263,3 +241,18 @@ def test_a_solver_that_is_an_object_does_not_take_signs(curves):
         given = PAPKRanker(2, "avg", curves=curves, solver=solver, monotonic_cst=SIGNS)
         with pytest.raises(InputError, match="give solver by its name"):
             given.fit(*rows())
+
+
+def test_a_ranker_says_that_the_signs_leave_nothing():
+    """Positives are lower in every column: only weights < 0 would help."""
+    X, y, groups = rows()
+    X = -np.abs(X)
+    X[y] -= 3.0
+    with pytest.raises(InputError, match=r"DualAscent cannot keep weights .* cutting_plane, cccp"):
+        PAPKRanker(2, solver="dual_ascent", positive=True).check_settings()
+    fitted = ranker(None, positive=True)
+    with pytest.warns(DegenerateOptimumWarning, match="among weights >= 0") as raised:
+        fitted.fit(X, y, groups)
+    settings = raised[0].message.settings
+    assert settings == {"positive": False}
+    assert fitted.set_params(**settings).fit(X, y, groups).coef_.any()

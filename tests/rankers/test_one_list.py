@@ -9,7 +9,6 @@ from helpers.marks import slow
 from structsvm_papk import PAPKRanker
 from structsvm_papk.data import RankingData
 from structsvm_papk.data.content import digests_of
-from structsvm_papk.files import load_model
 from structsvm_papk.rankers.folds import folds_of_rows
 
 RNG = np.random.default_rng(0)
@@ -105,26 +104,3 @@ def test_a_sparse_list_gets_the_strength_of_a_dense_one_by_the_same_rule(standar
     ]
     assert fits[0].surrogate_ == fits[1].surrogate_
     assert fits[0].alpha_ == pytest.approx(fits[1].alpha_, rel=1e-9)
-
-
-@pytest.mark.parametrize("curves", [None, 4])
-def test_what_a_hole_counts_is_that_of_training(tmp_path, curves):
-    """The score of a case does not depend on which are asked for with it, in a file too."""
-    X = SHAPE.copy()
-    X[::7, 0] = np.nan
-    ranker = PAPKRanker(20, one_list=True, alpha=0.1, missing="lowest", curves=curves)
-    ranker.fit(X[:160], Y[:160])
-    together = ranker.predict(X)
-    alone = np.concatenate([ranker.predict(row[None]) for row in X])
-    np.testing.assert_array_equal(alone, together)
-    lowest = np.nanmin(X[:160], axis=0)
-    filled = np.where(np.isnan(X), lowest, X)
-    added = [curve(x) for curve, x in zip(ranker.curves_, filled.T, strict=True)]
-    expected = sum(added) + np.isnan(X) @ ranker.missing_coef_
-    np.testing.assert_allclose(together, expected, atol=1e-12)
-    ranker.save(tmp_path / "m")
-    model = load_model(tmp_path / "m")
-    assert not model.needs_lists
-    np.testing.assert_array_equal(model.predict(X), together)
-    exported = ranker.export_weights()["lowest"]
-    assert exported == dict(zip(["x0", "x1", "x2", "x3"], lowest.tolist(), strict=True))

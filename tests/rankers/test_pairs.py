@@ -7,8 +7,6 @@ import pandas as pd
 import pytest
 
 from structsvm_papk import EmpiricalRisk, PAPKRanker, RankingData
-from structsvm_papk.errors import InputError
-from structsvm_papk.files import load_model
 from structsvm_papk.rankers import pairing
 from structsvm_papk.rankers.in_columns import TrainingColumns
 from structsvm_papk.rankers.pairing import screened_pairs
@@ -104,28 +102,6 @@ def weights_of(pair, X):
     return pair.weights[: shape[0], : shape[1]].ravel()
 
 
-@pytest.mark.parametrize("missing", ["separate", "lowest"])
-@pytest.mark.parametrize("curves", [None, 4])
-def test_scores_are_those_of_the_problem_that_was_solved(missing, curves):
-    frame, y = table()
-    fitted = ranker(curves=curves, missing=missing).fit(frame, y, GROUPS)
-    scores = fitted.predict(frame, GROUPS)
-    risk = EmpiricalRisk(
-        fitted.make_surrogate(), RankingData.from_groups(scores[:, None], y, GROUPS), "cap"
-    )
-    w = fitted.result_.w
-    value = ALPHA / 2 * w @ w + risk(np.ones(1))[0]
-    assert value == pytest.approx(fitted.result_.objective, rel=1e-9)
-    added = fitted.contributions(frame, GROUPS)
-    for pair, own in zip(pairs_of(fitted), added[:, 4:].T, strict=True):
-        expected = cells_by_hand(pair, places(frame)) @ weights_of(pair, places(frame))
-        np.testing.assert_array_equal(own, expected)
-    within = pd.DataFrame(added) - pd.DataFrame(added).groupby(GROUPS).transform("mean")
-    deviations = np.sqrt(np.square(within).mean().to_numpy())[4:]
-    told = [pair.deviation for pair in pairs_of(fitted)]
-    np.testing.assert_allclose(told, deviations, rtol=1e-9)
-
-
 def test_pairs_are_those_that_lower_the_risk_most():
     """By definition, cell by cell."""
     frame, y = table()
@@ -194,43 +170,6 @@ def test_folds_take_pairs_where_two_columns_act_together_and_none_where_not():
     assert not pairs_of(PAPKRanker(3).fit(X, straight, GROUPS))
 
 
-@pytest.mark.parametrize("curves", [None, 4])
-def test_neither_order_nor_threads_change_them(curves):
-    frame, y = table()
-    plain = ranker(curves=curves, tol=1e-11).fit(frame, y, GROUPS)
-    order = np.random.default_rng(2).permutation(len(frame))
-    for other in (
-        ranker(curves=curves, tol=1e-11).fit(frame.iloc[order], y[order], GROUPS[order]),
-        ranker(curves=curves, tol=1e-11).fit(frame, y, -GROUPS),
-        ranker(curves=curves, tol=1e-11, n_threads=2).fit(frame, y, GROUPS),
-    ):
-        assert [pair.columns for pair in pairs_of(other)] == [
-            pair.columns for pair in pairs_of(plain)
-        ]
-        assert other.result_.objective == pytest.approx(plain.result_.objective, rel=1e-9)
-        np.testing.assert_allclose(other.predict(frame), plain.predict(frame), atol=1e-3)
-    turned = ranker(curves=curves).fit(frame[["text", "c", "b", "a"]], y, GROUPS)
-    assert {frozenset(pair.names) for pair in pairs_of(turned)} == {
-        frozenset(pair.names) for pair in pairs_of(plain)
-    }
-
-
-def test_models_and_warm_starts_keep_them(tmp_path):
-    frame, y = table()
-    fitted = ranker(curves=4, warm_start=True).fit(frame, y, GROUPS)
-    fitted.save(tmp_path / "m")
-    model = load_model(tmp_path / "m")
-    new, _ = table(seed=3)
-    new.loc[:5, "text"] = "unheard of"
-    np.testing.assert_array_equal(model.predict(new), fitted.predict(new))
-    np.testing.assert_array_equal(model.contributions(new), fitted.contributions(new))
-    told = [term["columns"] for term in fitted.export_weights()["terms"] if term["kind"] == "pair"]
-    assert told == [list(pair.names) for pair in pairs_of(fitted)]
-    objective = fitted.result_.objective
-    again = fitted.fit(frame, y, GROUPS)
-    assert again.result_.history[0].objective <= objective * (1 + 1e-6)
-
-
 def test_what_rises_is_in_no_pair():
     frame, y = table()
     fitted = ranker(pairs=20, curves=4, monotonic_cst={"a": 1}).fit(frame, y, GROUPS)
@@ -238,19 +177,3 @@ def test_what_rises_is_in_no_pair():
     moved = frame.iloc[[0] * 200].assign(a=np.linspace(-9, 9, 200))
     assert (np.diff(fitted.predict(moved)) >= 0.0).all()
     assert not pairs_of(PAPKRanker(3, "avg", alpha=ALPHA, positive=True).fit(frame, y, GROUPS))
-
-
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"pairs": 0}, "pairs must be a whole number of at least 1"),
-        ({"pairs": 1.5}, "pairs must be a whole number"),
-        ({"pairs": True}, "pairs must be a whole number"),
-        ({"pairs": "many"}, "pairs='many' must be 'auto', None, or a number of pairs"),
-        ({"pairs": 3, "positive": True}, "give pairs or positive=True"),
-    ],
-)
-def test_numbers_of_pairs_that_cannot_be(settings, said):
-    frame, y = table()
-    with pytest.raises(InputError, match=said):
-        ranker(**settings).fit(frame, y, GROUPS)

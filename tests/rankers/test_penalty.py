@@ -16,7 +16,6 @@ from structsvm_papk import (
     rankers,
 )
 from structsvm_papk.data.content import digests_of
-from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import load_model
 from structsvm_papk.files.partitions import open_source
 from structsvm_papk.oracles import StreamedRisk
@@ -178,28 +177,6 @@ def test_models_commands_and_comparisons_say_it(tmp_path):
     risk = EmpiricalRisk(make_surrogate("avg", 3, 0.9), data)
     w = as_they_are[0].result.w
     assert as_they_are[0].result.objective == pytest.approx(0.25 * w @ w + risk(w)[0], rel=1e-9)
-
-
-@pytest.mark.parametrize("alpha", ["large", 0.0, -1.0, None, float("nan")])
-def test_other_strengths_are_refused(alpha):
-    X, y, users = lists()
-    with pytest.raises(InputError, match="alpha"):
-        Linear(3, alpha=alpha).fit(X, y, users)
-
-
-def test_columns_that_say_nothing_and_warm_starts():
-    X, y, users = lists()
-    constant = np.repeat(np.random.default_rng(0).normal(size=(30, 3)), 20, axis=0)
-    with pytest.warns(UserWarning, match="w = 0 is the optimum"):
-        nothing = Linear(3).fit(constant, y, users)
-    assert 0.0 < nothing.alpha_ < np.inf and not nothing.coef_.any()
-    ranker = Linear(3, warm_start=True, tol=1e-8).fit(X, y, users)
-    first = ranker.alpha_
-    half = users < 15
-    ranker.fit(X[half], y[half], users[half])
-    assert ranker.alpha_ == pytest.approx(first * (y.sum() / y[half].sum()) ** 1.5)
-    cold = Linear(3, tol=1e-8).fit(X[half], y[half], users[half])
-    assert ranker.result_.objective == pytest.approx(cold.result_.objective, rel=1e-7)
 
 
 def test_one_list_gets_the_same_strength_in_any_order_and_copies_stand_in_one_fold():

@@ -8,17 +8,14 @@ from functools import partial
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.base import clone
 
-from helpers.marks import slow
-from helpers.sources import npy_source
+from helpers.sources import npy_source, parquet_source
 from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import load_model
 from structsvm_papk.files.partitions import open_source
 from structsvm_papk.oracles import StreamedRisk
 from structsvm_papk.rankers import PAPKRanker
-from structsvm_papk.solvers.branch_and_bound import GlobalRamp
 
 Linear = partial(PAPKRanker, curves=None)
 
@@ -75,36 +72,6 @@ def test_it_is_the_fit_on_divided_columns(form, settings):
     assert_same_problem(own, by_hand, scale)
     scores = own.decision_function(X)
     np.testing.assert_allclose(scores, by_hand.decision_function(divided), rtol=1e-3, atol=1e-3)
-
-
-@pytest.mark.parametrize(
-    "settings", [{"solver": "subgradient"}, {"surrogate": "clipped_ramp"}, {"alpha": 0.05}]
-)
-def test_objective_weights_and_model_file_are_of_the_problem_that_was_solved(settings, tmp_path):
-    X, y, users = lists()
-    scale = deviation(X, users)
-    own = Linear(2, max_iter=20, **settings).fit(X, y, groups=users)
-    np.testing.assert_allclose(own.result_.w, own.coef_ * scale, rtol=1e-12)
-    data, w = RankingData.from_groups(X / scale, y, users), own.coef_ * scale
-    value = EmpiricalRisk(own.make_surrogate(), data)(w)[0] + own.alpha_ / 2 * w @ w
-    assert own.result_.objective == pytest.approx(value, rel=1e-9)
-    assert "standard deviations" in own.result_.message
-    own.save(tmp_path / "m")
-    model = load_model(tmp_path / "m")
-    assert model.scale_rule == "each" and own.export_weights()["standardized"]
-    np.testing.assert_array_equal(model.function.slopes, own.coef_)
-
-
-def test_one_list_and_few_positives():
-    for n_users, settings in ((1, {"one_list": True}), (12, {})):
-        X, y, users = lists(n_users, 2400 // n_users, 10)
-        y &= np.random.default_rng(1).random(y.size) < 0.05
-        X[y] += 2.0
-        scale = deviation(X, users)
-        given = None if n_users == 1 else users
-        own = Linear(3, depth=3, alpha=0.1, **settings).fit(X, y, groups=given)
-        by_hand = Linear(3, depth=3, alpha=0.1, standardize=False, **settings)
-        assert_same_problem(own, by_hand.fit(X / scale, y, groups=given), scale, 1e-2)
 
 
 def test_units_and_offsets_of_columns_change_nothing():
@@ -166,47 +133,73 @@ def test_without_it_the_paper_s_problem_is_solved_to_the_bit():
     assert ranker.result_.objective == expected.objective and ranker.scale_ is None
 
 
-def test_boxes_see_the_divided_columns():
-    X, y, users = lists(3, 5, 2)
-    data = RankingData.from_groups(X, y, users).standardized()
-    by_hand = RankingData.from_groups(X / data.units.scale, y, users)
-    own, other = (
-        GlobalRamp(0.1, tol=0.1).solve(EmpiricalRisk(make_surrogate("clipped_ramp", 1), each))
-        for each in (data, by_hand)
-    )
-    assert own.lower_bound == pytest.approx(other.lower_bound, rel=1e-9)
+# --- columns of two values: "auto" divides them by half their difference --------------------------
+
+N_NUMBERS = 2
 
 
-@pytest.mark.parametrize(("surrogate", "tol"), [("avg", 1e-6), slow("clipped_ramp", 1e-3)])
-def test_files(tmp_path, surrogate, tol):
-    X, y, users = lists(8, 20, 9)
-    X *= 10.0 ** np.arange(-4, 5)
+def with_indicators(n_users=30, size=15, seed=0):
+    """Two numbers, and indicators of 50%, 20% and 3%."""
+    rng = np.random.default_rng(seed)
+    users = np.repeat(np.arange(n_users), size)
+    numbers = rng.normal(size=(users.size, N_NUMBERS)) * [3.0, 0.1]
+    X = np.hstack([numbers, rng.random((users.size, 3)) < [0.5, 0.2, 0.03]])
+    y = X @ [0.3, 5.0, 1.0, -1.0, 2.0] + rng.normal(size=users.size) > 1.2
+    return X, y, users
+
+
+def scale_by_hand(X, users):
+    means = np.array([X[users == u].mean(axis=0) for u in np.unique(users)])
+    scale = np.sqrt(np.mean((X - means[users]) ** 2, axis=0))
+    scale[N_NUMBERS:] = 0.5
+    return scale
+
+
+def test_it_is_the_fit_on_columns_divided_by_hand(tmp_path):
+    X, y, users = with_indicators()
+    scale = scale_by_hand(X, users)
+    own = Linear(2, tol=1e-9).fit(X, y, groups=users)
+    by_hand = Linear(2, tol=1e-9, standardize=False).fit(X / scale, y, groups=users)
+    np.testing.assert_allclose(own.scale_, scale, rtol=1e-12)
+    assert own.alpha_ == pytest.approx(by_hand.alpha_, rel=1e-12)
+    assert own.result_.objective == pytest.approx(by_hand.result_.objective, rel=1e-8)
+    np.testing.assert_allclose(own.coef_ * scale, by_hand.coef_, atol=1e-5)
+    deviation = RankingData.from_groups(X, y, users).deviation()
+    variances = (deviation / scale) ** 2
+    d = variances.sum() ** 2 / (variances**2).sum()
+    assert variances.mean() < 0.8  # so the rule has to see what the penalty sees
+    expected = 12 * variances.mean() * (d / y.sum()) ** 1.5
+    assert own.alpha_ == pytest.approx(expected, rel=1e-9)
+    assert "those of two values by half the difference" in own.result_.message
+    each = Linear(2, standardize=True).fit(X, y, groups=users)
+    np.testing.assert_allclose(each.scale_, deviation, rtol=1e-12)
+    assert "two values" not in each.result_.message
+    own.save(tmp_path / "m")
+    model = load_model(tmp_path / "m")
+    assert model.scale_rule == own.export_weights()["scale_rule"] == "indicators"
+    assert model.standardized and each.to_model().scale_rule == "each"
+    assert by_hand.to_model().scale_rule is None and not by_hand.to_model().standardized
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_every_storage_has_the_same_divisors(tmp_path, dtype):
+    X, y, users = with_indicators(n_users=60)
+    X[:, 4] = users % 2 + (X[:, 4] if dtype == np.float64 else 0)  # 0/1 and 1/2: three values
+    X = X.astype(dtype)
+    own = Linear(2, alpha=0.1).fit(X, y, groups=users)
+    kept = Linear(2, alpha=0.1).fit(np.asfortranarray(X), y, groups=users)
+    assert kept.scale_.tobytes() == own.scale_.tobytes()
     npy_source(tmp_path, X, y.astype(int), users)
-    ranker = Linear(1, surrogate, None, alpha=0.3, tol=tol)
-    risk = StreamedRisk(ranker.make_surrogate(), open_source(tmp_path), 8_000)
-    on_file = clone(ranker).fit_risk(risk)
-    ranker.fit(X, y, groups=users)
-    np.testing.assert_allclose(on_file.scale_, ranker.scale_, rtol=1e-12)
-    if surrogate != "clipped_ramp":  # whose starts differ
-        assert on_file.result_.objective == pytest.approx(ranker.result_.objective, rel=1e-5)
-        assert on_file.result_.lower_bound <= ranker.result_.objective
-    data = RankingData.from_groups(X / ranker.scale_, y, users)
-    value = EmpiricalRisk(make_surrogate(surrogate, 1), data)(on_file.result_.w)[0]
-    value += 0.15 * on_file.result_.w @ on_file.result_.w
-    assert on_file.result_.objective == pytest.approx(value, rel=1e-9)
-    assert risk.units.scale is None  # the caller's risk stays as it was
-
-
-def test_a_warm_start_is_the_last_weights_whatever_the_scale_was():
-    X, y, users = lists()
-    ranker = Linear(2, alpha=0.01, warm_start=True, solver="subgradient", max_iter=20)
-    last = ranker.fit(X, y, groups=users).coef_
-    assert last.any()
-    more = np.concatenate([X, 3.0 * X[:140]])  # other users, and so another scale
-    ranker.fit(more, np.append(y, y[:140]), groups=np.append(users, 20 + users[:140]))
-    data = RankingData.from_groups(more, np.append(y, y[:140]), np.append(users, 20 + users[:140]))
-    risk = EmpiricalRisk(make_surrogate("avg", 2, 0.9), data)
-    w = last * ranker.scale_
-    assert ranker.result_.history[0].objective == pytest.approx(0.005 * w @ w + risk(last)[0])
-    with pytest.raises(InputError, match="warm_start: the last fit had 5 features, X has 3"):
-        ranker.fit(X[:, :3], y, groups=users)
+    table = parquet_source(tmp_path, X, y.astype(int), users)
+    for source in (open_source(tmp_path), table):
+        ranker = Linear(2, alpha=0.1)
+        risk = StreamedRisk(ranker.make_surrogate(), source, 60_000)
+        assert len(risk.partitions.summaries) > 1
+        ranker.fit_risk(risk)
+        np.testing.assert_array_equal(ranker.scale_[[2, 3]], own.scale_[[2, 3]])
+        np.testing.assert_allclose(ranker.scale_, own.scale_, rtol=1e-12)
+        assert ranker.to_model().scale_rule == own.to_model().scale_rule == "indicators"
+    np.testing.assert_array_equal(own.scale_[[2, 3]], 0.5)
+    deviation = RankingData.from_groups(X, y, users).deviation()
+    np.testing.assert_array_equal(own.scale_[[0, 1]], deviation[[0, 1]])
+    assert own.scale_[4] == (1.0 if dtype == np.float32 else deviation[4])

@@ -11,7 +11,6 @@ from structsvm_papk import EmpiricalRisk, PAPKRanker, RankingData
 from structsvm_papk.data.columns.knots import knots_of
 from structsvm_papk.data.columns.pieces import PiecewiseColumns
 from structsvm_papk.errors import InputError
-from structsvm_papk.files import load_model
 from structsvm_papk.rankers.settings import STIFFNESS
 
 N_LISTS, N_ROWS = 12, 14
@@ -109,42 +108,6 @@ def assert_same_within_lists(one, other, atol=1e-9):
     np.testing.assert_allclose(one - other, shift, rtol=0, atol=atol)
 
 
-@pytest.mark.parametrize("curves", [None, 4])
-def test_a_missing_value_adds_its_gap_and_nothing_else(curves):
-    frame, y = hotels()
-    fitted = ranker(curves).fit(frame, y, GROUPS)
-    price, stars, kind, pool = fitted.terms_
-    added = fitted.contributions(frame)
-    no_price = frame["price"].isna().to_numpy()
-    assert (added[no_price, 0] == price.gap).all() and price.gap != 0.0
-    no_kind = frame["kind"].isna().to_numpy()
-    assert (added[no_kind, 2] == kind.gap).all()
-    assert stars.gap is None and pool.gap is None
-    there = ~no_price
-    np.testing.assert_array_equal(added[there, 0], price(frame["price"][there]))
-    np.testing.assert_array_equal(fitted.missing_coef_, [price.gap, 0.0, 0.0, 0.0])
-    total = np.zeros(len(frame))
-    for column in added.T:
-        total = total + column
-    np.testing.assert_array_equal(fitted.predict(frame), total)
-    # what others of its list have does not matter, as it does with missing="lowest"
-    alone = np.concatenate([fitted.predict(frame[i : i + 1]) for i in range(20)])
-    np.testing.assert_array_equal(alone, total[:20])
-
-
-@pytest.mark.parametrize("curves", [None, 4])
-def test_deviations_are_those_of_what_each_term_adds_in_training(curves):
-    frame, y = hotels()
-    fitted = ranker(curves).fit(frame, y, GROUPS)
-    added = pd.DataFrame(fitted.contributions(frame))
-    within = added - added.groupby(GROUPS).transform("mean")
-    expected = np.sqrt(np.square(within).mean().to_numpy())
-    told = [term.deviation for term in fitted.terms_]
-    # of the price it is without what the gap adds
-    np.testing.assert_allclose(told[1:], expected[1:], rtol=1e-9)
-    assert told[0] > 0.0
-
-
 def test_the_penalty_holds_a_gap_to_the_middle_of_its_column():
     """Where nothing says what is missing, a strong penalty gives it about the median's value."""
     rng = np.random.default_rng(0)
@@ -156,50 +119,6 @@ def test_the_penalty_holds_a_gap_to_the_middle_of_its_column():
     (term,) = fitted.terms_
     assert term.slope > 0.0
     assert abs(term.gap - term(np.nanmedian(x))) < 0.3 * (term(7.0) - term(5.0))
-
-
-@pytest.mark.parametrize("curves", [None, 4, "auto"])
-def test_rows_lists_and_storage_in_another_order_change_nothing(curves):
-    frame, y = hotels()
-    settings = {"tol": 1e-11, "curves": curves, "alpha": "auto" if curves == "auto" else ALPHA}
-    plain = ranker(**settings).fit(frame, y, GROUPS)
-    order = np.random.default_rng(1).permutation(len(frame))
-    shuffled = ranker(**settings).fit(frame.iloc[order], y[order], GROUPS[order])
-    renamed = ranker(**settings).fit(frame.astype({"kind": "category"}), y, -GROUPS)
-    for other in (shuffled, renamed):
-        assert other.result_.objective == pytest.approx(plain.result_.objective, rel=1e-9)
-        np.testing.assert_allclose(other.predict(frame), plain.predict(frame), atol=1e-4)
-    threads = ranker(**settings, n_threads=2).fit(frame, y, GROUPS)
-    np.testing.assert_array_equal(threads.predict(frame), plain.predict(frame))
-
-
-def test_columns_in_another_order_are_the_same_problem():
-    frame, y = hotels()
-    plain = ranker(4).fit(frame, y, GROUPS)
-    turned = frame[["pool", "kind", "stars", "price"]]
-    other = ranker(4).fit(turned, y, GROUPS)
-    assert other.result_.objective == pytest.approx(plain.result_.objective, rel=1e-8)
-    assert [term.name for term in other.terms_] == list(turned)
-    np.testing.assert_allclose(other.predict(turned), plain.predict(frame), atol=1e-3)
-
-
-@pytest.mark.parametrize("curves", [None, 4])
-def test_saved_models_score_the_same_bits(tmp_path, curves):
-    frame, y = hotels()
-    fitted = ranker(curves).fit(frame, y, GROUPS)
-    fitted.save(tmp_path / "m")
-    model = load_model(tmp_path / "m")
-    new, _ = hotels(seed=5)
-    new.loc[3, "kind"] = "castle"
-    np.testing.assert_array_equal(model.predict(new), fitted.predict(new))
-    np.testing.assert_array_equal(model.contributions(new), fitted.contributions(new))
-    assert fitted.contributions(new)[3, 2] == 0.0
-    assert [term.description() for term in model.function.terms] == [
-        term.description() for term in fitted.terms_
-    ]
-    assert [term.deviation for term in model.function.terms] == [
-        term.deviation for term in fitted.terms_
-    ]
 
 
 def test_columns_where_all_is_missing_and_levels_that_do_not_vary():
@@ -240,40 +159,6 @@ def test_signs_of_text_and_positive_weights():
     positive = ranker(4, positive=True).fit(frame, y, GROUPS)
     assert positive.terms_[2].weights.min() < 0.0  # text does not rise
     assert all(np.diff(curve.values).min() >= 0.0 for curve in positive.curves_)
-
-
-def test_lowest_beside_text_and_curves():
-    """Gaps of text are a level; those of numbers take the lowest of their list, and a weight."""
-    frame, y = hotels()
-    fitted = ranker(4, missing="lowest").fit(frame, y, GROUPS)
-    price = fitted.terms_[0]
-    lowest = frame["price"].groupby(GROUPS).transform("min").to_numpy()
-    no_price = frame["price"].isna().to_numpy()
-    added = fitted.contributions(frame, GROUPS)
-    np.testing.assert_array_equal(added[no_price, 0], price(lowest[no_price]) + price.gap)
-    no_kind = frame["kind"].isna().to_numpy()
-    np.testing.assert_array_equal(added[no_kind, 2], fitted.terms_[2].gap)
-    np.testing.assert_allclose(added.sum(axis=1), fitted.predict(frame, GROUPS), atol=1e-12)
-
-
-def test_a_warm_start_goes_on_from_the_terms():
-    frame, y = hotels()
-    warm = ranker(4, warm_start=True).fit(frame, y, GROUPS)
-    objective = warm.result_.objective
-    again = warm.fit(frame, y, GROUPS)
-    assert again.result_.history[0].objective <= objective * (1 + 1e-9)
-    some = np.isin(GROUPS, np.arange(9))
-    part = frame[some].assign(kind=frame["kind"][some].replace("tent", "castle"))
-    assert warm.fit(part, y[some], GROUPS[some]).result_.converged
-
-
-def test_folds_choose_for_tables_too():
-    frame, y = hotels()
-    chosen = PAPKRanker(2).fit(frame, y, GROUPS)
-    assert any(note.startswith("Folds chose") for note in chosen.result_.notes)
-    assert [term.name for term in chosen.terms_] == list(frame)
-    one_list = PAPKRanker(2, "avg", one_list=True).fit(frame, y)
-    assert one_list.result_.converged
 
 
 @pytest.mark.parametrize("curves", [None, 4])

@@ -70,28 +70,6 @@ def test_majorant_matches_its_definition_and_bounds_the_surrogate(name):
             assert bound(other)[0] >= value + slope @ (other - s) - 1e-9
 
 
-@pytest.mark.parametrize("name", RAMPS)
-def test_descends_to_a_critical_point(name):
-    risk = small_risk(name)
-    result = CCCP(alpha=1e-2, tol=1e-5).solve(risk)
-    assert result.status is Status.CRITICAL
-    assert drop(risk, 1e-2, result) - 1e-8 <= result.criticality <= 1e-5
-    assert (np.diff(result.curve("objective")) <= 1e-12).all()
-    assert result.objective == pytest.approx(objective(risk, 1e-2, result.w), rel=1e-12)
-    assert result.objective <= min(report.objective for report in result.starts)
-
-
-def test_finds_the_certified_optimum_where_ramp_is_convex():
-    lists = linear_lists(n_users=30, n_items=30, n_features=6, noise=0.3, seed=2)
-    data = RankingData.from_groups(*lists[:3])
-    assert (data.n_pos <= 6).all()
-    result = CCCP(1e-2, tol=1e-6).solve(EmpiricalRisk(make_surrogate("ramp", 6), data))
-    convex = CuttingPlane(1e-2, tol=1e-8).solve(EmpiricalRisk(make_surrogate("max", 6), data))
-    assert result.status is Status.CONVERGED
-    assert result.objective == pytest.approx(convex.objective, rel=1e-6)
-    assert result.lower_bound <= convex.objective
-
-
 def test_a_critical_zero_is_not_returned_silently():
     lists = degenerate_lists(n_users=20, n_pos=3, n_neg=20, n_features=3, noise=0.01, seed=1)
     risk = EmpiricalRisk(make_surrogate("ramp", 2), RankingData.from_groups(*lists[:3]))

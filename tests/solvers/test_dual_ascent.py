@@ -168,6 +168,7 @@ def test_little_room_is_enough(name):
         slow({"solver": "cutting_plane"}, 2000, "cutting_plane"),
         slow({}, 50, "cutting_plane"),
         slow({"solver": "dual_ascent"}, 50, "dual_ascent"),
+        ({"positive": True}, 2000, "cutting_plane"),
         ({"solver": CuttingPlane(1.0, tol=1e-3, n_blocks=3)}, 2000, "cutting_plane"),
     ],
 )

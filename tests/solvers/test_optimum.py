@@ -10,6 +10,7 @@ from helpers.catalogue import CERTIFIED, CONVEX, DESCENTS, RAMPS, SOLVERS
 from helpers.marks import slow
 from helpers.problems import full_optimum, objective
 from structsvm_papk import CCCP, CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
+from structsvm_papk.oracles.list_risk import Thresholds
 from structsvm_papk.solvers.solver import Status
 
 SOME = (False, True, True, False, True, False)
@@ -52,6 +53,15 @@ def offsets(name):
     return EmpiricalRisk(make_surrogate(name, 3), with_rows(data, X))
 
 
+def many_lists(name):
+    """So many users that steps are taken from a sample of them; signs as some weights have not."""
+    data = problems.ranking_data(n_users=400, n_items=12, n_features=3)
+    lists = with_rows(data, data.X[data.rows] * [1.0, -1.0, 1.0])
+    risk = EmpiricalRisk(make_surrogate(name, 3), lists, thresholds=Thresholds(sample_rows=1000))
+    assert risk.sample is not None and risk.sample.n_users < 40
+    return risk
+
+
 def long_list(name, depth=None, k=5, n_neg=700):
     """One list, with columns that weights >= 0 cannot use."""
     data = problems.one_user_risk(name, n_neg=n_neg).data
@@ -68,6 +78,7 @@ PROBLEMS = {  # maker, alpha, tolerance, solvers, signs of the weights
     "uneven lists": (uneven_lists, 0.1, 1e-8, QUICK, FREE),
     "wide": (wide_lists, 1e-1, 1e-7, QUICK, BOTH),
     "wide, depth 5": (partial(wide_lists, depth=5), 1e-3, 1e-7, QUICK, FREE),
+    "a sample of users": (many_lists, 0.01, 1e-7, ("bundle",), BOTH),
     "offsets": (offsets, 0.1, 1e-5, QUICK, FREE),
     "one list": (
         partial(long_list, k=10, n_neg=160), 0.01, 1e-6,
@@ -96,7 +107,8 @@ def test_every_solver_reaches_the_optimum(problem, name, signs):
     if make in WRITTEN_OUT and (make is users or name != "ts"):
         best = full_optimum(risk, alpha, signs)
     else:
-        best = CuttingPlane(alpha, tol=min(tol, 1e-8), positive=signs).solve(risk).objective
+        plain = EmpiricalRisk(risk.surrogate, risk.data, "cap")
+        best = CuttingPlane(alpha, tol=min(tol, 1e-8), positive=signs).solve(plain).objective
     for solver in solvers:
         if not SOLVERS[solver].solves(name, signs):
             continue
@@ -124,6 +136,9 @@ def test_descents_to_critical_points_keep_signs(name, signs):
     assert result.converged and result.objective < 0.9
     assert all((start.w[signed] >= 0).all() for start in result.starts)
     assert signs is False or (result.w == 0).any() or result.w[0] < 0
+    objectives = result.curve("objective")
+    assert (np.diff(objectives[np.isfinite(objectives)]) <= 1e-12).all()
+    assert result.objective <= min(start.objective for start in result.starts)
     assert result.objective == pytest.approx(objective(risk, 0.01, result.w), rel=1e-12)
     # critical: the majorant's own optimum over these w is no lower
     there = CuttingPlane(0.01, tol=1e-8, positive=signs).solve(risk.majorant(result.w))

@@ -22,8 +22,10 @@ from structsvm_papk import (
 )
 from structsvm_papk.datasets import linear_lists
 from structsvm_papk.errors import InputError
+from structsvm_papk.solvers.averaged_subgradient import AveragedSubgradient
 from structsvm_papk.solvers.oracle import BlockOracle, Oracle
 from structsvm_papk.solvers.solver import Solver, Status
+from structsvm_papk.solvers.stochastic_subgradient import StochasticSubgradient
 from structsvm_papk.solvers.subgradient import normal_start
 
 WRONG = (-1.0, np.nan, "1", None, [1.0], True)
@@ -175,6 +177,25 @@ def test_oracles_and_starts_that_cannot_be(solver):
     if solver is CCCP:
         with pytest.raises(InputError, match="starts='random' is not known"):
             solver(1e-2, starts=("random",)).solve(oracle)
+
+
+def test_signs_that_cannot_be():
+    convex, ramp = risk("avg"), risk("ramp")
+    for solver, oracle in (
+        *((each, convex) for each in (CuttingPlane, SubgradientDescent, AveragedSubgradient)),
+        (StochasticSubgradient, convex),
+        (CCCP, ramp),
+    ):
+        for wrong in (1, "yes", None):
+            with pytest.raises(TypeError, match="positive must be True, False, or"):
+                solver(0.1, positive=wrong)
+        for wrong in ([1, 0, 1, 0], np.ones(4), [[True] * 4], ["yes"] * 4, []):
+            with pytest.raises(TypeError, match="or one of them for each weight, got"):
+                solver(0.1, positive=wrong)
+        with pytest.raises(InputError, match="positive has 3 entries, but there are 4 weights"):
+            solver(0.1, positive=[True, False, True]).solve(oracle)
+    masks = [CuttingPlane(0.1, positive=np.arange(4) == i) for i in range(4)]
+    assert len(set(masks)) == 4 and masks[0] == CuttingPlane(0.1, positive=[True] + 3 * [False])
 
 
 # --- the paper's Algorithm 1, step by step, and beside the certified optimum --------------------
