@@ -1,22 +1,17 @@
-"""Lines of text files: the first that is wrong, and the line of a row, for messages.
-
-Each format has its own way to split a file into numbered lines with their fields.
-"""
+"""Text files as they are opened, and where a row stands, for messages."""
 
 from __future__ import annotations
 
 import gzip
 import io
-from collections.abc import Callable, Iterable
-from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO
 
+from structsvm_papk._types import PathLike
 from structsvm_papk.errors import InputError
 
 _HOLE = bytes(4096)
 _BUFFER_BYTES = 1 << 16
-Lines: TypeAlias = Iterable[tuple[int, list[Any]]]  # number, from 1, and fields
 
 
 class _WithoutHole(io.RawIOBase):
@@ -71,17 +66,6 @@ def without_gz(path: Path) -> Path:
     return path
 
 
-def first_wrong(path: Path, lines: Lines, fault: Callable[[list[Any]], str | None]) -> str | None:
-    """Which line is the first with a fault, and what it is; None where all are right."""
-    for number, fields in lines:
-        reason = fault(fields)
-        if reason is not None:
-            return f"{path}, line {number}: {reason}"
-    return None
-
-
-def line_of(path: Path, lines: Lines, row: int) -> str:
-    """The file and the line of a row, counted from 0."""
-    for number, _ in islice(lines, row, row + 1):
-        return f"{path}, line {number}"
-    return f"{path}, line ?"
+def place_of(path: PathLike, row: int) -> str:
+    """Where a row of data stands."""
+    return f"{path}, row {row} of the data (counted from 0)"

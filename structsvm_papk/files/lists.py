@@ -13,7 +13,7 @@ from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data.roles import Kind, pair_columns
 from structsvm_papk.errors import InputError, as_path, check_number, check_type
 from structsvm_papk.files import tables, trec
-from structsvm_papk.files.text import place_of
+from structsvm_papk.files.lines import place_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,7 +76,7 @@ def read_pairs(
             numbers = gains_of_labels(numbers, label_gain, str(path))
     bad = ~np.isfinite(numbers.astype(float))
     if number == GRADE and bad.any():
-        place = place_of(path, format, int(np.argmax(bad)))
+        place = place_of(path, int(np.argmax(bad)))
         raise InputError(f"{place}: the grade is not finite")
     if columns.is_rank:
         numbers = -numbers.astype(float)

@@ -15,6 +15,7 @@ from structsvm_papk.data import validation
 from structsvm_papk.data.columns.checks import ROUNDED, first_rounded, what_to_do
 from structsvm_papk.data.roles import Kind
 from structsvm_papk.errors import InputError
+from structsvm_papk.files.lines import place_of
 from structsvm_papk.files.text import each_column, how_to_leave_out, texts_of
 
 
@@ -64,17 +65,22 @@ def index_columns(path: PathLike, schema: Any) -> list[str]:
         ) from None
 
 
-def text_columns(schema: Any) -> set[str]:
+def _text_columns(schema: Any) -> set[str]:
     """The columns of text, and those of categories."""
     texts = ("string", "large_string", "string_view", "dictionary")
     return {field.name for field in schema if str(field.type).startswith(texts)}
 
 
 def read_columns(
-    path: Path, kinds: Mapping[str, Kind], features: Collection[str] = ()
+    path: Path,
+    kinds: Mapping[str, Kind],
+    features: Collection[str] = (),
+    may_be_text: Collection[str] = (),
 ) -> dict[str, Array]:
-    """Some columns of a whole file, see `values_of`."""
+    """Some columns of a whole file, see `values_of`; of text where they may be."""
     with opened(path) as file:
+        texts = _text_columns(file.schema_arrow).intersection(may_be_text)
+        kinds = {**kinds, **dict.fromkeys(texts, Kind.TEXT_OR_HOLE)}
         frame = file.read(list(kinds), use_threads=False)
         if frame.num_rows != file.metadata.num_rows:
             raise fewer_rows(path, frame.num_rows, file.metadata.num_rows)
@@ -119,9 +125,7 @@ def values_of(
     if column.null_count and kind is not Kind.NUMBER_OR_HOLE:
         row = first + np.flatnonzero(column.is_null().to_numpy())[0]
         advice = f"; {what_to_do(np.nan)}" if is_number else ""
-        raise InputError(
-            f"{path}: column {name!r} is missing at row {row} of the data (counted from 0){advice}"
-        )
+        raise InputError(f"{place_of(path, row)}: column {name!r} is missing{advice}")
     if is_number:
         return _numbers(path, column, name, is_feature)
     values = column.to_numpy()
@@ -137,8 +141,7 @@ def _numbers(path: PathLike, column: Any, name: str, is_feature: bool) -> Array:
         if index is not None:
             row = np.flatnonzero(column.is_valid().to_numpy())[index]
             raise InputError(
-                f"{path}: column {name!r} holds {there[index]} at row {row} of the data (counted "
-                f"from 0): {ROUNDED}"
+                f"{place_of(path, row)}: column {name!r} holds {there[index]}: {ROUNDED}"
             )
     try:
         return validation.as_numbers(column.to_numpy(), f"{path}: column {name!r}")

@@ -1,11 +1,11 @@
 """Ranking data from files of any supported format, and the reader of svmlight.
 
 Users of svmlight rows stand in ``qid:`` or in a ``.query`` file beside them. scikit-learn's
-compiled parser reads the rows; only a file that it refuses is read again, line by line, to say
-where and why.
+compiled parser reads the rows.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from structsvm_papk.data.columns.checks import LOWEST, check_missing
 from structsvm_papk.data.roles import listed
 from structsvm_papk.errors import InputError, as_names, as_path, check_choice, check_type
 from structsvm_papk.files import tables
-from structsvm_papk.files.lines import first_wrong, line_of, open_bytes, without_gz
+from structsvm_papk.files.lines import open_bytes, place_of, without_gz
 from structsvm_papk.files.tables import Table
 
 FORMATS = ("svmlight", *tables.FORMATS)
@@ -117,13 +117,17 @@ def read_table(
 def _read_svmlight(path, query, like, first_index):
     from sklearn.datasets import load_svmlight_file  # half a second, and not of every program
 
-    try:
-        with open_bytes(path) as file:
-            lines = _Lines(file)
+    with open_bytes(path) as file:
+        lines = _Lines(file)
+        try:
             X, labels, qid = load_svmlight_file(lines, zero_based=True, query_id=True)
-    except (ValueError, OverflowError) as error:
-        wrong = first_wrong(path, _data_lines(path), _what_is_wrong)
-        raise InputError(wrong or f"{path}: {error}") from None
+        except InputError:
+            raise
+        except (ValueError, OverflowError) as error:
+            raise InputError(
+                f"{path}, line {lines.number}: no row of svmlight, as '1 qid:7 2:0.5 9:3' ({error})"
+                "; a table is read by its format, csv, tsv or parquet, if that ends its name"
+            ) from None
     if labels.size == 0:
         raise InputError(f"{path}: the file has no data rows")
     first = _first_index(path, X, like, first_index)
@@ -145,21 +149,23 @@ def _read_svmlight(path, query, like, first_index):
         X=X,
         labels=labels,
         groups=groups,
-        place=lambda row: line_of(path, _data_lines(path), row),
+        place=partial(place_of, path),
         columns_used=used,
         first_index=first,
     )
 
 
 class _Lines:
-    """The lines of a file, without those in which Python reads `1_0` as 10."""
+    """The lines of a file, counted, without those in which Python reads `1_0` as 10."""
 
     def __init__(self, file):
         self.file = file
         self.read = file.read
+        self.number = 0
 
     def __iter__(self):
         for line in self.file:
+            self.number += 1
             if b"_" in line and b"_" in line.split(b"#", 1)[0]:
                 raise ValueError("an underscore")
             yield line
@@ -185,7 +191,7 @@ def _numbered_features(path, X, like, first):
     """X with the feature of index `first` in column 0."""
     largest = int(X.indices.max(initial=0))
     if largest > _LARGEST_INDEX:
-        raise InputError(first_wrong(path, _data_lines(path), _what_is_wrong))
+        raise InputError(f"{path}: feature index {largest} is above the limit {_LARGEST_INDEX}")
     names = getattr(like, "feature_names", None)
     if names is not None:
         raise InputError(
@@ -214,7 +220,7 @@ def sidecar(path: Path) -> Path | None:
 def _groups(path, qid, n_rows, query_file):
     """The user of each row, by its qid or by the counts of a file; None where neither says."""
     if qid.size not in (0, n_rows):
-        raise InputError(first_wrong(path, _data_lines(path), _lacks_qid))
+        raise InputError(f"{path}: {n_rows - qid.size} of {n_rows} rows have no qid, the others do")
     if query_file is None:
         return qid if qid.size else None
     counts = _read_counts(query_file)
@@ -248,64 +254,7 @@ def _read_counts(path):
             if not text:
                 continue
             if not text.isdigit() or len(text) > 18:
-                raise InputError(
-                    f"{path}, line {number}: expected a number of rows, got {_shown(text)}"
-                )
+                shown = repr(text[:40].decode(errors="replace"))
+                raise InputError(f"{path}, line {number}: expected a number of rows, got {shown}")
             counts.append(int(text))
     return counts
-
-
-def _data_lines(path):
-    """Numbered lines of an svmlight file that hold data, without their comments, split."""
-    with open_bytes(path) as file:
-        for number, line in enumerate(file, start=1):
-            parts = line.split(b"#", 1)[0].split()
-            if parts:
-                yield number, parts
-
-
-def _what_is_wrong(parts):
-    """Why these parts are no svmlight row, or None."""
-    label = parts[0]
-    if not _is_number(float, label):
-        return (
-            f"the label {_shown(label)} is not a number; the file is read as svmlight, a table by "
-            "its format (csv, tsv or parquet), if that is given or ends its name"
-        )
-    features = parts[1:]
-    if features and features[0].startswith(b"qid:"):
-        if not _is_number(np.int64, features[0].removeprefix(b"qid:")):
-            return f"the query {_shown(features[0])} is not a whole number"
-        features = features[1:]
-    previous = -1
-    for feature in features:
-        index, colon, value = feature.partition(b":")
-        if not colon or not _is_number(np.int64, index) or not _is_number(float, value):
-            return f"expected 'index:value', got {_shown(feature)}"
-        if int(index) < 0:
-            return f"negative feature index {int(index)}"
-        if int(index) <= previous:
-            return f"feature index {int(index)} after {previous}: indices must rise"
-        if int(index) > _LARGEST_INDEX:
-            return f"feature index {int(index)} is above the limit {_LARGEST_INDEX}"
-        previous = int(index)
-    return None
-
-
-def _is_number(kind, text):
-    """Whether a text is a number of some kind, without the underscores that Python allows."""
-    try:
-        kind(text)
-    except (ValueError, OverflowError):
-        return False
-    return b"_" not in text
-
-
-def _shown(text):
-    return repr(text[:40].decode(errors="replace"))
-
-
-def _lacks_qid(parts):
-    if len(parts) < 2 or not parts[1].startswith(b"qid:"):
-        return "no qid, though other rows have one"
-    return None

@@ -30,13 +30,11 @@ from structsvm_papk.data.roles import Kind, column_of, is_named_as_id, label_col
 from structsvm_papk.errors import InputError
 from structsvm_papk.files import parquet
 from structsvm_papk.files.atomic import write_atomically
-from structsvm_papk.files.lines import without_gz
+from structsvm_papk.files.lines import place_of, without_gz
 from structsvm_papk.files.text import (
     how_to_leave_out,
     is_number_text,
-    place_of,
     read_text,
-    text_columns,
     text_names,
     with_none,
 )
@@ -273,25 +271,26 @@ def read_features(
     number = Kind.NUMBER if missing is None else Kind.NUMBER_OR_HOLE
     kinds = dict.fromkeys(columns.features, number)
     known = _levels_like(columns.features, like)
-    if like is None:
-        texts = _text_features(path, format, columns.features)
-    else:
-        texts = {name for name, levels in known.items() if are_texts(levels)}
-    kinds |= dict.fromkeys(texts, Kind.TEXT_OR_HOLE)
+    may_be_text: Sequence[str] = columns.features
+    if like is not None:
+        may_be_text = ()
+        texts = (name for name, levels in known.items() if are_texts(levels))
+        kinds |= dict.fromkeys(texts, Kind.TEXT_OR_HOLE)
     if columns.label is not None:
         kinds[columns.label] = Kind.NUMBER
     if columns.group is not None:
         kinds[columns.group] = Kind.ID
-    values = read_columns(path, format, kinds, columns.features)
+    values = read_columns(path, format, kinds, columns.features, may_be_text)
     features = {name: values[name] for name in columns.features}
-    place = partial(place_of, path, format)
+    place = partial(place_of, path)
     levels = {}
     for j, name in enumerate(columns.features):
-        if name in known or name in texts:
-            own = features[name] if name in texts else numbers_with_none(features[name])
+        own = features[name]
+        if own.dtype == object or name in known:
+            if own.dtype != object:
+                own = numbers_with_none(own)
             levels[j] = known[name] if name in known else _levels_in(path, name, own)
-            if name in texts:
-                _refuse_numbers(path, name, own, levels[j])
+            _refuse_numbers(path, name, own, levels[j])
             features[name] = places_in(own, levels[j], name)
     X = feature_matrix(features, place)
     labels = None
@@ -330,21 +329,12 @@ def _levels_in(path: Path, name: str, values: Array) -> tuple[Any, ...]:
 
 def _refuse_numbers(path: Path, name: str, values: Array, levels: Sequence[Any]) -> None:
     """Refuse a column of levels that holds nothing but numbers that are none of them."""
-    there = [value for value in values if value is not None]
+    there = [value for value in values if isinstance(value, str)]
     if there and not set(there) & set(levels) and all(map(is_number_text, there)):
         raise InputError(
             f"{path}: column {name!r} holds numbers ({there[0]!r}), and in training it held text "
             f"({levels[0]!r}): its values must be of the same kind"
         )
-
-
-def _text_features(path: Path, format: str, features: Sequence[str]) -> set[str]:
-    """The features that hold text: in none of their first rows a number."""
-    with reading(path):
-        if format == "parquet":
-            with parquet.opened(path) as file:
-                return parquet.text_columns(file.schema_arrow).intersection(features)
-        return text_columns(path, format).intersection(features)
 
 
 def feature_matrix(columns: Mapping[str, Array], place: Callable[[int], str]) -> Array:
@@ -365,30 +355,26 @@ def feature_matrix(columns: Mapping[str, Array], place: Callable[[int], str]) ->
 
 
 def read_columns(
-    path: Any, format: str, kinds: Mapping[str, Kind], features: Collection[str] = ()
+    path: Any,
+    format: str,
+    kinds: Mapping[str, Kind],
+    features: Collection[str] = (),
+    may_be_text: Collection[str] = (),
 ) -> dict[str, Array]:
     """Some columns of a file by name, which must be there; `kinds` says what they hold.
 
-    Of text in one of the `features` the message says how to leave the column out.
-
-    In Parquet they are of the type of the file; else numbers are of the type that pandas finds, and
-    ids and texts are text.
+    Of text in one of the `features` the message says how to leave the column out. In Parquet
+    columns are of the type of the file; else numbers are of the type that pandas finds, and ids are
+    text. Texts that may be missing, and columns that `may_be_text` and are, are objects with None.
     """
     path = Path(path)
     with reading(path):
         if format == "parquet":
-            return parquet.read_columns(path, kinds, features)
-        return _text_columns(path, format, kinds, features)
-
-
-def _text_columns(path, format, kinds, features):
-    with_holes = [name for name, kind in kinds.items() if kind is Kind.NUMBER_OR_HOLE]
-    texts = [name for name, kind in kinds.items() if kind in (Kind.ID, Kind.TEXT_OR_HOLE)]
-    numeric = [name for name in kinds if name not in texts]
-    columns = read_text(path, format, numeric, texts, with_holes, features)
+            return parquet.read_columns(path, kinds, features, may_be_text)
+        columns = read_text(path, format, kinds, features, may_be_text)
     for name, kind in kinds.items():
         if kind is Kind.ID and "" in columns[name]:
-            place = place_of(path, format, int(np.argmax(columns[name] == "")))
+            place = place_of(path, int(np.argmax(columns[name] == "")))
             raise InputError(
                 f"{place}: column {name!r} is empty: every row needs its user and its item"
             )

@@ -5,10 +5,10 @@ Blanks behind a separator count for nothing.
 
 import csv
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+import warnings
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,13 +16,12 @@ import numpy as np
 
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data.columns.checks import ROUNDED, first_rounded
-from structsvm_papk.data.roles import listed
+from structsvm_papk.data.roles import Kind, listed
 from structsvm_papk.errors import InputError, interrupted, interrupts_noted, warn
-from structsvm_papk.files.lines import first_wrong, line_of, open_text
+from structsvm_papk.files.lines import open_text, place_of
 
 _ROWS_AT_ONCE = 1 << 16  # that are parsed
 _LONGEST_ID = 1000  # characters: numpy gives every text the room of the longest
-_TRUTH = ("true", "false")
 _HOLES = ("", "nan", "NaN", "NA", "N/A", "<NA>", "null", "NULL", "None")
 _SEPARATORS = {"csv": ",;\t", "tsv": "\t;,"}  # the usual one first
 
@@ -33,6 +32,7 @@ class OpenTable(NamedTuple):
     file: Any
     names: list[str]
     separator: str
+    n_header_lines: int
 
 
 def text_names(path: Path, format: str) -> list[str]:
@@ -49,29 +49,6 @@ def how_to_leave_out(*names: str) -> str:
         f"a column that is no feature is left out with ignore={list(names)!r}, that of users or "
         "queries is named with group="
     )
-
-
-def text_columns(path: Path, format: str, n_rows: int = 1000) -> set[str]:
-    """The columns in which no cell of the first rows is a number or a truth value, and some not
-    empty.
-    """
-    import pandas as pd
-
-    with _open_rows(path, format) as rows:
-        try:
-            frame = pd.read_csv(
-                rows.file, names=range(len(rows.names)), header=None, sep=rows.separator,
-                dtype=str, nrows=n_rows, keep_default_na=False, skipinitialspace=True,
-            )  # fmt: skip
-        except (pd.errors.ParserError, pd.errors.EmptyDataError):
-            return set()  # the whole file is read next, and says what is wrong where
-    texts = set()
-    for name, column in zip(rows.names, frame.items(), strict=True):
-        cells = column[1][~column[1].isin(_HOLES)].str.strip()
-        is_number = pd.to_numeric(cells, errors="coerce").notna() | cells.str.lower().isin(_TRUTH)
-        if len(cells) and not is_number.any():
-            texts.add(name)
-    return texts
 
 
 def is_number_text(text: Any) -> bool:
@@ -115,26 +92,28 @@ def each_column(
 def read_text(
     path: Path,
     format: str,
-    numeric: Collection[str],
-    texts: Collection[str],
-    with_holes: Collection[str] = (),
+    kinds: Mapping[str, Kind],
     features: Collection[str] = (),
+    may_be_text: Collection[str] = (),
 ) -> dict[str, Array]:
-    """Some columns by name: numbers and truth values as pandas takes them, and texts.
+    """Some columns by name: numbers and truth values as pandas takes them, ids as text.
 
-    In the numeric columns `with_holes` an empty cell, or one that says NaN or null, is NaN. Of text
-    in one of the `features` the message says how to leave the column out.
+    In columns with holes an empty cell, or one that says NaN or null, is NaN, or None among texts.
+    Of text in one of the `features` the message says how to leave the column out. Columns that
+    `may_be_text` are texts, as objects, where no cell is a number.
     """
     import pandas as pd
 
-    are_numbers = frozenset(numeric)
-    may_be_holes = frozenset(with_holes)
     with _open_rows(path, format) as rows:
         names = rows.names
-        holes = {c: _HOLES for c, name in enumerate(names) if name in may_be_holes}
+        places = {name: c for c, name in enumerate(names)}
+        texts = [name for name, kind in kinds.items() if kind in (Kind.ID, Kind.TEXT_OR_HOLE)]
+        numeric = [name for name in kinds if name not in texts]
+        holes = {places[name]: _HOLES for name in kinds if kinds[name] is Kind.NUMBER_OR_HOLE}
         options: dict[str, Any] = {
             "names": range(len(names)),
-            "dtype": {c: str for c, name in enumerate(names) if name not in are_numbers},
+            "index_col": False,
+            "dtype": {c: str for name, c in places.items() if name not in numeric},
             "header": None,
             "sep": rows.separator,
             "skipinitialspace": True,
@@ -147,73 +126,96 @@ def read_text(
             options["dtype_backend"] = "numpy_nullable"  # whole numbers beside holes stay exact
         if pd.__version__ < "3.1":  # from there on, numbers are always rounded correctly
             options["float_precision"] = "round_trip"
-        # of a first row that is too long, pandas would take the first fields as its index
-        _refuse_uneven(path, format, names, n_rows=1)
+        read = partial(_numbers, path, features=features, may_be_text=may_be_text)
         pieces = []
         n_rows = 0
-        source = _CountedText(path, rows.file, rows.separator)
-        with interrupts_noted():  # pandas makes another error of Ctrl-C while it reads
+        source = _CountedText(path, rows)
+        # pandas makes another error of Ctrl-C, and warns of a first row that is too long
+        with interrupts_noted(), warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
             try:
                 for frame in pd.read_csv(source, chunksize=_ROWS_AT_ONCE, **options):
                     if interrupted():
                         raise KeyboardInterrupt
                     frame.columns = names
                     n_rows += len(frame)
-                    piece = each_column(
-                        numeric, partial(_numbers, path, format, frame, features), features
-                    )
+                    piece = each_column(numeric, partial(read, frame), features)
                     for name in texts:
                         piece[name] = texts_of(path, frame[name])
                     pieces.append(piece)
-            except pd.errors.ParserError as error:
+            except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
                 if interrupted():
                     raise KeyboardInterrupt from None
-                _refuse_uneven(path, format, names)
-                raise InputError(_open_quote(path, format) or f"{path}: {error}") from None
+                _refuse_uneven(path, format)
+                raise InputError(f"{path}: {error}") from None
+            except InputError:
+                _refuse_uneven(path, format)  # which says more of a cell that is not there
+                raise
     if not pieces or frame.empty:
         raise InputError(f"{path}: the file has a header, but no data rows")
-    # longer rows are refused by pandas, so that shorter ones, which it fills, show in the sum
+    # pandas fills rows that are too short and cuts those that are too long
     if source.n_separators != n_rows * (len(names) - 1):
-        _refuse_uneven(path, format, names)
-    if source.n_lines > n_rows:
-        _warn_of_long_cells(path, format)
-    return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
+        _refuse_uneven(path, format)
+    if source.n_lines > n_rows and source.long_cell:
+        warn(
+            f"{path}, line {source.long_cell}: a quoted cell goes on to the next line; lines "
+            "inside it are no rows: is its quote meant, and closed?"
+        )
+    return {name: _joined(path, name, [piece[name] for piece in pieces]) for name in pieces[0]}
 
 
-def _numbers(path, format, frame, features, name):
-    """Numbers or truth values; refuses the first text that is neither."""
+def _numbers(
+    path: Path, frame: Any, name: str, features: Collection[str], may_be_text: Collection[str]
+) -> Array:
+    """Numbers or truth values, or objects of texts; refuses the first text among numbers."""
     import pandas as pd
 
     column = frame[name]
     if column.dtype.kind in "iufb":
         if isinstance(column.dtype, np.dtype):
             return column.to_numpy()
-        _refuse_rounded(path, format, column, name)
+        _refuse_rounded(path, column, name)
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
-    values = pd.to_numeric(frame[name], errors="coerce").astype(float)  # types that pandas mixed
-    bad = values.isna() & frame[name].notna()
-    if not bad.any():
+    values = pd.to_numeric(column, errors="coerce").astype(float)  # types that pandas mixed
+    is_text = values.isna() & column.notna()
+    if not is_text.any():
         return values.to_numpy()
-    row = bad.idxmax()
-    text = str(frame[name][row])
-    if not text:  # pandas fills rows with too few fields
-        _refuse_uneven(path, format, list(frame))
-    holds = "is empty"
-    if text:
-        holds = f"holds {text[:40]!r}, which is not a number"
-    raise InputError(
-        f"{place_of(path, format, row)}: column {name!r} {holds}"
-        f"{_advice(text, name, name in features)}"
-    )
+    cells = with_none(column.fillna("").to_numpy(dtype=object))
+    if name in may_be_text and values.isna().all() and any(cell is not None for cell in cells):
+        return cells
+    row = is_text.idxmax()
+    raise _not_a_number(path, row, name, str(column[row]), name in features)
 
 
-def _refuse_rounded(path, format, column, name):
+def _not_a_number(path: Path, row: int, name: str, text: str, is_feature: bool) -> InputError:
+    holds = f"holds {text[:40]!r}, which is not a number" if text else "is empty"
+    advice = _advice(text, name, is_feature)
+    return InputError(f"{place_of(path, row)}: column {name!r} {holds}{advice}")
+
+
+def _joined(path: Path, name: str, pieces: list[Array]) -> Array:
+    """A column of its pieces, which are all numbers or all texts, but for missing values."""
+    is_text = [piece.dtype == object for piece in pieces]
+    if not any(is_text) or all(is_text):
+        return np.concatenate(pieces)
+    as_objects = [piece.astype(object) for piece in pieces]
+    column = np.concatenate(as_objects)
+    missing = np.array([cell is None or cell != cell for cell in column])
+    texts = np.array([isinstance(cell, str) for cell in column])
+    if (texts | missing).all():
+        column[missing] = None
+        return column
+    row = int(np.argmax(texts))
+    raise _not_a_number(path, row, name, column[row], is_feature=True)
+
+
+def _refuse_rounded(path, column, name):
     """Refuse a whole number beside holes that NaN, a float, would round."""
     if column.dtype.kind not in "iu":
         return
     index = first_rounded(column.to_numpy(dtype=object, na_value=0))
     if index is not None:
-        place = place_of(path, format, column.index[index])
+        place = place_of(path, column.index[index])
         raise InputError(f"{place}: column {name!r} holds {column.iloc[index]}: {ROUNDED}")
 
 
@@ -252,32 +254,37 @@ def texts_of(path: PathLike, column: Any) -> Array:
 class _CountedText:
     """An open text file; null characters are refused, at which older parsers cut texts.
 
-    `n_lines` are the lines that were read, `n_separators` the separators outside of quotes.
+    `n_lines` are the lines that were read, `n_separators` the separators outside of quotes, and
+    `long_cell` is the line of the first quoted cell that goes over several; 0: there is none.
     """
 
-    def __init__(self, path, file, separator):
+    def __init__(self, path, rows):
         self.path = path
-        self.file = file
-        self.separator = separator
+        self.rows = rows
         self.n_lines = 0
         self.n_separators = 0
+        self.long_cell = 0
         self.is_quoted = False
         self.last = "\n"
 
     def __iter__(self):
-        return iter(self.file)
+        return iter(self.rows.file)
 
     def read(self, size=-1):
-        text = self.file.read(size)
+        text = self.rows.file.read(size)
         if "\0" in text:
             raise InputError(f"{self.path} holds a null character: it is not a text file")
-        self.n_lines += text.count("\n")
         if not text and not self.last.endswith("\n"):  # the last line may have no end
             self.n_lines += 1
-        parts = text.split('"')
-        outside = parts[1::2] if self.is_quoted else parts[::2]
-        self.n_separators += sum(part.count(self.separator) for part in outside)
-        self.is_quoted ^= len(parts) % 2 == 0
+        for number, part in enumerate(text.split('"')):
+            if number:
+                self.is_quoted = not self.is_quoted
+            n_breaks = part.count("\n")
+            if not self.is_quoted:
+                self.n_separators += part.count(self.rows.separator)
+            elif n_breaks and not self.long_cell:
+                self.long_cell = self.rows.n_header_lines + self.n_lines + 1
+            self.n_lines += n_breaks
         self.last = text
         return text
 
@@ -293,10 +300,11 @@ def _open_rows(path: Path, format: str) -> Iterator[OpenTable]:
             usual = _SEPARATORS[format]
             separator = next((character for character in usual if character in unquoted), usual[0])
             file.seek(0)
-            names = next(_fields_of(file, separator), None)
+            reader = csv.reader(file, delimiter=separator, skipinitialspace=True)
+            names = next(reader, None)
             if not names:
                 raise InputError(f"{path}: the first line must name the columns, but it is empty")
-            yield OpenTable(file, names, separator)
+            yield OpenTable(file, names, separator, reader.line_num)
     except UnicodeDecodeError as error:
         fault = "is not UTF-8 text"
         encoding = "latin1"
@@ -307,77 +315,17 @@ def _open_rows(path: Path, format: str) -> Iterator[OpenTable]:
             f"{path} {fault} (byte {error.object[error.start]:#04x}): save it as UTF-8, for "
             f"example with iconv -f {encoding} -t utf-8"
         ) from None
-    except csv.Error as error:
-        raise InputError(f"{path} is not a readable text file: {error}") from None
 
 
-def _fields_of(file, separator):
-    """What splits rows for messages, as pandas does for values."""
-    return csv.reader(file, delimiter=separator, skipinitialspace=True)
-
-
-def _rows(path, format):
-    """First and last line, and fields of each row; blank lines are none."""
-    with _open_rows(path, format) as rows:
-        rows.file.seek(0)  # so that lines are counted from the first one
-        reader = _fields_of(rows.file, rows.separator)
-        next(reader)
-        last = reader.line_num
+def _refuse_uneven(path: Path, format: str) -> None:
+    """Refuse a file with a row that has not as many fields as there are columns."""
+    # the csv module limits the length of a field, pandas does not
+    with suppress(csv.Error), _open_rows(path, format) as rows:
+        reader = csv.reader(rows.file, delimiter=rows.separator, skipinitialspace=True)
         for fields in reader:
-            first, last = last + 1, reader.line_num
-            if len(fields) > 1 or "".join(fields).strip():
-                yield first, last, fields
-
-
-def _lines(path, format):
-    """Line and fields of each row."""
-    for first, _, fields in _rows(path, format):
-        yield first, fields
-
-
-def _long_rows(path, format):
-    """First and last line of rows with quoted cells that go over several lines."""
-    with suppress(InputError):  # the csv module limits the length of a field
-        return [(first, last) for first, last, _ in _rows(path, format) if last > first]
-    return []
-
-
-def _open_quote(path, format):
-    """Where a quote begins that the file does not close, for a message."""
-    long = _long_rows(path, format)
-    return f"{path}, line {long[-1][0]}: a quote that nothing closes" if long else None
-
-
-def _warn_of_long_cells(path, format):
-    """Warn of quoted cells that go over several lines: as a rule a quote that nothing closes."""
-    long = _long_rows(path, format)
-    if long:
-        first, last = long[0]
-        warn(
-            f"{path}, line {first}: a quoted cell goes on to line {last}"
-            f"{f', and {len(long) - 1} more rows have such cells' if len(long) > 1 else ''}; "
-            "lines inside it are no rows: is its quote meant, and closed?"
-        )
-
-
-def _refuse_uneven(path, format, names, n_rows=None):
-    """Refuse a row that has not as many fields as there are columns, among the first n or all."""
-
-    def fault(fields):
-        if len(fields) == len(names):
-            return None
-        return f"{len(fields)} fields, but the first line names {len(names)} columns"
-
-    wrong = None
-    with suppress(InputError):  # the csv module limits the length of a field, pandas does not
-        wrong = first_wrong(path, islice(_lines(path, format), n_rows), fault)
-    if wrong is not None:
-        raise InputError(wrong)
-
-
-def place_of(path: Path, format: str, row: int) -> str:
-    """Where a row stands, for a message: its line, or its number where lines cannot be counted."""
-    with suppress(InputError):  # the csv module limits the length of a field, pandas does not
-        if format != "parquet":
-            return line_of(path, _lines(path, format), row)
-    return f"{path}, row {row} (counted from 0)"
+            if len(fields) != len(rows.names) and "".join(fields).strip():
+                line = rows.n_header_lines + reader.line_num
+                raise InputError(
+                    f"{path}, line {line}: {len(fields)} fields, but the first line names "
+                    f"{len(rows.names)} columns"
+                )

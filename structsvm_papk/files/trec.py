@@ -12,7 +12,6 @@ import gzip
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +23,7 @@ from structsvm_papk.data.validation import places_of, second_of_a_pair, single
 from structsvm_papk.errors import InputError, as_path, check_type
 from structsvm_papk.files import tables
 from structsvm_papk.files.atomic import write_atomically
-from structsvm_papk.files.lines import first_wrong, open_bytes, open_text
+from structsvm_papk.files.lines import open_bytes, open_text, place_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,7 +78,6 @@ LARGEST_SCORE = float(np.finfo(np.float32).max)
 _LARGEST_GRADE = 2**53  # from there on, a float does not hold every whole number
 _LINES_AT_ONCE = 1 << 18  # that are written
 _SHOWN = 60  # characters of a line, in a message
-_TABLES = {".csv", ".tsv", ".parquet"}
 
 
 def read_run(path: PathLike, repeated: bool = False) -> pd.DataFrame:
@@ -260,7 +258,10 @@ def _read(path: Path, form: LineFormat, repeated: bool = False) -> pd.DataFrame:
         document = columns["document"]
         row = second_of_a_pair(query.codes, document.codes, document.categories.size)
         if row is not None and not repeated:
-            raise InputError(_repeated_document(path, form, row))
+            raise InputError(
+                f"{place_of(path, row)}: document {document[row]!r} of query {query[row]!r} is "
+                f"{form.verb} a second time; every query may hold it once"
+            )
     return pd.DataFrame(columns)
 
 
@@ -345,12 +346,12 @@ def _without_end(line: bytes) -> bytes:
 
 def _first_bad_line(path: Path, form: LineFormat) -> str | None:
     """Which line is not of this form, and why; None where all are."""
-    if next(_lines(path), None) is None:
-        return f"{path}: the file has no lines; expected '{form}'"
-    wrong = first_wrong(path, _lines(path), lambda fields: _what_is_wrong(fields, form))
-    if wrong is not None and not _TABLES.isdisjoint(path.suffixes):
-        wrong += "; fusion.join_lists reads tables"
-    return wrong
+    number = 0
+    for number, fields in _lines(path):
+        reason = _what_is_wrong(fields, form)
+        if reason is not None:
+            return f"{path}, line {number}: {reason}"
+    return None if number else f"{path}: the file has no lines; expected '{form}'"
 
 
 def _what_is_wrong(fields: list[bytes], form: LineFormat) -> str | None:
@@ -382,17 +383,3 @@ def _as_number(text: str) -> float:
         return float(text)
     except ValueError:
         return math.nan
-
-
-def _repeated_document(path: Path, form: LineFormat, row: int) -> str:
-    """Say which document is there twice, on which lines; `row` is its second."""
-    _, repeated = next(islice(_lines(path), row, None))
-    query = repeated[0]
-    document = repeated[2]
-    numbers = [
-        number for number, fields in _lines(path) if fields[0] == query and fields[2] == document
-    ]
-    return (
-        f"{path}, line {numbers[1]}: document {document.decode()!r} of query {query.decode()!r} is "
-        f"{form.verb} already on line {numbers[0]}; every query may hold it once"
-    )

@@ -181,7 +181,7 @@ def test_wrong_calls_of_the_command(place, capsys):
         assert said in refused(capsys, "predict", *arguments)
     (place / "bad.csv").write_text("user,label,score\n1,1,0.5\n1,0,much\n")
     bad = refused(capsys, "evaluate", place / "bad.csv")
-    assert "line 3: column 'score'" in bad
+    assert "row 1 of the data (counted from 0): column 'score'" in bad
 
 
 @pytest.mark.parametrize("options", [[], ["--top", "3"], ["--contributions"]])

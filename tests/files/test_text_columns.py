@@ -132,13 +132,19 @@ def test_columns_of_text_that_are_no_features(tmp_path, suffix, value, said):
         assert len(read_table(path, missing="separate").levels[1]) == 254
 
 
-def test_text_after_rows_of_numbers_is_refused_and_numbers_after_text_are_levels(tmp_path):
+@pytest.mark.parametrize(
+    ("first", "then"), [("p", "2"), ("2", "p"), ("p", "2\n0,a,1,p"), ("", "p"), ("p", "")]
+)
+@pytest.mark.parametrize("n_rows", [1, 1200, 70_000])
+def test_a_column_is_numbers_or_text_in_all_of_its_rows(tmp_path, first, then, n_rows):
     path = tmp_path / "a.csv"
-    path.write_text("label,user,x,y\n1,a,1,p\n0,a,q,2\n")
-    with pytest.raises(InputError, match=r"line 3: column 'x' holds 'q', which is not a number"):
-        read_table(path)
-    path.write_text("label,user,x,y\n" + "1,a,1,p\n" * 1200 + "0,a,1,2\n")
-    assert read_table(path).levels == {1: ("2", "p")}
+    path.write_text("label,user,x,y\n" + f"1,a,1,{first}\n" * n_rows + f"0,a,1,{then}\n")
+    if first and then:
+        said = r"row \d+ of the data .*: column 'y' holds 'p', which is not a number; a column"
+        with pytest.raises(InputError, match=said):
+            read_table(path, missing="separate")
+    else:
+        assert read_table(path, missing="separate").levels == {1: ("p",)}
 
 
 def test_a_column_of_text_without_any_value(tmp_path):

@@ -105,7 +105,7 @@ def test_many_lines_in_pieces(tmp_path):
         (read_run, LINES + "a Q0 b\fc 1 t\n", "line 4: holds .* a form feed"),
         (read_run, "a 0 b 1\n", "line 1: .*this is a line of judgments"),
         (read_run, "\nquery,document,score\n", "line 2: expected .* got 'query,document,score'"),
-        (read_run, LINES + "\n7 Q0 d2 2 3 t\n", "line 5: document 'd2' of query '7' .* on line 3"),
+        (read_run, LINES + "\n7 Q0 d2 2 3 t\n", "row 3 .*: document 'd2' of query '7' is"),
         (read_run, LINES.encode("utf-16"), "line 1: is not UTF-8 text"),
         (read_run, LINES.encode() + b"a Q0 \xfc 1 2 t\n", "line 4: is not UTF-8 text .byte 0xfc"),
         (read_run, LINES + "a Q0 b\0c 1 2 t\n", "line 4: holds a null character"),
@@ -117,7 +117,7 @@ def test_many_lines_in_pieces(tmp_path):
         (read_judgments, "a 0 b 1e30\n", "line 1: the grade '1e30' is not a whole number"),
         (read_judgments, "a 0 b \u0661\n", "line 1: the grade '\u0661' is not a whole number"),
         (read_judgments, LINES, "line 1: .*this is a line of a run"),
-        (read_judgments, "a 0 b 1\na 0 b 1\n", "line 2: document 'b' of query 'a' is judged alr"),
+        (read_judgments, "a 0 b 1\na 0 b 1\n", "row 1 .*: document 'b' of query 'a' is judged a"),
     ],
 )  # fmt: skip
 def test_what_is_no_run_is_refused_with_its_line(tmp_path, read, text, message):
@@ -208,7 +208,9 @@ def test_what_no_run_can_hold_is_not_written(tmp_path, frame, tag, message):
 def test_lines_are_counted_alike_whatever_ends_them(end, tmp_path):
     path = tmp_path / "j.qrels"
     path.write_bytes(end.join(["q1 0 b 1", "q1 0 e 1", "q2 0 c 1", "q2 0 c 2", ""]).encode())
-    with pytest.raises(InputError, match=r"line 4: document 'c' .* already on line 3"):
+    with pytest.raises(
+        InputError, match=r"row 3 of the data .*: document 'c' of query 'q2' is judged a second"
+    ):
         read_judgments(path)
     path.write_bytes(end.join(["q1 0 b 1", "q1 0 e x", ""]).encode())
     with pytest.raises(InputError, match="line 2: the grade 'x'"):

@@ -243,7 +243,8 @@ WRONG = {
     "a table without queries": (
         {"a": text("document,score\nd,1\n", "x.csv")}, None, "no column 'query' (or qid,"),
     "a table with text scores": (
-        {"a": text("query,document,score\nq,d,high\n", "x.csv")}, None, "line 2: column 'score'"),
+        {"a": text("query,document,score\nq,d,high\n", "x.csv")}, None,
+        "row 0 of the data (counted from 0): column 'score'"),
     "a table without rows": (
         {"a": text("query,document,score\n", "x.csv")}, None, "no data rows"),
     "a table with an empty id": (

@@ -161,7 +161,7 @@ def test_distances_are_turned_and_the_best_of_chunks_counts(tmp_path, capsys):
         fusion.join_lists({"a": A, "b": B}, lower_is_better=["c"])
     (tmp_path / "b.run").write_text(lines(B, "{q} Q0 {d} {r} {v} t"))
     call = ("fuse", path, tmp_path / "b.run", "--method", "combsum", "--output", tmp_path / "f.csv")
-    assert "line 2: document '11'" in refused(capsys, *call)
+    assert "row 1 of the data (counted from 0): document '11'" in refused(capsys, *call)
     more = ("--duplicates", "best", "--lower-is-better", "a")
     assert run(*call, *more) in (0, None)
     fused = pd.read_csv(tmp_path / "f.csv", dtype={"document": str})
