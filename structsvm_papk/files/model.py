@@ -294,16 +294,15 @@ def save_model(path: PathLike, model: Model) -> None:
     function = entries.pop("function")
     arrays = _arrays_of(function)
     entries["n_features"] = function.n_columns
-    entries["other_terms"] = [_entry_of(term) for term in function.terms if not _is_curve(term)]
+    entries["other_terms"] = [
+        *map(_entry_of_levels, function.of_levels),
+        *map(_entry_of_pair, function.pairs),
+    ]
     fill = entries.pop("fill")
     if fill is not None:
         arrays["fill"] = fill
     entries |= {"k": int(model.k), "alpha": float(model.alpha)}
     write_atomically(path, _FILE.encoded(entries, arrays))
-
-
-def _is_curve(term: Term) -> bool:
-    return isinstance(term, Curve)
 
 
 def _arrays_of(function: AdditiveFunction) -> dict[str, np.ndarray]:
@@ -355,13 +354,16 @@ def _curves_of(arrays: dict[str, np.ndarray], names: tuple[str, ...]) -> list[Cu
     return curves
 
 
-def _entry_of(term: Any) -> dict[str, Any]:
-    """A term that is no curve, as JSON says it."""
-    if isinstance(term, Levels):
-        return {
-            "kind": "levels", "columns": [term.column], "levels": list(term.levels),
-            "weights": term.weights.tolist(), "gap": term.gap, "deviation": term.deviation,
-        }  # fmt: skip
+def _entry_of_levels(term: Levels) -> dict[str, Any]:
+    """A term of levels, as JSON says it."""
+    return {
+        "kind": "levels", "columns": [term.column], "levels": list(term.levels),
+        "weights": term.weights.tolist(), "gap": term.gap, "deviation": term.deviation,
+    }  # fmt: skip
+
+
+def _entry_of_pair(term: Pair) -> dict[str, Any]:
+    """A term of two columns, as JSON says it."""
     return {
         "kind": "pair", "columns": list(term.columns), "weights": term.weights.tolist(),
         "cuts": [_entry_of_cut(cut) for cut in term.cuts], "deviation": term.deviation,
@@ -382,8 +384,8 @@ def _term_of(entry: dict[str, Any], names: tuple[str, ...]) -> Term:
     weights = np.array(entry["weights"])
     if weights.size and (weights.dtype.kind not in "if" or not np.isfinite(weights).all()):
         raise ValueError("a term must have finite weights")
-    make = {"levels": _levels_of, "pair": _pair_of}[entry["kind"]]
-    return make(entry, columns, names, weights.astype(float))
+    term: Term = _KINDS[entry["kind"]](entry, columns, names, weights.astype(float))
+    return term
 
 
 def _levels_of(entry: Any, columns: tuple[int, ...], names: Any, weights: Array) -> Levels:
@@ -407,6 +409,9 @@ def _pair_of(entry: Any, columns: tuple[int, ...], names: Any, weights: Array) -
     return Pair(own, (columns[0], columns[1]), cuts, weights, float(entry["deviation"]))
 
 
+_KINDS = {"levels": _levels_of, "pair": _pair_of}
+
+
 def _cut_of(entry: dict[str, Any]) -> Cut:
     n_cells = whole_number("n_cells", entry["n_cells"])
     if entry["edges"] is None:
@@ -418,23 +423,24 @@ def _cut_of(entry: dict[str, Any]) -> Cut:
     return Cut(edges, n_cells)
 
 
-def _function_of(terms: Sequence[Any], n_features: int) -> AdditiveFunction:
-    """A term for every column, in their order, and those of two; cells are of what is there."""
-    single = [term for term in terms if len(term.columns) == 1]
-    single.sort(key=lambda term: term.column)
-    if [term.column for term in single] != list(range(n_features)):
+def _function_of(
+    curves: Sequence[Curve], of_levels: Sequence[Levels], pairs: Sequence[Pair]
+) -> AdditiveFunction:
+    """A term for every column, and those of two; cells are of what is there."""
+    function = AdditiveFunction(tuple(curves), tuple(of_levels), tuple(pairs))
+    if [term.columns for term in function.of_columns] != [(j,) for j in range(function.n_columns)]:
         raise ValueError("a term for every column")
-    pairs = [term for term in terms if len(term.columns) == 2]
     if len({pair.columns for pair in pairs}) < len(pairs):
         raise ValueError("two pairs are of the same columns")
+    levels = function.levels
     for pair in pairs:
         for j, cut in zip(pair.columns, pair.cuts, strict=True):
-            levels = getattr(single[j], "levels", ())
-            if cut.edges is None and not (cut.names == levels and cut.n_cells == len(levels)):
+            names = levels.get(j)
+            is_number = names is None and cut.edges is not None
+            is_level = names == cut.names and cut.edges is None and cut.n_cells == len(cut.names)
+            if not (is_number or is_level):
                 raise ValueError("a cell for every level")
-            if cut.edges is not None and isinstance(single[j], Levels):
-                raise ValueError("a cell for every level")
-    return AdditiveFunction((*single, *pairs), n_features)
+    return function
 
 
 def load_model(path: PathLike) -> Model:
@@ -454,11 +460,15 @@ def load_model(path: PathLike) -> Model:
         entries = _checked(description, n_features)
         names = entries["feature_names"] or tuple(f"x{j}" for j in range(n_features))
         curves = _curves_of(arrays, names)
-        others = [_term_of(entry, names) for entry in description["other_terms"]]
+        others: dict[str, list[Any]] = {kind: [] for kind in _KINDS}
+        for entry in description["other_terms"]:
+            others[entry["kind"]].append(_term_of(entry, names))
         fill = arrays.pop("fill", None)
         if arrays or (fill is not None and fill.shape != (n_features,)):
             raise ValueError("fill must be a value for every column, and nothing else beside it")
-        function = _function_of([*curves, *others], n_features)
+        function = _function_of(curves, others["levels"], others["pair"])
+        if function.n_columns != n_features:
+            raise ValueError(f"{n_features} columns")
         return Model(function=function, fill=fill, **entries)
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise _FILE.damaged(path, f"bad or missing entry ({error})") from None

@@ -10,7 +10,7 @@ import numpy as np
 
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data.columns.checks import LOWEST
-from structsvm_papk.data.columns.terms import Curve, Cut, Levels, Pair, Term
+from structsvm_papk.data.columns.terms import Cut, Levels, Pair, Term
 from structsvm_papk.errors import InputError, check_choice
 from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.files.model import Model, weights_of
@@ -113,7 +113,6 @@ class _Graph:
 
 def _terms(graph: _Graph, model: Model) -> list[str]:
     """What is added up: lines in one product, pieces of all curves in another, and the others."""
-    terms = model.function.terms
     curves = model.function.curves
     n = model.n_features
     is_hole = graph.add("IsNaN", "X")
@@ -133,7 +132,8 @@ def _terms(graph: _Graph, model: Model) -> list[str]:
         holes = graph.number(is_hole)
         weights = graph.constant(_as_type(model, gaps, graph.dtype))
         parts.append(graph.add("MatMul", holes, weights))
-    parts += [_look_up(term, graph) for term in terms if not isinstance(term, Curve)]
+    function = model.function
+    parts += [_look_up(term, graph) for term in (*function.of_levels, *function.pairs)]
     return parts
 
 

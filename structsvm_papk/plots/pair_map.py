@@ -30,6 +30,8 @@ _BAR = 0.06  # width of the bar of colours, in inches
 class PairPanel(Panel[Pair]):
     """A map of cells with colours of its own; names of levels go up, numbers to the right."""
 
+    is_map = True
+
     @property
     def heights(self) -> Array:
         return np.zeros(0)

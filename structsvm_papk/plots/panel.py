@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -49,6 +49,7 @@ class Panel(ABC, Generic[SomeTerm]):
     `gap_is_extra` says that a missing value adds its `gap` beside the lowest value of its list.
     """
 
+    is_map: ClassVar[bool] = False  # its colours, and not its heights, say what a term adds
     term: SomeTerm
     values: Sequence[Array] | None
     gap_is_extra: bool = False
@@ -72,6 +73,11 @@ class Panel(ABC, Generic[SomeTerm]):
         """Whether only a slope is known, and not where on the axis rows lie."""
         return False
 
+    @property
+    def gap_is_beside_lowest(self) -> bool:
+        """Whether what it shows of a missing value comes on top of what the lowest value adds."""
+        return False
+
     @cached_property
     def rows(self) -> Array | None:
         """Values of the column that are not missing; None where none are known."""
@@ -93,6 +99,10 @@ class CurvePanel(Panel[Curve]):
     @property
     def is_relative(self) -> bool:
         return self.rows is None and self.term.is_line
+
+    @property
+    def gap_is_beside_lowest(self) -> bool:
+        return self.gap_is_extra and self.term.gap is not None
 
     @property
     def has_strip(self) -> bool:

@@ -206,7 +206,6 @@ class TermsDisplay:
         parts = ["%: share of the variation of scores within lists."]
         if len(panels) < len(self.terms):
             parts.insert(0, f"{len(panels)} of {len(self.terms)} {self._what}.")
-        curves = [panel for panel in panels if isinstance(panel.term, Curve)]
         if any(panel.has_strip for panel in panels):
             if self.X is not None:
                 parts.append("Grey bars: number of rows.")
@@ -214,16 +213,16 @@ class TermsDisplay:
                 parts.append("Grey lines: knots (quantiles).")
         if any(panel.is_relative for panel in panels):
             parts.append("Straight lines: x is a difference.")
-        if self.missing == LOWEST and any(panel.term.gap is not None for panel in curves):
+        if any(panel.gap_is_beside_lowest for panel in panels):
             parts.append("Missing: beside the lowest value of its list.")
-        if any(isinstance(panel.term, Pair) for panel in panels):
+        if any(panel.is_map for panel in panels):
             parts.append("Maps: blue adds, orange takes away.")
         return " ".join(part.replace(" ", "\u00a0") for part in parts)  # lines are whole sentences
 
     @property
     def _what(self) -> str:
         """What terms are called in the caption."""
-        return "terms" if any(isinstance(term, Pair) for term in self.terms) else "columns"
+        return "terms" if any(len(term.columns) == 2 for term in self.terms) else "columns"
 
 
 def terms_figure(terms: Sequence[Term], matrix: Any = None, missing: str | None = None) -> Figure:
@@ -242,20 +241,16 @@ def terms_figure(terms: Sequence[Term], matrix: Any = None, missing: str | None 
 
 def _levels_of(terms: Sequence[Term]) -> dict[int, tuple[Any, ...]]:
     """The levels of each column that has some."""
-    levels = {}
+    levels: dict[int, tuple[Any, ...]] = {}
     for term in terms:
-        if isinstance(term, Levels):
-            levels[term.column] = term.levels
-        elif isinstance(term, Pair):
-            pair = zip(term.columns, term.cuts, strict=True)
-            levels |= {column: cut.names for column, cut in pair if cut.edges is None}
+        levels |= term.levels_of_columns
     return levels
 
 
 def _maps_last(panels: Sequence[Panel[Any]]) -> list[int]:
     """The place of each panel: in order, but maps last in their row: its first has ticks of y."""
     n_beside = _n_beside(len(panels))
-    is_map = [not panel.heights.size for panel in panels]
+    is_map = [panel.is_map for panel in panels]
     order = sorted(range(len(panels)), key=lambda i: (i // n_beside, is_map[i], i))
     return np.argsort(order).tolist()
 

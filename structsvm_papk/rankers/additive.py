@@ -267,7 +267,7 @@ class AdditiveRanker(BaseEstimator):
         """Those of `terms_` that are of columns of numbers."""
         if not hasattr(self, "function_"):
             raise AttributeError("curves_ is there after fit")
-        return self.function_.curves
+        return list(self.function_.curves)
 
     @property
     def missing_coef_(self) -> Array | None:

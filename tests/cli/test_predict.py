@@ -26,7 +26,7 @@ def model(gap=None, slopes=(1.0, 0.25), **fields):
     """Lines; `gap` is what a missing value of the second feature adds."""
     fields = {"feature_names": FEATURES} | fields
     first, second = lines(slopes, fields["feature_names"] or ("x0", "x1")).terms
-    function = AdditiveFunction((first, replace(second, gap=gap)), 2)
+    function = AdditiveFunction((first, replace(second, gap=gap)))
     return Model(function, 3, "ts", 1.0, "cutting_plane", CERTIFICATE, **fields)
 
 

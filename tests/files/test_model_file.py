@@ -221,7 +221,7 @@ def test_a_model_of_every_kind_of_term_comes_back_bit_for_bit(tmp_path, missing)
 @pytest.mark.parametrize("levels", [("a", "ä", ""), (False, True), (1, 2, 5), (0.5, 1.5, 2.0)])
 def test_levels_keep_their_type(tmp_path, levels):
     term = Levels("a", 0, levels, np.arange(len(levels)) / 3, 0.1)
-    given = replace(MODEL, function=AdditiveFunction((term,), 1), feature_names=("a",))
+    given = replace(MODEL, function=AdditiveFunction(of_levels=(term,)), feature_names=("a",))
     save_model(tmp_path / "m", given)
     found = load_model(tmp_path / "m").function.terms[0].levels
     assert found == levels and [*map(type, found)] == [*map(type, levels)]
@@ -248,7 +248,7 @@ def curve(knots, values=None, **changes):
     ],
 )
 def test_damaged_curves_are_refused(tmp_path, term, said):
-    bad = replace(MODEL, function=AdditiveFunction((term,), 1), feature_names=("a",))
+    bad = replace(MODEL, function=AdditiveFunction((term,)), feature_names=("a",))
     save_model(tmp_path / "m", bad)
     with pytest.raises(InputError, match=rf"is damaged.*({said})"):
         load_model(tmp_path / "m")
@@ -330,11 +330,8 @@ def test_damaged_levels_are_refused(tmp_path, changes):
     given = replace(
         MODEL,
         function=AdditiveFunction(
-            (
-                Levels("a", 0, ("x", "y"), np.array([0.5, 1.0]), 0.1),
-                replace(lines([0.0, 2.0]).terms[1], name="b"),
-            ),
-            2,
+            (replace(lines([0.0, 2.0]).terms[1], name="b"),),
+            (Levels("a", 0, ("x", "y"), np.array([0.5, 1.0]), 0.1),),
         ),
         feature_names=("a", "b"),
     )
@@ -371,12 +368,9 @@ def test_damaged_pairs_are_refused(tmp_path, changes):
     given = replace(
         MODEL,
         function=AdditiveFunction(
-            (
-                Levels("a", 0, ("x", "y"), np.array([0.5, 1.0]), 0.1),
-                replace(lines([0.0, 2.0]).terms[1], name="b"),
-                Pair(("a", "b"), (0, 1), cuts, np.ones((3, 4)), 0.1),
-            ),
-            2,
+            (replace(lines([0.0, 2.0]).terms[1], name="b"),),
+            (Levels("a", 0, ("x", "y"), np.array([0.5, 1.0]), 0.1),),
+            (Pair(("a", "b"), (0, 1), cuts, np.ones((3, 4)), 0.1),),
         ),
         feature_names=("a", "b"),
     )

@@ -15,7 +15,7 @@ def lines(slopes, names=None):
         Curve(name, j, np.zeros(1), np.zeros(1), slope, 0.0)
         for j, (name, slope) in enumerate(zip(names, slopes.tolist(), strict=True))
     ]
-    return AdditiveFunction(tuple(terms), slopes.size)
+    return AdditiveFunction(tuple(terms))
 
 
 def of_every_kind(with_gaps):
@@ -33,23 +33,25 @@ def of_every_kind(with_gaps):
     if not with_gaps:
         of_numbers[-1:] = of_numbers[:, -1:] = 0.0
         with_levels[-1:] = with_levels[:, -1:] = 0.0
-    terms = (
+    curves = (
         Curve("stars", 0, np.zeros(1), np.zeros(1), 1 / 3, 0.5, gap),
         Curve(
             "price", 1, np.sort(rng.normal(size=17)), np.append(0, rng.normal(size=16)), 0.0, 1.0,
             gap,
         ),
-        Levels("kind", 2, house, rng.normal(size=3), 0.7, gap),
-        Curve("age", 3, np.arange(5.0), np.append(0, rng.random(4)).cumsum(), 0.0, 0.2),
+    )  # fmt: skip
+    levels = Levels("kind", 2, house, rng.normal(size=3), 0.7, gap)
+    age = Curve("age", 3, np.arange(5.0), np.append(0, rng.random(4)).cumsum(), 0.0, 0.2)
+    pairs = (
         Pair(("stars", "price"), (0, 1), (price, price), of_numbers, 0.1),
         Pair(("price", "kind"), (1, 2), (price, kind), with_levels, 0.2),
-    )  # fmt: skip
+    )
     X = rng.normal(size=(9000, 4))
     X[:, 2] = rng.integers(-1, 3, 9000)
     X[:, 3] *= 4
     if with_gaps:
         X[:, :3][rng.random((9000, 3)) < 0.2] = np.nan
-    return AdditiveFunction(terms, 4), X
+    return AdditiveFunction((*curves, age), (levels,), pairs), X
 
 
 def added_by_hand(term, columns, filled=None):

@@ -71,7 +71,7 @@ class Ranker(AdditiveRanker):
 
     def fit(self, X):
         validate_data(self, X)
-        self.function_ = AdditiveFunction(tuple(CURVES), len(CURVES))
+        self.function_ = AdditiveFunction(tuple(CURVES))
         return self
 
 

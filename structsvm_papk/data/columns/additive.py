@@ -18,7 +18,7 @@ from scipy import sparse
 from structsvm_papk._types import Array
 from structsvm_papk.data.columns.base import for_each
 from structsvm_papk.data.columns.checks import YOUR_TABLE, columns_of
-from structsvm_papk.data.columns.terms import Curve, Term
+from structsvm_papk.data.columns.terms import Curve, Levels, Pair, Term
 from structsvm_papk.errors import InputError
 
 _BLOCK_ROWS = 1 << 13  # that are scored at a time: the values of a column stay in the cache
@@ -38,18 +38,35 @@ class FilledRows(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class AdditiveFunction:
-    """A sum of terms.
+    """A sum of terms: one of each column, and those of two columns.
 
     Attributes
     ----------
-    terms : tuple of Term
-        Those of one column in the order of the columns, then those of two.
-    n_columns : int
-        Columns of X.
+    curves : tuple of Curve
+        Of columns of numbers, in their order.
+    of_levels : tuple of Levels
+        Of the other columns.
+    pairs : tuple of Pair
     """
 
-    terms: tuple[Term, ...]
-    n_columns: int
+    curves: tuple[Curve, ...] = ()
+    of_levels: tuple[Levels, ...] = ()
+    pairs: tuple[Pair, ...] = ()
+
+    @property
+    def n_columns(self) -> int:
+        """Columns of X."""
+        return len(self.curves) + len(self.of_levels)
+
+    @cached_property
+    def of_columns(self) -> tuple[Term, ...]:
+        """The terms of one column, in the order of the columns."""
+        return tuple(sorted((*self.curves, *self.of_levels), key=lambda term: term.columns))
+
+    @cached_property
+    def terms(self) -> tuple[Term, ...]:
+        """Those of one column in the order of the columns, then those of two."""
+        return (*self.of_columns, *self.pairs)
 
     @property
     def is_zero(self) -> bool:
@@ -59,19 +76,14 @@ class AdditiveFunction:
     @cached_property
     def lines(self) -> Array | None:
         """The slope of each column, where all terms are lines through 0; else None."""
-        slopes = np.zeros(self.n_columns)
-        for term in self.terms:
-            if not isinstance(term, Curve) or not term.is_line or term.knots[0] != 0.0:
-                return None
-            slopes[term.column] = term.slope
-        return slopes
+        return None if any(curve.knots[0] != 0.0 for curve in self.curves) else self.slopes
 
     @cached_property
     def slopes(self) -> Array | None:
         """The slope of each column, where all terms are lines; else None."""
-        if not all(isinstance(term, Curve) and term.is_line for term in self.terms):
+        if self.of_levels or self.pairs or not all(curve.is_line for curve in self.curves):
             return None
-        return np.array([term.slope for term in self.curves])
+        return np.array([curve.slope for curve in self.curves])
 
     @cached_property
     def gaps(self) -> Array:
@@ -83,14 +95,9 @@ class AdditiveFunction:
         return gaps
 
     @property
-    def curves(self) -> list[Curve]:
-        """The terms of columns of numbers."""
-        return [term for term in self.terms if isinstance(term, Curve)]
-
-    @property
     def levels(self) -> dict[int, tuple[Any, ...]]:
         """The levels of each column that has some."""
-        return {term.columns[0]: term.levels for term in self.terms if hasattr(term, "levels")}
+        return {term.column: term.levels for term in self.of_levels}
 
     def scores(self, rows: FilledRows, n_threads: int = 1) -> Array:
         """The score of each row, shape (n_rows,)."""
@@ -146,7 +153,6 @@ def _added(term: Term, rows: FilledRows, block: slice) -> Array:
         is_hole = [rows.holes[block, column] for column in term.columns]
         values = [np.where(hole, np.nan, x) for hole, x in zip(is_hole, values, strict=True)]
     added = term.of(values)
-    gap = getattr(term, "gap", None)
-    if rows.holes is not None and gap is not None:
-        added = added + rows.holes[block, term.columns[0]] * gap
+    if rows.holes is not None and term.gap is not None:
+        added = added + rows.holes[block, term.columns[0]] * term.gap
     return added

@@ -104,13 +104,12 @@ class PairCuts:
         `with_gaps` says which columns had missing values in training.
         """
         pairs = []
-        for term in function.terms:
-            if isinstance(term, Pair):
-                first, second = (
-                    ColumnCut(j, cut, bool(with_gaps[j]))
-                    for j, cut in zip(term.columns, term.cuts, strict=True)
-                )
-                pairs.append(ColumnPair(first, second))
+        for pair in function.pairs:
+            first, second = (
+                ColumnCut(j, cut, bool(with_gaps[j]))
+                for j, cut in zip(pair.columns, pair.cuts, strict=True)
+            )
+            pairs.append(ColumnPair(first, second))
         return cls(tuple(pairs)) if pairs else None
 
     @property
@@ -125,7 +124,7 @@ class PairCuts:
             codes[:, place] = pair.codes(rows)
         return LevelColumns(codes, self.n_cells, stiff=_STIFF)
 
-    def terms(self, w: Array, names: Sequence[str], deviations: Array) -> list[Pair]:
+    def terms(self, w: Array, names: Sequence[str], deviations: Array) -> tuple[Pair, ...]:
         """The terms of the weights of all cells."""
         ends = np.cumsum(self.n_cells).tolist()
         terms = []
@@ -140,16 +139,16 @@ class PairCuts:
                     deviation=deviation,
                 )
             )
-        return terms
+        return tuple(terms)
 
     def weights(self, function: AdditiveFunction) -> Array:
         """The weights of the cells of a function's pairs, 0 for pairs that it does not have."""
-        known = {term.columns: term for term in function.terms if len(term.columns) == 2}
+        known = {pair.columns: pair for pair in function.pairs}
         parts = []
         for pair in self.pairs:
             own = np.zeros((pair.first.n_cells, pair.second.n_cells))
             old = known.get(pair.columns)
-            if isinstance(old, Pair) and old.weights.shape >= own.shape:
+            if old is not None and old.weights.shape >= own.shape:
                 own = old.weights[: own.shape[0], : own.shape[1]]
             parts.append(own.ravel())
         return np.concatenate(parts)

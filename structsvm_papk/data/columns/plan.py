@@ -190,17 +190,19 @@ class Plan:
         """
         n_terms = len(self.weight_names)
         spread = np.zeros(n_terms) if deviations is None else deviations
-        terms: dict[int, Term] = {}
+        of_levels = []
         place = self.numbers.size + self.gaps.size
         n_of_numbers = place
         if self.knots is not None:
             n_of_numbers = self._all_knots().n_weights
-        for place_of, curve in enumerate(self._curves(w[:n_of_numbers])):
-            terms[curve.column] = replace(curve, deviation=float(spread[place_of]))
+        curves = [
+            replace(curve, deviation=float(spread[i]))
+            for i, curve in enumerate(self._curves(w[:n_of_numbers]))
+        ]
         at = n_of_numbers
         for (j, levels), n_weights in zip(self.levels.items(), self._n_levels, strict=True):
             own = w[at : at + n_weights]
-            terms[j] = Levels(
+            term = Levels(
                 name=self.names[j],
                 column=j,
                 levels=tuple(levels),
@@ -208,13 +210,11 @@ class Plan:
                 deviation=float(spread[place]),
                 gap=float(own[-1] + _middle(own, levels)) if self.with_gaps[j] else None,
             )
+            of_levels.append(term)
             at += n_weights
             place += 1
-        of_pairs = []
-        if self.pairs is not None:
-            of_pairs = self.pairs.terms(w[at:], self.names, spread[place:])
-        in_order = [terms[j] for j in range(self.n_columns)]
-        return AdditiveFunction((*in_order, *of_pairs), self.n_columns)
+        of_pairs = self.pairs.terms(w[at:], self.names, spread[place:]) if self.pairs else ()
+        return AdditiveFunction(tuple(curves), tuple(of_levels), of_pairs)
 
     def _curves(self, w: Array) -> list[Curve]:
         """The terms of the columns of numbers, without deviations."""
@@ -258,25 +258,23 @@ class Plan:
                 f"warm_start: the last fit had {function.n_columns} features, X has "
                 f"{self.n_columns}"
             )
-        of_column = {term.columns[0]: term for term in function.terms if len(term.columns) == 1}
+        of_column = function.of_columns
         parts = []
         if self.numbers.size:
             parts.append(self._weights_of_numbers(of_column, scale))
         for j, levels in self.levels.items():
-            old = of_column[j]
-            values = np.arange(len(levels), dtype=float)
+            added = of_column[j].at_levels(levels)
             if self.with_gaps[j]:
-                values = np.append(values, np.nan)
-            added = old.of([_as_places(old, levels, values)])
+                added = np.append(added, of_column[j].gap or 0.0)
             first = len(levels) - _n_weights(levels)
             parts.append(added[first:] - (added[0] if first else 0.0))
         if self.pairs is not None:
             parts.append(self.pairs.weights(function))
         return np.concatenate(parts)
 
-    def _weights_of_numbers(self, of_column: dict[int, Any], scale: Array | None) -> Array:
+    def _weights_of_numbers(self, of_column: Sequence[Term], scale: Array | None) -> Array:
         old = [of_column[j] for j in self.numbers.tolist()]
-        slopes = np.array([_slope(term) for term in old])
+        slopes = np.array([term.mean_slope for term in old])
         of_gaps = np.array([self._weight_of_gap(of_column[j]) for j in self.gaps.tolist()])
         straight = np.concatenate([slopes, of_gaps])
         if self.knots is None:
@@ -287,12 +285,12 @@ class Plan:
         own = None if scale is None else scale[: knots.n_weights]
         return knots.weights(at_knots, straight, own)
 
-    def _weight_of_gap(self, term: Any) -> float:
+    def _weight_of_gap(self, term: Term) -> float:
         gap = term.gap or 0.0
         if self.adds_fill or term.gap is None:
             return float(gap)
         assert self.fill is not None
-        return float(gap - term(self.fill[term.column]))
+        return float(gap - term.of([self.fill[list(term.columns)]])[0])
 
 
 def _n_weights(levels: Sequence[Any]) -> int:
@@ -310,17 +308,3 @@ def _of_all_levels(own: Array, levels: Sequence[Any]) -> Array:
 def _middle(own: Array, levels: Sequence[Any]) -> float:
     """What is added to all rows so that the weights of two levels lie on both sides of 0."""
     return -0.5 * float(own[0]) if len(levels) == 2 else 0.0
-
-
-def _slope(term: Any) -> float:
-    """The slope of a line; of a curve that of the line between its ends."""
-    if isinstance(term, Curve) and not term.is_line:
-        return float((term.values[-1] - term.values[0]) / (term.knots[-1] - term.knots[0]))
-    return float(getattr(term, "slope", 0.0))
-
-
-def _as_places(term: Any, levels: Sequence[Any], values: Array) -> Array:
-    """Places of levels among those of a term: -1 where it does not have one."""
-    old = getattr(term, "levels", ())
-    places = np.array([float(old.index(level)) if level in old else -1.0 for level in levels])
-    return np.append(places, values[len(levels) :])

@@ -38,11 +38,15 @@ class Term(ABC):
         The columns that it reads.
     deviation : float
         Standard deviation within lists of what it added to the scores in training.
+    gap : float or None
+        What a missing value adds; None where training had none in its column, and of two columns,
+        which have cells for missing values.
     """
 
     name: str
     columns: tuple[int, ...]
     deviation: float
+    gap: float | None = None
 
     @property
     @abstractmethod
@@ -58,6 +62,20 @@ class Term(ABC):
     def course(self) -> str:
         """How it moves as its column grows: 'rises', 'falls', 'both', or '-'."""
         return "-"
+
+    @property
+    def mean_slope(self) -> float:
+        """The slope of a line; of a curve that of the line between its ends."""
+        return 0.0
+
+    @property
+    def levels_of_columns(self) -> dict[int, tuple[Any, ...]]:
+        """The levels of each of its columns that has some."""
+        return {}
+
+    def at_levels(self, levels: Sequence[Any]) -> Array:
+        """What it adds for each of some levels of its column; 0 for those that it does not know."""
+        return np.zeros(len(levels))
 
     @abstractmethod
     def of(self, values: Sequence[Array]) -> Array:
@@ -124,6 +142,12 @@ class Curve(Term):
             return "rises" if steps.any() else "-"
         return "both" if (steps > 0.0).any() else "falls"
 
+    @property
+    def mean_slope(self) -> float:
+        if self.is_line:
+            return self.slope
+        return float((self.values[-1] - self.values[0]) / (self.knots[-1] - self.knots[0]))
+
     def __call__(self, x: ArrayLike) -> Array:
         """The function at some values of the column, an array of the same shape; NaN stays NaN.
 
@@ -183,6 +207,14 @@ class Levels(Term):
     @property
     def heights(self) -> Array:
         return self.weights
+
+    @property
+    def levels_of_columns(self) -> dict[int, tuple[Any, ...]]:
+        return {self.column: self.levels}
+
+    def at_levels(self, levels: Sequence[Any]) -> Array:
+        place = {level: i for i, level in enumerate(self.levels)}
+        return self.of([np.array([float(place.get(level, -1)) for level in levels])])
 
     def of(self, values: Sequence[Array]) -> Array:
         return weights_at(self._table, values[0])
@@ -263,6 +295,11 @@ class Pair(Term):
     @property
     def heights(self) -> Array:
         return self.weights.ravel()
+
+    @property
+    def levels_of_columns(self) -> dict[int, tuple[Any, ...]]:
+        of_columns = zip(self.columns, self.cuts, strict=True)
+        return {column: cut.names for column, cut in of_columns if cut.edges is None}
 
     def of(self, values: Sequence[Array]) -> Array:
         first = self.cuts[0].cells(values[0])
