@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -370,7 +370,7 @@ class RankingData(Lists, Parts):
 
     def value_counts(
         self, most: int | None = None, columns: Array | None = None
-    ) -> list[ValueCounts]:
+    ) -> Iterator[ValueCounts]:
         """How often each value of columns, or of some, occurs in the rows of the lists.
 
         `most`: in so many bins at most.

@@ -296,7 +296,7 @@ class _DaskPartitions(Partitions):
 def count_values(partition: Any) -> list[ValueCounts]:
     """How often each value occurs in the columns of a partition; runs on a worker."""
     lists: RankingData = partition.load()
-    return lists.value_counts(MOST_BINS)
+    return list(lists.value_counts(MOST_BINS))
 
 
 def is_counted(counts: list[ValueCounts]) -> bool:

@@ -262,7 +262,7 @@ class _StreamedPartitions(Partitions):
             X = self._buffers[0][: stop - start]
             with self._named(start, stop):
                 self._file.read(start, X)
-            own = counts_of_columns(X, np.arange(stop - start), bins)
+            own = list(counts_of_columns(X, np.arange(stop - start), bins))
             counts = joined_counts([counts, own], bins) if counts else own
         return knots_of(counts, pieces)
 

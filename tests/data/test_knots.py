@@ -113,6 +113,27 @@ def test_values_one_unit_in_the_last_place_apart_are_one():
         assert knots_of_column(np.arange(N) * step).column(0).size == 1
 
 
+def test_values_are_one_by_the_digits_of_their_type():
+    rng = np.random.default_rng(5)
+    five = (rng.integers(1, 6, N) * 0.1).astype(np.float32)
+    up = np.where(rng.random(N) < 0.5, np.nextafter(five, np.float32(9)), five)
+    assert knots_of_column(five, 16).positions.size == 5
+    assert knots_of_column(up, 16).positions.size == 5
+    assert knots_of_column(up.astype(np.float64), 16).positions.size == 10
+
+
+def test_many_close_values_are_not_all_one():
+    """Each is one with its neighbour, but not with those further away."""
+    column = np.linspace(1.0, 1.001, 40_000).astype(np.float32)
+    assert (np.diff(np.unique(column)) < 2e-7).all()
+    knots = knots_of_column(column, 16)
+    assert knots.n_pieces == 16
+    shares = np.searchsorted(column, knots.positions) / column.size
+    np.testing.assert_allclose(
+        norm.ppf(np.clip(shares, 1e-9, 1 - 1e-9))[5:-5], knots.scores[5:-5], atol=0.05
+    )
+
+
 @pytest.mark.parametrize("pieces", [64, 254])
 def test_no_column_has_more_knots_than_a_byte_counts(pieces):
     column = np.random.default_rng(6).normal(size=50_000)

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from structsvm_papk.data.columns.knots import knots_of
-from structsvm_papk.data.columns.value_counts import ValueCounts, counts_of_columns, joined_counts
+from structsvm_papk.data.columns.pairs import cut_of_numbers
+from structsvm_papk.data.columns.value_counts import (
+    LongColumn,
+    ValueCounts,
+    counts_of_columns,
+    joined_counts,
+)
 
 N = 40_000
 
@@ -36,14 +42,14 @@ def test_values_are_counted_once_each_and_zero_has_no_sign():
 @pytest.mark.parametrize("most", [64, 1000])
 def test_bins_do_not_depend_on_how_rows_are_dealt_out(most):
     X = columns()
-    at_once = joined_counts([counts_of_columns(X, np.arange(N))], most)
+    at_once = joined_counts([counts_of_columns(X, np.arange(N), most)], most)
     for seed in range(3):
         rng = np.random.default_rng(seed)
         order = rng.permutation(N)
         ends = np.sort(rng.integers(0, N, 6))
         counts = None
         for rows in np.split(order, ends):
-            own = counts_of_columns(X, rows)
+            own = [ValueCounts.of(column) for column in X[rows].T]
             counts = joined_counts([own] if counts is None else [counts, own], most)
         for one, other in zip(at_once, counts, strict=True):
             assert one.bits == other.bits
@@ -63,9 +69,8 @@ def test_bins_do_not_depend_on_how_rows_are_dealt_out(most):
 
 def test_quantiles_of_bins_are_near_those_of_all_rows():
     X = columns()
-    counts = counts_of_columns(X, np.arange(N))
-    exact = knots_of(counts, 16)
-    binned = knots_of(joined_counts([counts], 1 << 12), 16)
+    exact = knots_of(counts_of_columns(X, np.arange(N)), 16)
+    binned = knots_of(counts_of_columns(X, np.arange(N), 1 << 12), 16)
     for j in range(X.shape[1]):
         values = np.sort(X[~np.isnan(X[:, j]), j])
         begins, scores = zip(*(of_column(knots, j) for knots in (exact, binned)), strict=True)
@@ -98,3 +103,58 @@ def test_knots_are_quantiles_of_all_rows_in_any_order():
         assert np.isin(expected, knots.positions).all()
         begins = np.append(True, np.diff(knots.piece) > 0)
         np.testing.assert_array_equal(knots.positions[:-1][begins], expected[:-1])
+
+
+def long_columns():
+    """Columns of all kinds; of some so many values are in one bin that they are sorted."""
+    rng = np.random.default_rng(1)
+    X = columns()
+    close = 1e-7 * rng.normal(size=N)
+    wide = {
+        "outlier": np.append(rng.normal(size=N - 1), 1e300),
+        "two decimals": np.round(rng.normal(size=N), 2),
+        "counts": rng.poisson(3, N) * 1.0,
+        "zeros of both signs": np.where(rng.random(N) < 0.3, -0.0, np.maximum(X[:, 0], 0.0)),
+        "float32": rng.random(N).astype(np.float32),
+        "nothing": np.full(N, np.nan),
+        "least often": np.where(rng.random(N) < 0.3, -1.0, np.abs(X[:, 0]) - 1.0),
+        "clusters": np.where(rng.random(N) < 0.5, close, 1.0 + close),
+        "tiny": 1e-300 * rng.normal(size=N),
+    }
+    return list(X.T) + list(wide.values())
+
+
+@pytest.mark.parametrize("n_pieces", [1, 16, 254])
+def test_a_long_column_has_the_knots_and_cuts_of_the_sorted_one(n_pieces):
+    n_binned = 0
+    for column in long_columns():
+        counted = LongColumn.of(column)
+        n_binned += isinstance(counted, LongColumn)
+        ordered = ValueCounts.of(column)
+        assert counted.counts.sum() == ordered.counts.sum()
+        binned, by_sorting = (knots_of([counts], n_pieces) for counts in (counted, ordered))
+        np.testing.assert_array_equal(binned.positions, by_sorting.positions)
+        np.testing.assert_array_equal(binned.scores, by_sorting.scores)
+        np.testing.assert_array_equal(binned.piece, by_sorting.piece)
+        if ordered.values.size:
+            cuts = [cut_of_numbers(0, counts, with_gap=False) for counts in (counted, ordered)]
+            np.testing.assert_array_equal(cuts[0].cut.edges, cuts[1].cut.edges)
+            assert not np.signbit(cuts[0].cut.edges[cuts[0].cut.edges == 0.0]).any()
+    assert 6 <= n_binned < len(long_columns())
+
+
+def test_bins_of_a_long_column_are_told_apart_where_someone_looks():
+    column = np.random.default_rng(0).normal(size=N)
+    counted = LongColumn.of(column)
+    assert counted.values.size < N / 4
+    assert counted.opened(counted.values[counted.lowest == counted.values]) is counted
+    wide = np.flatnonzero(counted.lowest < counted.values)[5:7]
+    opened = counted.opened(counted.values[wide])
+    inside = np.sort(
+        column[(column >= counted.lowest[wide[0]]) & (column <= counted.values[wide[0]])]
+    )
+    at = np.searchsorted(opened.values, inside)
+    np.testing.assert_array_equal(opened.values[at], inside)
+    assert (opened.counts[at] == 1).all()
+    assert opened.counts.sum() == N
+    assert (np.diff(opened.values) > 0).all()

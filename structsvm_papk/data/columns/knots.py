@@ -23,7 +23,7 @@ knots of its column.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
+from structsvm_papk._jit import kernel
 from structsvm_papk._types import Array
 from structsvm_papk.data.columns.value_counts import ValueCounts
 from structsvm_papk.errors import InputError, whole_number
@@ -41,7 +42,7 @@ _MOST_KNOTS = 255  # a cell is a byte, and two lie beyond the knots
 _FEWEST_ROWS = 10  # of an interval in the tails
 _LARGEST = 1e300  # a column that spreads over more stays a line: a width may overflow
 _SMALLEST = 1e-290  # a width, below which a slope may overflow
-_SAME = 16  # values that differ by so many units in the last place are one value
+_SAME = 16.0  # values apart by so many times the resolution of their type are one value
 
 
 def check_curves(curves: Any) -> int | None:
@@ -84,7 +85,7 @@ class ColumnKnots(NamedTuple):
         return self._replace(piece=np.arange(self.piece.size))
 
 
-def knots_of(columns: Sequence[ValueCounts], n_pieces: int, rising: Array | None = None) -> Knots:
+def knots_of(columns: Iterable[ValueCounts], n_pieces: int, rising: Array | None = None) -> Knots:
     """Knots between quantiles of columns; `rising` is a mask of those that have to rise.
 
     A column of few different values has a knot at each. A value that many rows have is a knot, and
@@ -94,7 +95,13 @@ def knots_of(columns: Sequence[ValueCounts], n_pieces: int, rising: Array | None
 
 
 def _knots(column: ValueCounts, n_pieces: int) -> ColumnKnots:
-    """The knots of one column."""
+    """The knots of one column, each of them a single value where those are known."""
+    knots = _knots_at_bins(column, n_pieces)
+    finer = column.opened(knots.positions)
+    return knots if finer is column else _knots(finer, n_pieces)
+
+
+def _knots_at_bins(column: ValueCounts, n_pieces: int) -> ColumnKnots:
     if not column.values.size:
         return ColumnKnots.of_line()
     distinct, counts = _apart(column)
@@ -116,15 +123,23 @@ def _knots(column: ValueCounts, n_pieces: int) -> ColumnKnots:
 
 def _apart(column: ValueCounts) -> tuple[Array, Array]:
     """The values of a column and their counts, where values next to each other are one."""
-    values = column.values
-    with np.errstate(over="ignore"):
-        apart = np.diff(values)
-    largest_step = np.spacing(np.abs(values[[0, -1]]).max())
-    if (apart > max(_SAME * largest_step, _SMALLEST)).all():
-        return values, column.counts
-    step = np.spacing(np.maximum(np.abs(values[1:]), np.abs(values[:-1])))
-    first = np.flatnonzero(np.append(True, apart > np.maximum(_SAME * step, _SMALLEST)))
-    return values[first], np.add.reduceat(column.counts, first)
+    is_first = np.empty(column.values.size, dtype=bool)
+    _write_first(column.values, _SAME * column.resolution, is_first)
+    if is_first.all():
+        return column.values, column.counts
+    first = np.flatnonzero(is_first)
+    return column.values[first], np.add.reduceat(column.counts, first)
+
+
+@kernel
+def _write_first(values: Array, same: float, is_first: Array) -> None:
+    """Which values are not as good as the first one before them that is not."""
+    first = -np.inf
+    for i in range(values.size):
+        size = max(abs(values[i]), abs(first))
+        is_first[i] = i == 0 or values[i] - first > max(same * size, _SMALLEST)
+        if is_first[i]:
+            first = values[i]
 
 
 def _at_quantiles(counts: Array, n_pieces: int) -> Array:

@@ -55,7 +55,10 @@ def cut_of_numbers(column: int, values: ValueCounts, with_gap: bool) -> ColumnCu
         rows = np.cumsum(values.counts)
         shares = np.arange(1, _CELLS) / _CELLS
         edges = np.unique(distinct[np.searchsorted(rows, shares * rows[-1])])
-        edges = edges[edges > distinct[0]]
+    finer = values.opened(edges)
+    if finer is not values:
+        return cut_of_numbers(column, finer, with_gap)
+    edges = edges[edges > distinct[0]]
     return ColumnCut(column, Cut(edges, edges.size + 1), with_gap)
 
 
