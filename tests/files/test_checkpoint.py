@@ -126,40 +126,40 @@ def test_starts_that_are_stopped_again_and_again_come_to_an_end(tmp_path):
     assert status is Status.CRITICAL and len(objectives) > 5
 
 
-def test_no_start_is_lost_where_the_time_is_too_short_for_all(tmp_path):
-    risk = ramp_risk("clipped_ramp", 30, 3)
-    place = Checkpoint(tmp_path / "kept")
-    short = CCCP(1e-2, tol=1e-8, time_limit=1e-9).solve(risk, checkpoint=place)
-    assert short.status is Status.TIME_LIMIT
-    assert np.isnan([start.initial for start in short.starts]).sum() == len(short.starts) - 1
-    whole = CCCP(1e-2, tol=1e-8).solve(risk)
-    resumed = CCCP(1e-2, tol=1e-8).solve(risk, checkpoint=place)
-    assert [start.name for start in resumed.starts][1:] == [start.name for start in whole.starts]
-    assert resumed.objective == pytest.approx(whole.objective, rel=1e-6)
+def _without_a_start(description, arrays):
+    del description["starts"][0]
 
 
-@pytest.mark.parametrize("wrong", ["shape", "nan", "name", "settled", "number", "absent"])
-def test_wrong_starts_are_refused(wrong, tmp_path):
-    risk = ramp_risk("ramp", 8, 0)
+def _without_starts(description, arrays):
+    del description["starts"]
+
+
+WRONG = {  # in the file of a solver: what is changed
+    "starts of another shape": ("cccp", lambda d, a: a.update(starts=a["starts"][:, :, :3])),
+    "starts of NaN": ("cccp", lambda d, a: a.update(starts=np.full_like(a["starts"], np.nan))),
+    "a name of a start": ("cccp", lambda d, a: d["starts"][0].update(name=7)),
+    "settled is a number": ("cccp", lambda d, a: d["starts"][0].update(settled=1)),
+    "fewer starts": ("cccp", _without_a_start),
+    "no starts": ("cccp", _without_starts),
+    "dual positions": ("ascent", lambda d, a: a.update({"dual.positions": np.array([10**6])})),
+    "dual coef": ("ascent", lambda d, a: a.update({"dual.coef": np.array([np.nan])})),
+    "dual intercepts": ("ascent", lambda d, a: a.update({"dual.intercepts": np.zeros(3)})),
+    "dual roundings": ("ascent", lambda d, a: a.update({"dual.roundings": np.zeros(2)})),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_wrong_starts_and_dual_variables_are_refused(wrong, tmp_path):
+    name, change = WRONG[wrong]
+    solver, risk = SOLVERS[name]
     place = Checkpoint(tmp_path / "kept")
-    CCCP(1e-2).solve(risk, callback=stop_at(1), checkpoint=place)
+    solver.solve(risk, checkpoint=place, callback=stop_at(1 if name == "cccp" else 2))
     description, arrays = _FILE.read(place.path)
-    starts = description["starts"]
-    if wrong == "shape":
-        arrays["starts"] = arrays["starts"][:, :, :3]
-    elif wrong == "nan":
-        arrays["starts"] = np.full_like(arrays["starts"], np.nan)
-    elif wrong == "name":
-        starts[0]["name"] = 7
-    elif wrong == "settled":
-        starts[0]["settled"] = 1
-    elif wrong == "number":
-        del starts[0]
-    else:
-        del description["starts"]
+    change(description, arrays)
     place.path.write_bytes(_FILE.encoded(description, arrays))
-    with pytest.raises(InputError):
-        CCCP(1e-2).solve(risk, checkpoint=place)
+    said = "dual variables that were kept do not fit" if name == "ascent" else "kept|start"
+    with pytest.raises(InputError, match=said):
+        solver.solve(risk, checkpoint=place)
 
 
 def test_at_the_interval_a_result_is_written_while_the_solve_goes_on(tmp_path):
@@ -231,25 +231,6 @@ def test_results_with_a_right_checksum_and_wrong_entries_are_refused(entry, wron
         solver.solve(risk, checkpoint=place)
     place.path.write_bytes(place.path.read_bytes()[:-8])
     with pytest.raises(InputError, match=r"bytes, .* are stated; delete .* to start again"):
-        solver.solve(risk, checkpoint=place)
-
-
-@pytest.mark.parametrize(
-    ("entry", "wrong"),
-    [
-        ("positions", np.array([10**6])),
-        ("coef", np.array([np.nan])),
-        ("intercepts", np.zeros(3)),
-        ("roundings", np.zeros(2)),
-    ],
-)
-def test_wrong_dual_variables_are_refused(entry, wrong, tmp_path):
-    solver, risk = SOLVERS["ascent"]
-    place = Checkpoint(tmp_path / "kept")
-    solver.solve(risk, checkpoint=place, callback=stop_at(2))
-    description, arrays = _FILE.read(place.path)
-    place.path.write_bytes(_FILE.encoded(description, arrays | {f"dual.{entry}": wrong}))
-    with pytest.raises(InputError, match="dual variables that were kept do not fit"):
         solver.solve(risk, checkpoint=place)
 
 

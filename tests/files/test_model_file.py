@@ -327,15 +327,7 @@ PAIR = {
     ids=str,
 )
 def test_damaged_levels_are_refused(tmp_path, changes):
-    given = replace(
-        MODEL,
-        function=AdditiveFunction(
-            (replace(lines([0.0, 2.0]).terms[1], name="b"),),
-            (Levels("a", 0, ("x", "y"), np.array([0.5, 1.0]), 0.1),),
-        ),
-        feature_names=("a", "b"),
-    )
-    assert_refused(tmp_path / "m", given, [LEVELS], [LEVELS | changes])
+    assert_refused(tmp_path / "m", [LEVELS | changes, PAIR])
 
 
 @pytest.mark.parametrize(
@@ -364,25 +356,20 @@ def test_damaged_levels_are_refused(tmp_path, changes):
     ids=str,
 )
 def test_damaged_pairs_are_refused(tmp_path, changes):
+    assert_refused(tmp_path / "m", [LEVELS, PAIR | changes])
+
+
+def assert_refused(path, wrong):
+    """A model of levels and a pair is refused with `wrong` in the place of these two."""
     cuts = (Cut(None, 2, ("x", "y")), Cut(np.array([0.0, 1.0]), 3))
-    given = replace(
-        MODEL,
-        function=AdditiveFunction(
-            (replace(lines([0.0, 2.0]).terms[1], name="b"),),
-            (Levels("a", 0, ("x", "y"), np.array([0.5, 1.0]), 0.1),),
-            (Pair(("a", "b"), (0, 1), cuts, np.ones((3, 4)), 0.1),),
-        ),
-        feature_names=("a", "b"),
+    function = AdditiveFunction(
+        (replace(lines([0.0, 2.0]).terms[1], name="b"),),
+        (Levels("a", 0, ("x", "y"), np.array([0.5, 1.0]), 0.1),),
+        (Pair(("a", "b"), (0, 1), cuts, np.ones((3, 4)), 0.1),),
     )
-    assert_refused(tmp_path / "m", given, [LEVELS, PAIR], [LEVELS, PAIR | changes])
-
-
-def assert_refused(path, model, right, wrong):
-    """The file is as `right` says, and a signed one with `wrong` in its place is refused."""
-    save_model(path, model)
+    save_model(path, replace(MODEL, function=function, feature_names=("a", "b")))
     header, array = parts(path)
-    description = json.loads(header["__metadata__"]["model"])
-    assert description["other_terms"] == right
+    assert json.loads(header["__metadata__"]["model"])["other_terms"] == [LEVELS, PAIR]
     load_model(path)
     change(header, other_terms=wrong)
     rewrite(path, header, array)

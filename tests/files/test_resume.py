@@ -1,7 +1,6 @@
 """Runs that are resumed by the command line."""
 
 import json
-import re
 import signal
 from contextlib import nullcontext
 
@@ -35,18 +34,6 @@ def run(capsys, *arguments):
     status = cli.main([str(argument) for argument in arguments])
     shown = capsys.readouterr()
     return status, shown.out, shown.err
-
-
-def test_a_fit_goes_on_and_refuses_what_is_of_another(file, tmp_path, capsys):
-    fit = ("fit", file, "-o", tmp_path / "m", "--k", 3, "--json", "--checkpoint")
-    _, first, _ = run(capsys, *fit, tmp_path / "c", "--tol", 0.3)
-    status, second, _ = run(capsys, *fit, tmp_path / "c")
-    assert status == 0 and f"went on from {tmp_path / 'c'}" in json.loads(second)["message"]
-    assert json.loads(first)["objective"] > json.loads(second)["objective"]
-    _, third, _ = run(capsys, *fit, tmp_path / "c")
-    assert json.loads(third)["n_iter"] < json.loads(second)["n_iter"]
-    status, _, errors = run(capsys, *fit, tmp_path / "c", "--alpha", 0.5)
-    assert status == 2 and re.search(r"alpha was \d+\.\d+, is 0\.5", errors)
 
 
 @pytest.mark.usefixtures("ctrl_c")

@@ -498,17 +498,9 @@ REFUSED = {
     "a list": (GOOD.replace('"qdrant"', "[]"), r"no engine is called \[\]"),
     "no run": (GOOD.replace('{"a": 1, "b": 0.5}', "{}"), "weights must be a dict"),
     "weights as a list": (GOOD.replace('{"a": 1, "b": 0.5}', "[1, 2]"), "weights must be a dict"),
-    "text": (GOOD.replace("0.5", '"1_0"'), "the weight of run 'b' must be a number"),
-    "true": (GOOD.replace("0.5", "true"), "the weight of run 'b' must be a number"),
-    "null": (GOOD.replace("0.5", "null"), "the weight of run 'b' must be a number"),
     "infinite": (GOOD.replace("0.5", "Infinity"), "the weight of run 'b' must be a number"),
-    "beyond doubles": (GOOD.replace("0.5", "1" + "0" * 400), "the weight of run 'b' must be"),
     "a run twice": (GOOD.replace('"b"', '"a"'), "'a' is there twice"),
     "a key twice": (GOOD.replace("}", '}, "window": 9', 1), "'window' is there twice"),
-    "part of a document": (GOOD.replace("50", "2.5"), "window must be a whole number"),
-    "window true": (GOOD.replace("50", "true"), "window must be a whole number"),
-    "window below 1": (GOOD.replace("50", "0"), "window must be a whole number of at least 1"),
-    "endless window": (GOOD.replace("50", "Infinity"), "window must be a whole number"),
     "another constant": (
         GOOD.replace("qdrant", "azure").replace("50", '50, "rank_constant": 7'),
         "rank_constant is 7",
@@ -534,6 +526,6 @@ def test_other_files_are_refused(tmp_path, name):
 def test_values_that_no_engine_takes_are_refused(window):
     with pytest.raises(InputError, match="window must be a whole number"):
         EngineWeights("qdrant", {"a": 1.0}, window)
-    for weights in ({}, {"a": "1_0"}, {"a": np.nan}, {"a": True}, [1.0]):
+    for weights in ({}, {"a": "1_0"}, {"a": np.nan}, {"a": 10**400}, {"a": True}, {"a": None}, [1]):
         with pytest.raises(InputError, match=r"weights must be|the weight of run 'a' must be"):
             EngineWeights("qdrant", weights, 9)

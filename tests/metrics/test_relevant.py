@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from helpers.marks import slow
+from helpers.reference_metrics import metric
 from structsvm_papk import metrics
 from structsvm_papk.datasets import retrieval_runs
 from structsvm_papk.errors import InputError
@@ -43,37 +44,17 @@ def drawn(seed=0, n_users=30, n_items=40, text=False):
 
 
 def by_definition(name, ranked, grades):
-    """One user's value: `ranked` are the items of the list, best first, `grades` all known ones."""
-    kind, _, k = name.partition("@")
-    k = int(k) if k else len(ranked) + len(grades)
-    good = {item for item, grade in grades.items() if grade > 0}
-    hits = [item in good for item in ranked]
-    if not good:
-        return math.nan
-    if kind == "ndcg":
-        gains = [max(grades.get(item, 0), 0) for item in ranked]
-        best = sorted((max(grade, 0) for grade in grades.values()), reverse=True)
-        dcg, ideal = (
-            sum(g / math.log2(place + 2) for place, g in enumerate(part[:k]))
-            for part in (gains, best)
-        )
-        return dcg / ideal
-    if kind == "recall":
-        return sum(hits[:k]) / len(good)
-    if kind == "precision":
-        return sum(hits[:k]) / k
-    if kind == "hit":
-        return float(any(hits[:k]))
-    if kind == "ap":
-        return sum(sum(hits[: place + 1]) / (place + 1) for place, h in enumerate(hits) if h) / len(
-            good
-        )
-    if kind == "rr":
-        return next((1 / (place + 1) for place, hit in enumerate(hits) if hit), 0.0)
-    most = min(len(good), k) if kind == "pap" else len(good)
-    counted = [place for place, hit in enumerate(hits) if hit][:most]
-    won = sum(k - min(k, sum(not h for h in hits[:place])) for place in counted)
-    return won / (most * k)
+    """One user's value: `ranked` are the items of the list, best first, `grades` all known ones.
+
+    What the list misses stands behind it, where nothing is shown, and so do negatives.
+    """
+    missed = [item for item in grades if item not in ranked]
+    rows = [
+        (-place, grades.get(item, 0) > 0, max(grades.get(item, 0), 0))
+        for place, item in enumerate([*ranked, *missed, *range(-9, 0)])
+    ]
+    rules = {"ties": "loss", "few_negatives": "exclude", "no_positives": "nan"}
+    return float(metric(name, rows, rules, length=len(ranked)))
 
 
 def expected(name, lists, relevant, users):

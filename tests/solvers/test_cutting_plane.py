@@ -21,7 +21,7 @@ from structsvm_papk import (
 )
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.list_risk import Thresholds
-from structsvm_papk.solvers.cut_model import CutModel, block_sweeps, default_blocks, gram_sweeps
+from structsvm_papk.solvers.cut_model import CutModel, block_sweeps, gram_sweeps
 from structsvm_papk.solvers.cutting_plane import Tilted
 from structsvm_papk.solvers.qp import PaddedProblem, duality_gap
 from structsvm_papk.solvers.solver import Status
@@ -170,20 +170,6 @@ def test_sweeps_by_inner_products_are_those_by_slopes():
     theta = np.repeat(1 / np.diff([*starts, 12]), np.diff([*starts, 12]))
     assert gram_sweeps(gram, heights - gram @ theta, starts, theta, 200, 1e-9) <= 1e-9
     assert duality_gap(theta, slopes, heights, starts) <= 2e-9
-
-
-def test_an_evaluation_that_costs_more_pays_for_more_blocks():
-    risk = EmpiricalRisk(make_surrogate("avg", 3), problems.uneven(n_features=3))
-    assert default_blocks(risk) == 32
-    assert risk.n_entries == risk.data.X.size
-    risk.n_features = 2000  # beyond, cuts are kept by their inner products
-    assert default_blocks(risk) == 20
-    risk.n_entries = 5_000_000
-    assert 60 < default_blocks(risk) < 70
-    risk.n_entries = 10**9
-    assert default_blocks(risk) == 100
-    risk.n_features = 200_000
-    assert default_blocks(risk) == 5
 
 
 # --- bounds that are exact in every entry, against exact optima ---------------------------------

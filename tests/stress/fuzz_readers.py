@@ -14,6 +14,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import warnings
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -26,6 +27,8 @@ from searching import main
 
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.readers import read_table
+from structsvm_papk.files.trec import read_judgments, read_run
+from structsvm_papk.fusion import join_lists
 
 _MEMORY = 4 << 30  # bytes of address space above what the worker starts with
 _SECONDS = 20  # of one file
@@ -38,6 +41,8 @@ _SVMLIGHT = b"""# comment
 """
 _BARE = b"1 1:0.5 2:3\n0 2:4\n1 1:1\n0 2:2\n"
 _CSV = b'label,group,a,"b c"\n1,u1,0.5,2\n0,u1,-1e3,4\n1,"u,2",1,1\n0,"u,2",0,3\n'
+_RUN = b"q1 Q0 a 1 2.5 t\nq1 Q0 b 2 1.5 t\nq2 Q0 c 1 3 t\nq2 Q0 a 2 -1e-3 t\n"
+_JUDGED = b"q1 0 b 1\nq1 0 e 1\nq2 0 c 2\nq2 0 a 0\n"
 _TOKENS = [
     *b"0 -0 1 -1 1e308 1e309 -1e309 5e-324 nan inf -inf 0x10 1_0 1,2 1:1:1 -5:1".split(),
     *b"2147483646 2147483647 4294967297 9223372036854775807 true False label".split(),
@@ -80,11 +85,20 @@ KINDS = {  # the name of a file, which says how it is read, and sound ones to be
     "svmlight": ("rows.txt", (_SVMLIGHT, _BARE)),
     "csv": ("rows.csv", (_CSV, _CSV.replace(b"label", b"a", 1))),
     "parquet": ("rows.parquet", [_parquet(codec) for codec in ("none", "snappy", "zstd")]),
+    "run": ("lists.run", (_RUN, _JUDGED)),
+    "judgments": ("lists.qrels", (_JUDGED, _RUN)),
 }
 
 
 def read(rng, path):
     """What was read must be usable: consistent shapes, finite values; then make ranking data."""
+    if path.suffix in (".run", ".qrels"):
+        run = path if path.suffix == ".run" else {"q1": {"b": 1.0}}
+        judged = path if path.suffix == ".qrels" else {"q1": {"b": 1}}
+        each = read_run(path) if path.suffix == ".run" else read_judgments(path)
+        assert np.isfinite(each.iloc[:, 2]).all()
+        join_lists({"x": run, "y": {"q1": {"a": 1.0}}}, judged)
+        return
     table = read_table(path)
     n_rows = table.X.shape[0]
     stored = table.X.data if hasattr(table.X, "indptr") else table.X
@@ -108,7 +122,8 @@ def work(kind, seed, folder, n_files):
         path.write_bytes(mutated(rng, sound[rng.integers(len(sound))], sound))
         signal.alarm(_SECONDS)
         try:
-            read(rng, path)
+            with warnings.catch_warnings(action="ignore"):  # of queries that are left out
+                read(rng, path)
             counts[f"{kind}: parsed"] += 1
         except InputError:
             counts[f"{kind}: refused"] += 1

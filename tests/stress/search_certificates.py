@@ -23,6 +23,7 @@ import sys
 import tempfile
 import time
 import warnings
+from dataclasses import replace
 
 import numpy as np
 from ranking_problems import draw, draw_oracle
@@ -47,6 +48,7 @@ _QP_SOLVERS = {
 }
 _FAR_OFF = 1e-6  # relative, of an independent solver
 _BREAKS = 4  # of one run at most
+_NEAR = 3e-7  # of the optimum of an independent solver
 
 
 def check(seed, report, only=None):
@@ -220,6 +222,41 @@ def written(problem, rng, report):
     return []
 
 
+def signed(problem, rng, report):
+    """Weights >= 0, all or some, against the problem written out with the constraint."""
+    if not problem.benign or problem.y.size > 200:
+        return []
+    risk, alpha = problem.risk(), problem.alpha
+    signs = (rng.random(risk.n_features) < 0.5) | (rng.random() < 0.3)
+    full, _ = full_problem(risk, alpha, signs)
+    warnings.simplefilter("ignore")  # of the QP solver
+    full.solve(solver="CLARABEL", **_QP_SOLVERS["CLARABEL"])
+    best = full.value if full.status == "optimal" else np.inf
+    solver = CuttingPlane(alpha, 1e-7, max_iter=500, positive=signs)
+    far = rng.normal(size=risk.n_features) * 10.0 ** rng.uniform(-2, 5)
+    free = CuttingPlane(alpha * 10.0 ** rng.uniform(-1, 1), TOL).solve(risk)
+    results = {
+        "signs": solver.solve(risk),
+        "signs, from afar": solver.solve(risk, w_init=far),
+        "signs, warm start": solver.solve(risk, warm_start=free),
+        "signs, one_slack": replace(solver, method="one_slack", tol=1e-4).solve(risk),
+    }
+    for name, result in results.items():
+        report.counts["fits with signs"] += 1
+        value = float(alpha / 2 * (result.w @ result.w) + risk(result.w)[0])
+        scale = max(value, RISK_SCALE)
+        if (result.w[signs] < 0).any():
+            report.add("a weight below 0", name, f"{result.w[signs].min():.3g}")
+        if abs(value - result.objective) > 1e-9 * max(1.0, value):
+            report.add("objective is not that of the point", name, f"{value} {result.objective}")
+        if result.lower_bound > min(best, value) + _NEAR * scale:
+            report.add("false bound", name, f"{result.lower_bound} above {best}")
+        tol = 1e-4 if "one_slack" in name else 1e-7
+        if result.converged and value > best + (tol + _NEAR) * scale:
+            report.add("converged, but is not optimal", name, f"{value} above {best}")
+    return []
+
+
 def zero_test(problem, rng, report):
     """`diagnose`: its verdict on w = 0 against points that are looked for here."""
     test = diagnose(problem.risk(), per_user=False).joint
@@ -282,7 +319,7 @@ def globally(problem, rng, report):
 
 
 _BOTH = (interrupted, zero_test)
-_CONVEX = (bundle, from_afar, other_method, warm_start, path, ascent, written, *_BOTH)
+_CONVEX = (bundle, from_afar, other_method, warm_start, path, ascent, written, signed, *_BOTH)
 CONVEX_WAYS = {each.__name__: each for each in _CONVEX}
 RAMP_WAYS = {each.__name__: each for each in (cccp, given_start, globally, *_BOTH)}
 WAYS = {"twin": twin, "own_oracle": own_oracle} | CONVEX_WAYS | RAMP_WAYS
