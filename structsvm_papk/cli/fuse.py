@@ -10,17 +10,18 @@ import typer
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.options import OUTPUT
 from structsvm_papk.cli._shared.outputs import TABLES, check_format, check_outputs, save_plot
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, check_choice
 from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.files.model import load_model, save_model, weights_of
 from structsvm_papk.fusion import storing
 from structsvm_papk.fusion.comparing import validated
 from structsvm_papk.fusion.engines import NAMES
 from structsvm_papk.fusion.held_out import Settings
-from structsvm_papk.fusion.joining import join
+from structsvm_papk.fusion.joining import Joined, join
 from structsvm_papk.fusion.page import fusion_page, sections
 from structsvm_papk.fusion.report import FusionReport
-from structsvm_papk.fusion.requests import EngineWeights, read_weights
+from structsvm_papk.fusion.requests import read_weights
+from structsvm_papk.fusion.serving import Fusing
 
 _LEARNING = "Learning"
 
@@ -214,10 +215,14 @@ def fuse(
             raise InputError("give --output FILE for the fused lists")
         check_outputs([path for path in (model, *given.values()) if path is not None], [output])
         check_format(output, "a run, CSV, TSV or Parquet", TABLES)
-        fusing: storing.Fusing = method or ""
-        if model is not None:
-            fusing = read_weights(model) or load_model(model)
-        n_rows = _write_fused(output, top, fusing, given, depth, taking)
+        if model is None:
+            check_choice("--method", str(method), storing.METHODS)
+            joined = _joined(given, depth, taking)
+            scores = storing.METHODS[str(method)](joined.frame)
+            n_rows = storing.write_fused(output, joined, scores, top)
+        else:
+            fusing = Fusing.of(read_weights(model) or load_model(model))
+            n_rows = _write_fused(output, top, fusing, given, depth, taking)
         content = {"output": str(output), "n_rows": n_rows}
         content["method" if model is None else "model"] = str(method or model)
         console.answer(as_json, content, _say_written, content)
@@ -241,9 +246,6 @@ def fuse(
         engine=for_engine,
         n_folds=cv,
         level=level,
-        n_resamples=2000,
-        n_refits=200,
-        seed=0,
         rank_constant=rank_constant,
     )
     on = storing.list_columns(next(iter(given.values())))
@@ -270,7 +272,7 @@ def fuse(
             write_atomically(weights, (json.dumps(weights_of(trained), indent=2) + "\n").encode())
         console.note(f"weights written to {weights}")
     if output is not None:
-        fusing = to_send or trained
+        fusing = Fusing.of(to_send or trained)
         n_rows = _write_fused(output, top, fusing, given, depth, taking, report.remarks)
         console.note(f"{n_rows} rows written to {output}")
     save_plot(plot, report.plot)
@@ -286,24 +288,29 @@ def fuse(
 
 
 def _write_fused(
-    output: Path, top: int, fusing: storing.Fusing, runs: dict[str, Path], depth: int | None,
+    output: Path, top: int, fusing: Fusing, runs: dict[str, Path], depth: int | None,
     taking: dict[str, Any], said: Sequence[str] = (),
 ) -> int:  # fmt: skip
-    """Fuse runs with a model, weights or a method, write them, and return the number of rows.
+    """Fuse runs by weights, write them, and return the number of rows.
 
     Remarks that were `said` of the same runs in training are not repeated.
     """
-    runs = storing.matched(runs, fusing)
-    if isinstance(fusing, EngineWeights):
-        if depth not in (None, fusing.window):
-            raise InputError(f"--depth {depth}: the weights are for a window of {fusing.window}")
-        depth = fusing.window
-    on = storing.list_columns(next(iter(runs.values())))
-    joined = join(runs, on=on, depth=depth, **taking)
+    runs = storing.matched(runs, fusing.names)
+    if fusing.window is not None and depth not in (None, fusing.window):
+        raise InputError(f"--depth {depth}: the weights are for a window of {fusing.window}")
+    joined = _joined(runs, fusing.window or depth, taking, said)
+    scores = fusing.fused(joined.scores.to_numpy(), joined.query, joined.place)
+    return storing.write_fused(output, joined, scores, top)
+
+
+def _joined(
+    runs: dict[str, Path], depth: int | None, taking: dict[str, Any], said: Sequence[str] = ()
+) -> Joined:
+    joined = join(runs, on=storing.list_columns(next(iter(runs.values()))), depth=depth, **taking)
     for remark in joined.remarks:
         if remark not in said:
             console.warn(remark)
-    return storing.write_fused(output, storing.fused(fusing, joined), top)
+    return joined
 
 
 def _say_written(content: dict[str, Any]) -> None:

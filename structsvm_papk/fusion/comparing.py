@@ -88,7 +88,6 @@ def cross_validate(
     settings = Settings(
         k=k,
         threshold=relevance_threshold,
-        engine=None,
         n_folds=cv,
         level=level,
         n_resamples=n_resamples,
@@ -161,7 +160,6 @@ def for_engine(
         n_folds=cv,
         level=level,
         n_resamples=n_resamples,
-        n_refits=2,
         seed=random_state,
         rank_constant=rank_constant,
     )

@@ -10,9 +10,9 @@ a weighted sum where `bend` is 0, as everywhere but in Qdrant. Weights are at le
 
 from __future__ import annotations
 
-import reprlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -98,18 +98,13 @@ class Raw(Rule):
 class ReciprocalRank(Rule):
     """``1 / (constant + rank)``, ranks from 1: weighted reciprocal rank fusion."""
 
-    constant: float = 60.0
+    rank_constant: float = 60.0
     name = "rrf"
     of_scores = False
 
-    @property
-    def rank_constant(self) -> float:  # type: ignore[override]
-        """The constant beside the rank."""
-        return self.constant
-
     def of_lists(self, score: Array, query: Array, place: Array) -> Array:
         """As `Rule` says."""
-        return 1.0 / (self.constant + 1.0 + place)
+        return 1.0 / (self.rank_constant + 1.0 + place)
 
 
 @dataclass(frozen=True)
@@ -120,19 +115,14 @@ class StretchedRank(Rule):
     its run as well.
     """
 
-    constant: float = 2.0
+    rank_constant: float = 2.0
     name = "qdrant-rrf"
     of_scores = False
 
     @property
-    def rank_constant(self) -> float:  # type: ignore[override]
-        """Qdrant's k."""
-        return self.constant
-
-    @property
     def bend(self) -> float:  # type: ignore[override]
         """k - 1."""
-        return self.constant - 1.0
+        return self.rank_constant - 1.0
 
     def of_lists(self, score: Array, query: Array, place: Array) -> Array:
         """As `Rule` says."""
@@ -177,12 +167,8 @@ class Engine:
     Attributes
     ----------
     rule : Rule
-    family : str
-        The engine, which may have several rules.
     form : str
         What the engine calls this one.
-    source : str
-        What its documentation or source says, from which version on, and where.
     most_runs : int, optional
         More lists than these it does not join.
     is_weighted : bool
@@ -192,152 +178,73 @@ class Engine:
     """
 
     rule: Rule
-    family: str
     form: str
-    source: str
     most_runs: int | None = None
     is_weighted: bool = True
     takes_constant: bool = False
 
     def with_constant(self, constant: float | None) -> Engine:
         """The rule with another constant of ranks, where one is given."""
-        if constant is None or not isinstance(self.rule, ReciprocalRank | StretchedRank):
+        rule: Any = self.rule
+        if constant is None or rule.rank_constant is None:
             return self
-        return replace(self, rule=replace(self.rule, constant=constant))
+        return replace(self, rule=replace(rule, rank_constant=constant))
 
 
+# of each what its documentation or source says, and from which version on; an engine that has
+# several rules is the beginning of their names
 ENGINES = {
-    "elasticsearch": Engine(
-        MinMax(equal=1.0, resolution=1e-6),
-        "elasticsearch",
-        "linear",
-        "retriever `linear` (8.18, 9.0) with normalizer `minmax`: a sum of weight times (score - "
-        "min) / (max - min), 1 for a lone hit and for equal scores (elastic/elasticsearch #128689, "
-        "June 2025, backported to 8.18 and 8.19)",
-    ),
-    "elasticsearch-rrf": Engine(
-        ReciprocalRank(),
-        "elasticsearch",
-        "rrf",
-        "retriever `rrf`, from 9.2 on with weights: a sum of weight / (rank_constant + rank), "
-        "rank_constant 60 by default",
-        takes_constant=True,
-    ),
-    "opensearch": Engine(
-        MinMax(least=0.001, equal=1.0),
-        "opensearch",
-        "min_max",
-        "`normalization-processor` (2.10), min_max without bounds, and arithmetic_mean: weights in "
-        "[0, 1] with the sum 1; the lowest of a list counts .001, a lone or equal score 1; "
-        "`hybrid` takes five queries",
-        most_runs=5,
-    ),
-    "opensearch-zscore": Engine(
-        ZScore(),
-        "opensearch",
-        "z_score",
-        "`normalization-processor`, z_score (3.0) and arithmetic_mean: what is not above the mean "
-        "of its list counts .001 (ZScoreNormalizationTechnique); `hybrid` takes five queries",
-        most_runs=5,
-    ),
-    "opensearch-rrf": Engine(
-        ReciprocalRank(),
-        "opensearch",
-        "rrf",
-        "`score-ranker-processor` (2.19), from 3.1 on with weights in [0, 1] with the sum 1: a sum "
-        "of weight / (rank_constant + rank), rank_constant 60 by default; `hybrid` takes five "
-        "queries",
-        most_runs=5,
-        takes_constant=True,
-    ),
-    "weaviate": Engine(
-        MinMax(equal=1.0),
-        "weaviate",
-        "relativeScoreFusion",
-        "hybrid search, relativeScoreFusion: (1 - alpha) times the scaled keyword score and alpha "
-        "times the vector's; a list of equal scores counts 1 (FusionRelativeScore)",
-        most_runs=2,
-    ),
-    "mongodb": Engine(
-        MinMax(equal=0.0),
-        "mongodb",
-        "$scoreFusion",
-        "`$scoreFusion` with minMaxScaler and avg: the mean over pipelines of weight times scaled "
-        "score, 0 where a pipeline has no document, and for a list of equal scores",
-    ),
-    "mongodb-rrf": Engine(
-        ReciprocalRank(),
-        "mongodb",
-        "$rankFusion",
-        "`$rankFusion`: a sum of weight / (60 + rank); the constant cannot be changed",
-    ),
-    "milvus": Engine(
-        Raw(),
-        "milvus",
-        "WeightedRanker",
-        "`WeightedRanker(.., norm_score=False)` of hybrid_search (2.6): a sum of weight times "
-        "score, weights in [0, 1], 0 where a search has no entity; of COSINE, IP and BM25, where "
-        "larger is better",
-    ),
-    "milvus-rrf": Engine(
-        ReciprocalRank(),
-        "milvus",
-        "RRFRanker",
-        "`RRFRanker(k)` of hybrid_search (2.6): a sum of 1 / (k + rank), k 60 by default; it takes "
-        "no weights",
-        is_weighted=False,
-        takes_constant=True,
-    ),
-    "vespa": Engine(
-        MinMax(equal=0.5),
-        "vespa",
-        "normalize_linear",
-        "`normalize_linear` in a global-phase expression: (x - min) / (max - min) over the hits, "
-        ".5 where all are equal (LinearNormalizer); every hit has every score there",
-    ),
-    "llamaindex": Engine(
-        MinMax(equal=1.0, equal_not_positive=0.0),
-        "llamaindex",
-        "relative_score",
-        "QueryFusionRetriever, mode `relative_score` (llama-index-core 0.14): a sum of "
-        "retriever_weights times (score - min) / (max - min); a list of equal scores counts 1, or "
-        "0 where they are not above 0",
-    ),
-    "haystack": Engine(
-        MinMax(equal=0.0),
-        "haystack",
-        "merge",
-        "DocumentJoiner, mode `merge`: a sum of weight times score, of scores that were scaled "
-        "before",
-    ),
-    "haystack-rrf": Engine(
-        ReciprocalRank(),
-        "haystack",
-        "reciprocal_rank_fusion",
-        "DocumentJoiner, mode `reciprocal_rank_fusion`: a sum of weight / (60 + rank)",
-    ),
-    "langchain": Engine(
-        ReciprocalRank(),
-        "langchain",
-        "EnsembleRetriever",
-        "EnsembleRetriever: a sum of weight / (c + rank), c = 60 by default",
-        takes_constant=True,
-    ),
-    "azure": Engine(
-        ReciprocalRank(),
-        "azure",
-        "hybrid",
-        "hybrid queries: a sum of weight / (60 + rank); vector queries have a weight above 0, the "
-        "text query counts 1",
-    ),
-    "qdrant": Engine(
-        StretchedRank(),
-        "qdrant",
-        "rrf",
-        "fusion `rrf` with weights (1.17): a sum of 1 / ((position + 1) / weight + k - 1), k = 2 "
-        "by default, 0 where the weight is 0 (reciprocal_rank_fusion.rs)",
-        takes_constant=True,
-    ),
+    # retriever `linear` (8.18, 9.0) with normalizer `minmax`: a sum of weight times (score - min) /
+    # (max - min), 1 for a lone hit and for equal scores (elastic/elasticsearch #128689, June 2025,
+    # backported to 8.18 and 8.19)
+    "elasticsearch": Engine(MinMax(equal=1.0, resolution=1e-6), "linear"),
+    # retriever `rrf`, from 9.2 on with weights: a sum of weight / (rank_constant + rank),
+    # rank_constant 60 by default
+    "elasticsearch-rrf": Engine(ReciprocalRank(), "rrf", takes_constant=True),
+    # `normalization-processor` (2.10), min_max without bounds, and arithmetic_mean: weights in [0,
+    # 1] with the sum 1; the lowest of a list counts .001, a lone or equal score 1; `hybrid` takes
+    # five queries
+    "opensearch": Engine(MinMax(least=0.001, equal=1.0), "min_max", most_runs=5),
+    # `normalization-processor`, z_score (3.0) and arithmetic_mean: what is not above the mean of
+    # its list counts .001 (ZScoreNormalizationTechnique); `hybrid` takes five queries
+    "opensearch-zscore": Engine(ZScore(), "z_score", most_runs=5),
+    # `score-ranker-processor` (2.19), from 3.1 on with weights in [0, 1] with the sum 1: a sum of
+    # weight / (rank_constant + rank), rank_constant 60 by default; `hybrid` takes five queries
+    "opensearch-rrf": Engine(ReciprocalRank(), "rrf", most_runs=5, takes_constant=True),
+    # hybrid search, relativeScoreFusion: (1 - alpha) times the scaled keyword score and alpha times
+    # the vector's; a list of equal scores counts 1 (FusionRelativeScore)
+    "weaviate": Engine(MinMax(equal=1.0), "relativeScoreFusion", most_runs=2),
+    # `$scoreFusion` with minMaxScaler and avg: the mean over pipelines of weight times scaled
+    # score, 0 where a pipeline has no document, and for a list of equal scores
+    "mongodb": Engine(MinMax(equal=0.0), "$scoreFusion"),
+    # `$rankFusion`: a sum of weight / (60 + rank); the constant cannot be changed
+    "mongodb-rrf": Engine(ReciprocalRank(), "$rankFusion"),
+    # `WeightedRanker(.., norm_score=False)` of hybrid_search (2.6): a sum of weight times score,
+    # weights in [0, 1], 0 where a search has no entity; of COSINE, IP and BM25, where larger is
+    # better
+    "milvus": Engine(Raw(), "WeightedRanker"),
+    # `RRFRanker(k)` of hybrid_search (2.6): a sum of 1 / (k + rank), k 60 by default; it takes no
+    # weights
+    "milvus-rrf": Engine(ReciprocalRank(), "RRFRanker", is_weighted=False, takes_constant=True),
+    # `normalize_linear` in a global-phase expression: (x - min) / (max - min) over the hits, .5
+    # where all are equal (LinearNormalizer); every hit has every score there
+    "vespa": Engine(MinMax(equal=0.5), "normalize_linear"),
+    # QueryFusionRetriever, mode `relative_score` (llama-index-core 0.14): a sum of
+    # retriever_weights times (score - min) / (max - min); a list of equal scores counts 1, or 0
+    # where they are not above 0
+    "llamaindex": Engine(MinMax(equal=1.0, equal_not_positive=0.0), "relative_score"),
+    # DocumentJoiner, mode `merge`: a sum of weight times score, of scores that were scaled before
+    "haystack": Engine(MinMax(equal=0.0), "merge"),
+    # DocumentJoiner, mode `reciprocal_rank_fusion`: a sum of weight / (60 + rank)
+    "haystack-rrf": Engine(ReciprocalRank(), "reciprocal_rank_fusion"),
+    # EnsembleRetriever: a sum of weight / (c + rank), c = 60 by default
+    "langchain": Engine(ReciprocalRank(), "EnsembleRetriever", takes_constant=True),
+    # hybrid queries: a sum of weight / (60 + rank); vector queries have a weight above 0, the text
+    # query counts 1
+    "azure": Engine(ReciprocalRank(), "hybrid"),
+    # fusion `rrf` with weights (1.17): a sum of 1 / ((position + 1) / weight + k - 1), k = 2 by
+    # default, 0 where the weight is 0 (reciprocal_rank_fusion.rs)
+    "qdrant": Engine(StretchedRank(), "rrf", takes_constant=True),
 }
 _FIRST_OF_FAMILY = {  # names of one rule where the engine's name stands for all of them
     "elasticsearch-linear": "elasticsearch",
@@ -352,20 +259,24 @@ NAMES = (*ENGINES, *_FIRST_OF_FAMILY)
 def engine_of(name: str) -> Engine:
     """The rule of a name; a wrong one lists all."""
     if not isinstance(name, str) or name not in ENGINES:
-        shown = reprlib.repr(name)
-        raise InputError(f"no engine is called {shown}; known are {', '.join(NAMES)}")
+        raise InputError(f"no engine is called {name!r:.40}; known are {', '.join(NAMES)}")
     return ENGINES[name]
 
 
 def rules_of(name: str) -> tuple[str, ...]:
     """Names in `ENGINES` of the rules to choose from: all of an engine, or one that is named."""
-    if isinstance(name, str) and name in _FIRST_OF_FAMILY:
+    if name in _FIRST_OF_FAMILY:
         return (_FIRST_OF_FAMILY[name],)
-    if engine_of(name).family != name:
+    engine_of(name)
+    if name != _family(name):
         return (name,)
-    return tuple(rule for rule, engine in ENGINES.items() if engine.family == name)
+    return tuple(rule for rule in ENGINES if _family(rule) == name)
 
 
 def siblings_of(name: str) -> tuple[str, ...]:
     """Names in `ENGINES` of all rules of the engine that has the rule of a name."""
-    return rules_of(engine_of(rules_of(name)[0]).family)
+    return rules_of(_family(name))
+
+
+def _family(name: str) -> str:
+    return name.partition("-")[0]

@@ -38,13 +38,13 @@ class Settings:
     """What is trained and how it is judged; as the arguments of `cross_validate`."""
 
     k: int
-    threshold: float | None  # None: grades train as they are
-    engine: str | None  # in whose rule is learned; None: scores as they are
-    n_folds: int
-    level: float
-    n_resamples: int
-    n_refits: int
-    seed: int
+    threshold: float | None = None  # None: grades train as they are
+    engine: str | None = None  # in whose rule is learned; None: scores as they are
+    n_folds: int = 5
+    level: float = 0.95
+    n_resamples: int = 2000
+    n_refits: int = 200
+    seed: int = 0
     rank_constant: float | None = None  # of the engine's rule of ranks; None: its own
 
     def __post_init__(self) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,38 @@ from structsvm_papk.data.validation import single
 from structsvm_papk.errors import InputError, as_floats, check_type
 from structsvm_papk.files.model import Model
 from structsvm_papk.fusion.requests import EngineWeights
+
+
+@dataclass(frozen=True)
+class Fusing:
+    """What weights of an engine and a model of runs both are.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The runs, in the order of the columns.
+    window : int, optional
+        Documents of each list that count; None: all.
+    fused : function
+        ``fused(scores, query, document)``, the score of each row of a column for each run, NaN
+        where it has no document.
+    """
+
+    names: tuple[str, ...]
+    window: int | None
+    fused: Callable[[Array, Array, Array], Array]
+
+    @classmethod
+    def of(cls, weights: EngineWeights | Model) -> Fusing:
+        """Of either."""
+        check_type("weights", weights, EngineWeights | Model, "weights of an engine, or a model")
+        if isinstance(weights, EngineWeights):
+            return cls(tuple(weights.weights), weights.window, weights.of_matrix)
+
+        def predicted(scores: Array, query: Array, document: Array) -> Array:
+            return weights.predict(scores, query)
+
+        return cls(weights.feature_names or (), None, predicted)
 
 
 def fuse(
@@ -49,12 +82,9 @@ def fuse(
     >>> list(fused)
     ['b', 'a']
     """
-    check_type("weights", weights, EngineWeights | Model, "weights of an engine, or a model")
+    fusing = Fusing.of(weights)
     check_type("lists", lists, Mapping, "a dict {run: {document: score}}")
-    if isinstance(weights, EngineWeights):
-        names = tuple(weights.weights)
-    else:
-        names = weights.feature_names or ()
+    names = fusing.names
     for name, scores_of_run in lists.items():
         check_type(f"lists[{name!r}]", scores_of_run, Mapping, "a dict {document: score}")
     unknown = [name for name in lists if name not in names]
@@ -65,18 +95,15 @@ def fuse(
         raise InputError("ids of documents are numbers and texts: give one kind")
     documents = sorted(ids, key=str, reverse=True)
     scores = _matrix(documents, names, lists)
-    if isinstance(weights, EngineWeights):
-        scores = _within(scores, weights.window)
+    if fusing.window is not None:
+        scores = _within(scores, fusing.window)
         joined = np.flatnonzero(~np.isnan(scores).all(axis=1))
         documents = [documents[row] for row in joined]
         scores = scores[joined]
     if not documents:
         return {}
     query = np.zeros(len(documents), dtype=np.int64)
-    if isinstance(weights, EngineWeights):
-        fused = weights.of_matrix(scores, query, document=-np.arange(len(documents)))
-    else:
-        fused = weights.predict(scores, query)
+    fused = fusing.fused(scores, query, -np.arange(len(documents)))
     order = np.argsort(-fused, kind="stable")
     return {documents[place]: float(fused[place]) for place in order}
 

@@ -5,28 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from glob import glob
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.data.roles import RETRIEVED, list_roles
-from structsvm_papk.data.validation import places_of
-from structsvm_papk.errors import InputError, check_choice
+from structsvm_papk.errors import InputError
 from structsvm_papk.files import tables, trec
-from structsvm_papk.files.model import Model
 from structsvm_papk.fusion.entries import places
 from structsvm_papk.fusion.joining import Joined
-from structsvm_papk.fusion.requests import EngineWeights
 from structsvm_papk.fusion.yardsticks import combmnz, combsum, from_lowest, rrf
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 _ENDINGS = (".gz", ".run", ".txt", ".trec", ".res", ".csv", ".tsv", ".parquet", ".pq")
 METHODS: dict[str, Callable[..., Array]] = {"rrf": rrf, "combsum": combsum, "combmnz": combmnz}
-Fusing: TypeAlias = str | EngineWeights | Model  # a method, or weights
 
 
 def named_runs(given: Sequence[str]) -> dict[str, Path]:
@@ -99,22 +90,13 @@ def list_columns(path: Path) -> tuple[str, str]:
     return list_roles(tables.column_names(path, format))
 
 
-def fused(fusing: Fusing, joined: Joined) -> pd.DataFrame:
-    """The joined rows with their fused scores, 0 for the last of a list: columns of ids, score."""
-    if isinstance(fusing, str):
-        scores = METHODS[fusing](joined.frame)
-    elif isinstance(fusing, EngineWeights):
-        scores = fusing.scores(joined)
-    else:
-        scores = fusing.predict(joined.scores, joined.query)
-    return joined.frame.iloc[:, :2].assign(score=from_lowest(scores, joined.query))
+def write_fused(path: Path, joined: Joined, scores: Array, top: int) -> int:
+    """Write the best rows of each list, as a run or a table; returns their number.
 
-
-def write_fused(path: Path, lists: pd.DataFrame, top: int) -> int:
-    """Write the best rows of each list, as a run or a table; returns their number."""
-    query = lists.iloc[:, 0].factorize()[0]
-    codes, ids = lists.iloc[:, 1].factorize()
-    place = places(query, lists["score"].to_numpy(), places_of(ids)[codes])
+    The last of a list has the score 0.
+    """
+    lists = joined.frame.iloc[:, :2].assign(score=from_lowest(scores, joined.query))
+    place = places(joined.query, lists["score"].to_numpy(), joined.place)
     shown = place < top
     best = lists[shown]
     format = tables.format_of(path)
@@ -124,21 +106,14 @@ def write_fused(path: Path, lists: pd.DataFrame, top: int) -> int:
         )
         return len(best)
     best = best.assign(rank=place[shown] + 1)
-    order = np.lexsort((best["rank"].to_numpy(), query[shown]))
+    order = np.lexsort((best["rank"].to_numpy(), joined.query[shown]))
     best = best.iloc[order]
     tables.write_table(path, best)
     return len(best)
 
 
-def matched(runs: dict[str, Path], fusing: Fusing) -> dict[str, Path]:
-    """The runs that weights were learned for, in their order; refuses others, and other methods."""
-    if isinstance(fusing, str):
-        check_choice("--method", fusing, METHODS)
-        return runs
-    if isinstance(fusing, EngineWeights):
-        wanted = tuple(fusing.weights)
-    else:
-        wanted = fusing.feature_names or ()
+def matched(runs: dict[str, Path], wanted: Sequence[str]) -> dict[str, Path]:
+    """The runs that weights were learned for, in their order; refuses others."""
     absent = [name for name in wanted if name not in runs]
     more = [name for name in runs if name not in wanted]
     if absent or more:

@@ -230,7 +230,7 @@ def test_results_with_a_right_checksum_and_wrong_entries_are_refused(entry, wron
     with pytest.raises(InputError):
         solver.solve(risk, checkpoint=place)
     place.path.write_bytes(place.path.read_bytes()[:-8])
-    with pytest.raises(InputError, match=r"bytes, .* are stated; delete .* to start again"):
+    with pytest.raises(InputError, match=r"or is damaged: .*; delete .* to start again"):
         solver.solve(risk, checkpoint=place)
 
 

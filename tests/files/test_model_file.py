@@ -110,7 +110,7 @@ def test_a_file_is_refused_by_its_beginning_before_it_is_read(saved):
     foreign = struct.pack("<Q", 16) + b'{"a":1}         '
     header = struct.pack("<Q", long - 8) + b'{"__metadata__": {"format": "another"'
     for begins, reason in (
-        (content, "its arrays have"),
+        (content, "or is damaged"),
         (foreign, "is not a structsvm-papk model"),
         (header, "is not a structsvm-papk model"),
     ):
@@ -134,7 +134,7 @@ def test_stated_sizes_are_not_trusted(saved, entry):
         entry = header["slopes"] | entry
     header["slopes"] = entry
     rewrite(saved, header, array)
-    with pytest.raises(InputError, match="stated size"):
+    with pytest.raises(InputError, match="is damaged"):
         load_model(saved)
 
 
@@ -172,9 +172,9 @@ def test_another_format_and_what_no_checksum_shows(saved):
     for wrong in ("\ud800", "[]", "[" * 200_000, None):  # at first half a surrogate pair
         header["__metadata__"]["model"] = wrong
         rewrite(saved, header, array)
-        with pytest.raises(InputError, match="its description is not"):
+        with pytest.raises(InputError, match=r"its description is not|or is damaged"):
             load_model(saved)
-    header["__metadata__"]["format_version"] = "4"
+    header["__metadata__"] |= {"model": "{}", "format_version": "4"}
     rewrite(saved, header, array)
     with pytest.raises(InputError, match=r"has model format 4, .* reads format 7: train again"):
         load_model(saved)
@@ -257,7 +257,7 @@ def test_damaged_curves_are_refused(tmp_path, term, said):
 @pytest.mark.parametrize(
     ("name", "values", "said"),
     [
-        ("knot_starts", [0, 1, 2, 3], "bad or missing|stated size"),
+        ("knot_starts", [0, 1, 2, 3], "bad or missing"),
         ("knot_starts", [1, 1, 2, 3, 4], "one or more"),
         ("knot_starts", [0, 1, 1, 3, 4], "one or more"),
         ("knot_starts", [0, 1, 2, 3, 5], "one or more"),
@@ -265,7 +265,7 @@ def test_damaged_curves_are_refused(tmp_path, term, said):
         ("columns", [0, 1, 2, 4], "of no column"),
         ("columns", [0, 1, 2, -1], "of no column"),
         ("columns", [0.0, 1.0, 2.0, 3.0], "for every curve"),
-        ("slopes", [0.0, 1.0, 2.0], "for every curve|stated size"),
+        ("slopes", [0.0, 1.0, 2.0], "for every curve"),
         ("has_gap", [0, 0, 0, 2], "has_gap"),
         ("knots", None, "knots"),
         ("gaps", None, "gaps"),
