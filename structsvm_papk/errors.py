@@ -68,6 +68,14 @@ def warn(message: str | Warning, category: type[Warning] = UserWarning) -> None:
 _LARGEST_COUNT = 2**53  # what is added to it or multiplied has room in 64 bits, or is refused
 
 
+AUTO = "auto"  # a setting that is left to a rule, or to the data
+
+
+def is_auto(value: object) -> bool:
+    """Whether a setting is left to its rule."""
+    return isinstance(value, str) and value == AUTO
+
+
 def check_number(
     name: str,
     value: object,
@@ -164,6 +172,15 @@ def whole_number(name: str, value: float | None, least: int = 1) -> int:
     check_number(name, value, least=least)
     number: Any = value
     return int(number)
+
+
+def count_or_auto(name: str, value: Any, what: str) -> int | None:
+    """A setting that counts `what`; None where there is none of it, and where it is 'auto'."""
+    if value is None or is_auto(value):
+        return None
+    if isinstance(value, str):
+        raise InputError(f"{name}={value!r} must be 'auto', None, or {what}")
+    return whole_number(name, value)
 
 
 # --- Ctrl-C -------------------------------------------------------------------------------------

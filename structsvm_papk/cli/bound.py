@@ -304,10 +304,8 @@ def _as_in_training(lists: RankingData, model: Model) -> InColumns[RankingData]:
         standardize = False
     elif model.scale_rule == ScaleRule.EACH:
         standardize = True
-    setting = Setting(
-        model.surrogate, model.depth, model.user_weight, model.alpha, standardize,
-        model.curves, model.stiffness,
-    )  # fmt: skip
+    surrogate = make_surrogate(model.surrogate, model.k, model.depth)
+    setting = Setting(surrogate, model.user_weight, model.alpha, model.curves, model.stiffness)
     weighted = lists.weighted(model.user_weight)
     signs = None if model.monotonic_cst is None else np.array(model.monotonic_cst, dtype=float)
     columns = TrainingColumns(weighted, model.missing, standardize, signs, model.positive)

@@ -14,7 +14,8 @@ from structsvm_papk.cli._shared.reading import Problem, TrainingReading, say_col
 from structsvm_papk.errors import InputError, check_choice
 from structsvm_papk.oracles.list_risk import refuse_deeper_than_all
 from structsvm_papk.plots import figures as plots
-from structsvm_papk.rankers.settings import ALPHA, DEPTH, as_depth, solver_name
+from structsvm_papk.rankers.settings import ALPHA, DEPTH, as_depth
+from structsvm_papk.rankers.solver_choice import solver_name
 from structsvm_papk.rankers.solver_race import DEFAULT_SOLVERS, ETAS, PASSES, SOLVERS
 from structsvm_papk.rankers.solver_race import compare as run_all
 from structsvm_papk.solvers.solver import Status

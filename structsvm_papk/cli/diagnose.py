@@ -69,7 +69,7 @@ def diagnose(
     lists = reading.lists(table)
     for shown in k:
         refuse_deeper_than_all(problem.surrogate(names[0], shown), lists.most_negatives)
-    setting = Setting(names[0], problem.depth, "equal", "auto", pieces=pieces)
+    setting = Setting(problem.surrogate(names[0], k[0]), "equal", "auto", pieces)
     lists = TrainingColumns(lists, reading.missing, "auto").of(setting).lists
     with console.bar("diagnosing", total=2 * len(k) * len(names)) as update:
         answers = []

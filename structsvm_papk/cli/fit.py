@@ -20,7 +20,7 @@ from structsvm_papk.cli._shared.reading import GradedReading, Problem, say_colum
 from structsvm_papk.data.columns.knots import MOST_PIECES, check_curves
 from structsvm_papk.data.columns.terms import Term
 from structsvm_papk.data.roles import listed
-from structsvm_papk.errors import DegenerateOptimumWarning, InputError
+from structsvm_papk.errors import AUTO, DegenerateOptimumWarning, InputError
 from structsvm_papk.files.checkpoint import Checkpoint
 from structsvm_papk.files.model import Model, certificate_of, save_model
 from structsvm_papk.files.tables import Table
@@ -28,12 +28,11 @@ from structsvm_papk.plots.terms import terms_figure
 from structsvm_papk.rankers import PAPKRanker
 from structsvm_papk.rankers.settings import (
     ALPHA,
-    AUTO,
     DEPTH,
-    SOLVERS,
     SURROGATE,
     as_depth,
 )
+from structsvm_papk.rankers.solver_choice import SOLVERS
 from structsvm_papk.solvers.solver import SolverResult, Status
 from structsvm_papk.surrogates.losses import SURROGATES
 

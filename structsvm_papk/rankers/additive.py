@@ -249,7 +249,7 @@ class AdditiveRanker(BaseEstimator):
         if not given.deviation().any():
             warn(_nothing_varies([term.name for term in self.terms_]))
         elif not result.w.any() and (result.converged or result.status == Status.FINISHED):
-            surrogate = self._setting.make(self.n_shown)
+            surrogate = self._setting.surrogate
             monotonic = self.monotonic_cst is not None
             proved = result.status == Status.DEGENERATE or self._zero_is_proved
             warn(_zero_weights(surrogate, self.positive, monotonic, proved))
@@ -403,7 +403,7 @@ class AdditiveRanker(BaseEstimator):
         """What is needed to score new rows, as a `Model`."""
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
-        surrogate = self._setting.make(self.n_shown)
+        surrogate = self._setting.surrogate
         threshold = self.relevance_threshold
         return Model(
             function=self.function_,

@@ -24,6 +24,7 @@ from structsvm_papk.data.columns.pairs import ColumnPair, PairCuts
 from structsvm_papk.data.columns.units import ScaleRule
 from structsvm_papk.data.content import Digests, digests_of, digests_of_lists
 from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.errors import is_auto
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.rankers.folds import Fold, folds_of_lists, folds_of_rows, values_of
 from structsvm_papk.rankers.in_columns import InColumns, TrainingColumns
@@ -36,9 +37,8 @@ from structsvm_papk.rankers.settings import (
     Evidence,
     Setting,
     automatic_alpha,
-    is_auto,
-    make_solver,
 )
+from structsvm_papk.rankers.solver_choice import make_solver
 from structsvm_papk.solvers.solver import SolverResult, Status
 
 TOL = 1e-2  # of the fits on folds
@@ -109,17 +109,15 @@ class Candidate:
 class Training:
     """How candidates are fitted on folds, by what all of them share."""
 
-    k: int
     max_iter: int | None = None
     n_blocks: int | None = None
     n_threads: int = 1
 
     def risk(self, setting: Setting, lists: RankingData) -> EmpiricalRisk:
         """What a setting minimises on lists, beside the penalty; Avg where that is not convex."""
-        if not setting.kind.convex:
-            setting = replace(setting, surrogate=SURROGATE_OF_LISTS)
-        surrogate = setting.make(self.k)
-        return EmpiricalRisk(surrogate, lists, "cap", n_threads=self.n_threads)
+        if not setting.surrogate.convex:
+            setting = setting.with_surrogate(SURROGATE_OF_LISTS)
+        return EmpiricalRisk(setting.surrogate, lists, "cap", n_threads=self.n_threads)
 
     def solve(
         self,
@@ -213,7 +211,6 @@ def choose(
     columns: TrainingColumns,
     given: Setting,
     left: Left,
-    k: int,
     *,
     n_threads: int = 1,
     deadline: float | None = None,
@@ -226,7 +223,6 @@ def choose(
     given : Setting
         With what is not left to the folds.
     left : Left
-    k : int
     n_threads : int
     deadline : float, optional
         By `time.perf_counter`, until when to try.
@@ -244,7 +240,7 @@ def choose(
             return None
         columns, digests = _as_folds_see(columns, some)
         folds = folds_of_lists(_FOLDS, columns.given, digests)
-        training = Training(k, n_threads=n_threads)
+        training = Training(n_threads=n_threads)
         candidates = _lines_or_curves(columns, given)
         if not left.curves:
             candidates = [Candidate(given, columns.of(given))]
@@ -257,7 +253,7 @@ def choose(
         columns, digests = _as_folds_see(columns, np.ones(1, dtype=bool))
         folds = folds_of_rows(_FOLDS, columns.given, digests)
         n_blocks = None if columns.given.is_sparse else _BLOCKS
-        training = Training(k, _MAX_ITER, n_blocks, n_threads)
+        training = Training(_MAX_ITER, n_blocks, n_threads)
         candidates = _of_one_list(columns, given, left)
         score = partial(values_of, "ap")
     else:
@@ -333,7 +329,7 @@ def _of_one_list(columns: TrainingColumns, given: Setting, left: Left) -> list[C
     """
     tried = [given]
     if left.surrogate:
-        tried = [replace(given, surrogate=name) for name in SURROGATES_OF_ONE_LIST]
+        tried = [given.with_surrogate(name) for name in SURROGATES_OF_ONE_LIST]
     if left.curves:
         curved = replace(tried[0], pieces=PIECES)
         tried += [replace(curved, stiffness=STIFF), replace(curved, stiffness=STIFFNESS)]
@@ -522,5 +518,4 @@ def _solved(
 
 def _minimise_alike(one: Candidate, other: Candidate) -> bool:
     """Whether the risks of two candidates are the same: they differ in alpha only."""
-    same = one.setting.surrogate == other.setting.surrogate
-    return one.columns is other.columns and same and one.setting.depth == other.setting.depth
+    return one.columns is other.columns and one.setting.surrogate == other.setting.surrogate

@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from structsvm_papk.data.columns.knots import check_curves
-from structsvm_papk.errors import check_choice, check_number
+from structsvm_papk.errors import check_number
 from structsvm_papk.files.checkpoint import Checkpoint
 from structsvm_papk.rankers.settings import Setting, check_alpha
-from structsvm_papk.surrogates.losses import SURROGATES
 
 _DECIDED = ("surrogate", "alpha", "pieces", "stiffness", "n_pairs")  # fields of `Setting`
 
@@ -49,10 +48,9 @@ class KeptChoice:
             return None
         try:
             decided = {name: content["setting"][name] for name in _DECIDED}
-            if isinstance(setting.surrogate, str):
-                check_choice("surrogate", decided["surrogate"], SURROGATES)
-            else:  # an object, which is not left to folds
-                decided["surrogate"] = setting.surrogate
+            chosen = decided.pop("surrogate")
+            if chosen != setting.name:
+                setting = setting.with_surrogate(chosen)
             check_alpha(decided["alpha"])
             check_curves(decided["pieces"])
             check_number("stiffness", decided["stiffness"], above=0)

@@ -25,12 +25,19 @@ from structsvm_papk.data.columns.units import check_standardize
 from structsvm_papk.data.fingerprint import fingerprint_of
 from structsvm_papk.data.monotonic import signs_of_columns
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.errors import InputError, check_number, check_type, warn, whole_number
+from structsvm_papk.errors import (
+    AUTO,
+    InputError,
+    check_number,
+    check_type,
+    count_or_auto,
+    is_auto,
+    warn,
+)
 from structsvm_papk.files.checkpoint import as_checkpoint
 from structsvm_papk.oracles.list_risk import refuse_deeper_than_all
 from structsvm_papk.oracles.partitioned import PartitionedRisk
 from structsvm_papk.oracles.partitions import Partitions
-from structsvm_papk.rankers import given_solver
 from structsvm_papk.rankers.additive import AdditiveRanker, take_columns, warn_of_ids
 from structsvm_papk.rankers.choosing import Left, Training, choose, pairs_left
 from structsvm_papk.rankers.in_columns import (
@@ -42,23 +49,19 @@ from structsvm_papk.rankers.kept_choice import KeptChoice
 from structsvm_papk.rankers.log import Log
 from structsvm_papk.rankers.settings import (
     ALPHA,
-    AUTO,
     DEPTH,
     SURROGATE,
     Evidence,
     Setting,
+    as_surrogate,
     automatic_alpha,
     check_alpha,
-    is_auto,
-    make_solver,
-    solver_name,
 )
+from structsvm_papk.rankers.solver_choice import Told, solver_choice
 from structsvm_papk.solvers.cccp import CCCPResult
 from structsvm_papk.solvers.oracle import Oracle
 from structsvm_papk.solvers.solver import SolverResult, check_signs
 from structsvm_papk.surrogates import Surrogate
-
-_LEAST_SECONDS = 1e-3  # that a solver is given, whatever the choice by folds has taken
 
 
 class _Chosen(NamedTuple):
@@ -431,7 +434,7 @@ class PAPKRanker(AdditiveRanker):
         signs = self._checked_signs(lists.n_columns, lists.levels)
         columns = TrainingColumns(lists, self.missing, self.standardize, signs, self.positive)
         chosen = self._choose(columns)
-        training = Training(self.n_shown, n_threads=self.n_threads)
+        training = Training(n_threads=self.n_threads)
         return self._fit(columns, chosen, pairs_left(columns, chosen.setting, training))
 
     def _fit_partitions(self, partitions: Partitions) -> Self:
@@ -454,7 +457,7 @@ class PAPKRanker(AdditiveRanker):
     ) -> Self:
         """Minimise what was chosen, with `warm_start` from the last function; take the result."""
         setting = chosen.setting
-        surrogate = setting.make(self.n_shown)
+        surrogate = setting.surrogate
         refuse_deeper_than_all(surrogate, columns.given.most_negatives)
         in_columns = columns.of(setting, pairs)
         risk = columns.risk(surrogate, in_columns.lists, self.policy, self.n_threads)
@@ -464,8 +467,7 @@ class PAPKRanker(AdditiveRanker):
         self._setting = setting
         self._signs = columns.signs
         self._fill = columns.fill if self.missing == LOWEST else None
-        self._constrained = in_columns.constrained
-        solver = self._make_solver(surrogate, setting.known_alpha, risk, chosen.seconds)
+        solver = self._make_solver(setting, in_columns.constrained, risk, chosen.seconds)
         start = None
         if self.warm_start and hasattr(self, "function_"):
             start = in_columns.weights(self.function_)
@@ -484,7 +486,9 @@ class PAPKRanker(AdditiveRanker):
         log.say(f"{result.n_iter} iterations, {result.seconds:.1f} s: {result.message}")
         self.alpha_ = setting.known_alpha
         self.surrogate_ = setting.name
-        self._solver_name = solver_name(solver if is_auto(self.solver) else self.solver, surrogate)
+        self._solver_name = solver_choice(solver if is_auto(self.solver) else self.solver).name_for(
+            surrogate
+        )
         self.scale_ = in_columns.scale
         self._scale_rule = in_columns.lists.units.rule
         self.function_ = in_columns.function(result.w, with_deviations=True)
@@ -513,7 +517,6 @@ class PAPKRanker(AdditiveRanker):
     def _choose(self, columns: TrainingColumns) -> _Chosen:
         """What is minimised: as it was given, but for what folds decide."""
         given = self._given_setting()
-        given.make(self.n_shown)  # refuses what is no surrogate
         lists = columns.given
         if given.n_pairs is not None and lists.is_sparse:
             raise InputError(f"pairs={self.pairs} needs a dense X: give X.toarray(), or pairs=None")
@@ -541,7 +544,6 @@ class PAPKRanker(AdditiveRanker):
             columns,
             given,
             left,
-            self.n_shown,
             n_threads=self.n_threads,
             deadline=deadline,
         )
@@ -566,74 +568,57 @@ class PAPKRanker(AdditiveRanker):
     def _fingerprint_of_choice(self, columns: TrainingColumns, given: Setting, left: Left) -> str:
         """What tells apart all that folds may choose for."""
         signs = () if columns.signs is None else (columns.signs,)
-        settings = repr(replace(given, surrogate="")), repr(left), self.missing, self.positive
-        surrogate = given.make(self.n_shown).settings()
+        settings = repr(given), repr(left), self.missing, self.standardize, self.positive
+        surrogate = given.surrogate.settings()
         return fingerprint_of(*surrogate, *settings, columns.given.fingerprint(), *signs)
 
     def make_surrogate(self) -> Surrogate:
         """The surrogate of the settings, for a risk that `fit_risk` is to minimise."""
-        return self._given_setting().make(self.n_shown)
+        return self._given_setting().surrogate
 
     def check_settings(self) -> None:
         """Refuse settings that no data could be fitted with."""
         check_missing(self.missing)
         check_standardize(self.standardize)
         setting = self._given_setting()
-        self._constrained = self.positive
-        any_alpha = 1.0 if is_auto(setting.alpha) else setting.alpha
-        self._make_solver(setting.make(self.n_shown), any_alpha)
+        if is_auto(setting.alpha):
+            setting = replace(setting, alpha=1.0)
+        self._make_solver(setting, self.positive)
 
     def _given_setting(self) -> Setting:
         """The setting as it was given; alpha may be that of a solver object, or still 'auto'."""
         alpha = self.alpha
         check_alpha(alpha)
-        if is_auto(alpha) and not isinstance(self.solver, str):
-            own = given_solver.alpha_of(self.solver)
-            if own is not None:
-                alpha = own
-        parts = self.user_weight, alpha, self.standardize, check_curves(self.curves)
-        setting = Setting.of(self.surrogate, self.depth, *parts, missing=self.missing)
-        n_pairs = None if self.pairs is None or is_auto(self.pairs) else self._n_pairs()
-        return replace(setting, n_pairs=n_pairs)
+        if is_auto(alpha):
+            alpha = solver_choice(self.solver).alpha or alpha
+        surrogate = as_surrogate(self.surrogate, self.n_shown, self.depth, self.missing)
+        pieces = check_curves(self.curves)
+        return Setting(surrogate, self.user_weight, alpha, pieces, n_pairs=self._n_pairs())
 
-    def _n_pairs(self) -> int:
-        """The number of pairs of columns that was given."""
-        if isinstance(self.pairs, str):
-            raise InputError(f"pairs={self.pairs!r} must be 'auto', None, or a number of pairs")
-        if self.positive:
+    def _n_pairs(self) -> int | None:
+        """The number of pairs of columns that was given; None for none, or where folds decide."""
+        n_pairs = count_or_auto("pairs", self.pairs, "a number of pairs")
+        if n_pairs is not None and self.positive:
             raise InputError("give pairs or positive=True: what pairs add does not rise")
-        return whole_number("pairs", self.pairs)
+        return n_pairs
 
     def _make_solver(
-        self, surrogate: Surrogate, alpha: Any, risk: Oracle | None = None, spent: float = 0.0
+        self, setting: Setting, constrained: Any, risk: Oracle | None = None, spent: float = 0.0
     ) -> Any:
         """The solver of the settings, with what is left of the time after so many seconds."""
-        if not isinstance(self.solver, str):
-            return self._given_solver(surrogate, alpha)
-        left = None
-        if self.time_limit is not None:
-            left = max(self.time_limit - spent, _LEAST_SECONDS)
         check_signs(self.positive)
-        return make_solver(
-            self.solver, surrogate, alpha, risk, tol=self._given("tol"), max_iter=self.max_iter,
-            time_limit=left, positive=self._constrained,
-        )  # fmt: skip
-
-    def _given_solver(self, surrogate: Surrogate, alpha: Any) -> Any:
-        """The solver that is an object; what the ranker says beside it has to agree."""
-        solver_name(self.solver, surrogate)  # refuses surrogates that it cannot solve
-        check_signs(self.positive)
-        if self.callback is not None and given_solver.alpha_of(self.solver) is None:
-            raise InputError("callback: a function of (risk, alpha) calls none back")
-        if self.monotonic_cst is not None and np.any(self._constrained):
-            raise InputError(
-                f"solver {given_solver.name_of(self.solver)} is used as it is, and does not know "
-                "which weights of monotonic_cst have a sign: give solver by its name"
-            )
-        settings = ("tol", "max_iter", "time_limit")
-        given = {name: self._given(name) for name in settings}
-        given = {name: value for name, value in given.items() if value is not None}
-        return given_solver.adapted(self.solver, alpha, {"positive": self.positive, **given})
+        limits = {name: self._given(name) for name in ("tol", "max_iter", "time_limit")}
+        limits = {name: value for name, value in limits.items() if value is not None}
+        told = Told(
+            limits=limits,
+            positive=self.positive,
+            constrained=constrained,
+            has_signs=self.monotonic_cst is not None and bool(np.any(constrained)),
+            has_callback=self.callback is not None,
+            spent=spent,
+        )
+        choice = solver_choice(self.solver)
+        return choice.make(setting.surrogate, setting.known_alpha, told, risk)
 
     def _given(self, name: str) -> Any:
         """A setting that is not as by default; else None."""

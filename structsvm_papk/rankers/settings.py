@@ -1,7 +1,6 @@
-"""What is minimised, and by which solver: what a setting says, and what stands for 'auto'.
+"""What is minimised: what a setting says, and what stands for 'auto'.
 
-Surrogate, depth and weights of the users are a `Setting`; a solver is made of its name. How strong
-the penalty is where nobody says, the rule behind ``alpha="auto"``, is
+How strong the penalty is where nobody says, the rule behind ``alpha="auto"``, is
 
     alpha = 12 m (d / p)^1.5        d = (sum_f var_f)^2 / sum_f var_f^2,    m = mean of var_f
 
@@ -30,20 +29,10 @@ import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.data.columns.checks import LOWEST
-from structsvm_papk.errors import InputError, check_choice, check_number, whole_number
-from structsvm_papk.rankers import given_solver
-from structsvm_papk.solvers.averaged_subgradient import AveragedSubgradient
-from structsvm_papk.solvers.cccp import CCCP
-from structsvm_papk.solvers.cutting_plane import CuttingPlane
-from structsvm_papk.solvers.dual_ascent import DualAscent
-from structsvm_papk.solvers.oracle import Oracle
-from structsvm_papk.solvers.solver import not_convex
-from structsvm_papk.solvers.stochastic_subgradient import StochasticSubgradient
-from structsvm_papk.solvers.subgradient import SubgradientDescent
+from structsvm_papk.errors import AUTO, InputError, check_number, is_auto, whole_number
 from structsvm_papk.surrogates import Surrogate, check_surrogate, make_surrogate
 from structsvm_papk.surrogates.losses import SURROGATES
 
-AUTO = "auto"
 AUTO_DEPTH = 0.9  # share of the negatives that depth='auto' counts
 # The same with missing="lowest": the last negatives are those that hardly any source returned,
 # and what puts these still further down is no help at the top (docs/howto/missing.md).
@@ -67,87 +56,12 @@ _LEAST = 1e-150
 _MOST = 1e150
 _OVERFLOWS = 1e300  # as the variance of a column that is not divided by its own deviation
 
-_SOLVERS: dict[str, Any] = {
-    "cutting_plane": CuttingPlane,
-    "dual_ascent": DualAscent,
-    "cccp": CCCP,
-    "subgradient": SubgradientDescent,
-    "averaged": AveragedSubgradient,
-    "stochastic": StochasticSubgradient,
-}
-SOLVERS = ("auto", *_SOLVERS, "one_slack")
 
-
-def solver_name(name: Any, surrogate: Surrogate) -> str:
-    """The solver called `name`, where it can solve the surrogate; of an object what it is called.
-
-    ``auto`` is the cutting plane for convex surrogates, in whose place `make_solver` may put the
-    dual ascent when the data are known, CCCP for those with convex majorants (Ramp, ClippedRamp),
-    and subgradient descent for the rest (TS_alg2).
-    """
-    if not isinstance(name, str):
-        given_solver.check_solver(name)
-        named = [known for known, cls in _SOLVERS.items() if type(name) is cls]
-        if not named:
-            return given_solver.name_of(name)
-        name = named[0]
-    check_choice("solver", name, SOLVERS)
-    if name == "auto":
-        if surrogate.convex:
-            return "cutting_plane"
-        return "cccp" if surrogate.majorised else "subgradient"
-    if name == "cccp" and not surrogate.majorised:
-        able = [other for other, cls in SURROGATES.items() if cls.majorised]
-        raise InputError(f"CCCP solves {' and '.join(able)}, not {surrogate.name!r}")
-    if (name == "one_slack" or _SOLVERS[name].convex_only) and not surrogate.convex:
-        raise not_convex(f"surrogate {surrogate.name!r}")
-    return name
-
-
-def make_solver(
-    name: str, surrogate: Surrogate, alpha: float, risk: Oracle | None = None, **settings: Any
-) -> Any:
-    """The solver called `name`, one of `SOLVERS`, for a surrogate.
-
-    With a risk, 'auto' is the dual ascent where the risk says that this is likely to be faster than
-    cutting planes, and weights may be negative.
-
-    `settings` are fields of the solver, or refused; those that are None keep its own default.
-    Descents have steps of at most 1 / alpha, unless ``eta`` is given.
-    """
-    free = not np.any(settings.get("positive", False))
-    pays = risk is not None and surrogate.convex and free and risk.suits_dual_ascent(alpha)
-    name = "dual_ascent" if name == "auto" and pays else solver_name(name, surrogate)
-    if name == "one_slack":
-        settings["method"] = name
-        name = "cutting_plane"
-    solver = _SOLVERS[name]
-    known = solver.__dataclass_fields__
-    given = {key: value for key, value in settings.items() if value is not None}
-    if solver is SubgradientDescent:  # a step of 2 / alpha or more leads away from the optimum
-        given.setdefault("eta", min(SubgradientDescent.eta, 1.0 / alpha))
-    if np.any(given.get("positive", False)) and "positive" not in known:
-        able = [other for other, cls in _SOLVERS.items() if "positive" in cls.__dataclass_fields__]
-        raise InputError(
-            f"{solver.__name__} cannot keep weights from being negative: with positive=True use "
-            f"solver='auto' or {', '.join(able)}"
-        )
-    unknown = set(given) - set(known) - {"positive"}
-    if unknown:
-        raise InputError(f"{solver.__name__} has no setting {sorted(unknown)[0]!r}")
-    return solver(alpha=alpha, **{key: value for key, value in given.items() if key in known})
-
-
-def as_depth(depth: int | float | str | None, missing: str | None = None) -> int | float | None:
+def as_depth(depth: Any, missing: str | None = None) -> int | float | None:
     """The training depth that surrogates take, of one that may be 'auto'."""
-    if isinstance(depth, str):
-        if depth != "auto":
-            raise InputError(
-                f"depth={depth!r} must be a whole number of at least k, a share between 0 and 1, "
-                "None for k, or 'auto'"
-            )
-        return AUTO_DEPTH_OF_HOLES if missing == LOWEST else AUTO_DEPTH
-    return depth
+    if not is_auto(depth):
+        return depth
+    return AUTO_DEPTH_OF_HOLES if missing == LOWEST else AUTO_DEPTH
 
 
 def k_of(k: Any, surrogates: Iterable[Any]) -> int:
@@ -164,74 +78,56 @@ def k_of(k: Any, surrogates: Iterable[Any]) -> int:
     return next(iter(known), 1)
 
 
-def name_of(surrogate: str | Surrogate) -> str:
-    """What a surrogate is called that is given as a name or as an object."""
-    return surrogate if isinstance(surrogate, str) else surrogate.label
+def as_surrogate(given: Any, k: int, depth: Any, missing: str | None = None) -> Surrogate:
+    """The surrogate of a name, or an object, whose own depth has to agree with the given one.
+
+    'auto' is Avg here.
+    """
+    if not isinstance(given, Surrogate):
+        name = SURROGATE_OF_LISTS if is_auto(given) else given
+        return make_surrogate(name, k, as_depth(depth, missing))
+    check_surrogate(given)
+    if given.name in SURROGATES and given.is_custom:
+        raise InputError(
+            f"{type(given).__name__} is called {given.name!r}, as a surrogate of the package is: "
+            "give the class a `name` of its own"
+        )
+    if given.depth is None:
+        return replace(given, depth=as_depth(depth, missing))
+    if not is_auto(depth) and depth != given.depth:
+        raise InputError(
+            f"depth={depth!r}, but surrogate {given.label} has depth={given.depth!r}: give one of "
+            "them"
+        )
+    return given
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What is minimised, beside the data and k.
+    """What is minimised, beside the data."""
 
-    A surrogate is a name of the package's, or an object of a user's own class, without a depth.
-    """
-
-    surrogate: str | Surrogate
-    depth: int | float | None
+    surrogate: Surrogate
     user_weight: str
     alpha: float | str  # 'auto' until the data are known
-    standardize: bool | str = "auto"
     pieces: int | None = None  # of a curve; None: the columns are lines
     stiffness: float = STIFFNESS  # how many times stronger the penalty is on pieces and cells
     n_pairs: int | None = None  # of columns
 
-    @classmethod
-    def of(cls, surrogate: Any, depth: Any, *others: Any, missing: str | None = None) -> Setting:
-        """A setting of a name, or of an object, whose own depth has to agree with the given one.
-
-        'auto' is Avg here.
-        """
-        if not isinstance(surrogate, Surrogate):
-            name = SURROGATE_OF_LISTS if is_auto(surrogate) else surrogate
-            return cls(name, as_depth(depth, missing), *others)
-        check_surrogate(surrogate)
-        name = surrogate.name
-        its_depth = surrogate.depth
-        if name in SURROGATES and surrogate.is_custom:
-            raise InputError(
-                f"{type(surrogate).__name__} is called {name!r}, as a surrogate of the package "
-                "is: give the class a `name` of its own"
-            )
-        if its_depth is None:
-            its_depth = as_depth(depth, missing)
-        elif not isinstance(depth, str) and as_depth(depth) != its_depth:
-            raise InputError(
-                f"depth={depth!r}, but surrogate {surrogate.label} has depth={its_depth!r}: give "
-                "one of them"
-            )
-        return cls(replace(surrogate, depth=None), its_depth, *others)
+    def with_surrogate(self, name: str) -> Setting:
+        """The same with a surrogate of the package at the same k and depth."""
+        surrogate = self.surrogate
+        return replace(self, surrogate=make_surrogate(name, surrogate.k, surrogate.depth))
 
     @property
     def known_alpha(self) -> float:
         """`alpha`, once the data have made it a number."""
-        assert not isinstance(self.alpha, str)
-        return self.alpha
+        assert not is_auto(self.alpha)
+        return float(self.alpha)
 
     @property
     def name(self) -> str:
         """What the surrogate is called."""
-        return name_of(self.surrogate)
-
-    @property
-    def kind(self) -> Any:
-        """What declares what may be relied on: the surrogate or its class."""
-        return SURROGATES[self.surrogate] if isinstance(self.surrogate, str) else self.surrogate
-
-    def make(self, k: int) -> Surrogate:
-        """The surrogate."""
-        if isinstance(self.surrogate, Surrogate):
-            return replace(self.surrogate, depth=self.depth)
-        return make_surrogate(self.surrogate, k, self.depth)
+        return self.surrogate.label
 
 
 # --- the rule behind alpha="auto" -----------------------------------------------------------------
@@ -308,13 +204,5 @@ def automatic_alpha(evidence: Evidence) -> float:
 
 def check_alpha(alpha: Any) -> None:
     """Refuse what is neither 'auto' nor a number above zero."""
-    if isinstance(alpha, str):
-        if alpha != AUTO:
-            raise InputError(f"alpha={alpha!r} must be a number above 0, or 'auto'")
-        return
-    check_number("alpha", alpha, above=0)
-
-
-def is_auto(value: Any) -> bool:
-    """Whether something is left to the rule."""
-    return isinstance(value, str) and value == AUTO
+    if not is_auto(alpha):
+        check_number("alpha", alpha, above=0)

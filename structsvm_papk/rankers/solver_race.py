@@ -15,6 +15,7 @@ from structsvm_papk.data.lists import Exclusions
 from structsvm_papk.data.missing import scores_of_lists
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import (
+    AUTO,
     InputError,
     OracleFailure,
     as_names,
@@ -22,6 +23,7 @@ from structsvm_papk.errors import (
     check_choice,
     check_number,
     check_type,
+    is_auto,
 )
 from structsvm_papk.files.model import certificate_of
 from structsvm_papk.metrics.by_grade import evaluate_by_grade
@@ -30,15 +32,14 @@ from structsvm_papk.rankers.choosing import Left, choose
 from structsvm_papk.rankers.in_columns import InColumns, TrainingColumns
 from structsvm_papk.rankers.settings import (
     ALPHA,
-    AUTO,
     Evidence,
     Setting,
+    as_surrogate,
     automatic_alpha,
     check_alpha,
-    is_auto,
     k_of,
-    make_solver,
 )
+from structsvm_papk.rankers.solver_choice import make_solver
 from structsvm_papk.solvers.solver import Progress, SolverResult, Status, check_signs, relative_gap
 from structsvm_papk.surrogates import Surrogate
 
@@ -364,8 +365,7 @@ def compare(
         raise InputError("surrogates must not be empty")
     k = k_of(k, surrogates)
     units = False if paper else standardize
-    settings = [_setting(each, depth, units, pieces) for each in surrogates]
-    losses = [setting.make(k) for setting in settings]
+    settings = [_setting(each, k, depth, pieces) for each in surrogates]
     check_alpha(alpha)
     check_signs(positive)
     columns = TrainingColumns(data, missing, units, positive=positive)
@@ -380,10 +380,11 @@ def compare(
 
     policy = "exclude" if paper else "cap"
     race = _Race(etas, passes, seconds, positive, qp_solver, limits)
-    _warm_up(lists, losses, solvers, qp_solver)
+    _warm_up(lists, [setting.surrogate for setting in settings], solvers, qp_solver)
     runs: list[SolverRun] = []
     known_alpha = None if is_auto(alpha) else alpha  # 'auto' is that of the first surrogate
-    for setting, loss in zip(settings, losses, strict=True):
+    for setting in settings:
+        loss = setting.surrogate
         risk = EmpiricalRisk(loss, lists, policy, n_threads=n_threads)
         if known_alpha is None:
             known_alpha = _automatic_alpha(columns, setting, risk)
@@ -459,20 +460,18 @@ def _gain(
     return mean_pap_at_k(scores_of_lists(columns.function(w), lists, missing, fill), lists, k)
 
 
-def _setting(
-    surrogate: Any, depth: int | float | None, standardize: bool | str, pieces: int | None
-) -> Setting:
+def _setting(surrogate: Any, k: int, depth: int | float | None, pieces: int | None) -> Setting:
     """What is minimised; an object's own depth counts where no other is given."""
     if depth is None and isinstance(surrogate, Surrogate):
         depth = surrogate.depth
-    return Setting.of(surrogate, depth, "equal", AUTO, standardize, pieces)
+    return Setting(as_surrogate(surrogate, k, depth), "equal", AUTO, pieces)
 
 
 def _automatic_alpha(columns: TrainingColumns, setting: Setting, risk: EmpiricalRisk) -> float:
     """What `PAPKRanker` takes for the setting of a risk."""
     if columns.given.n_users == 1:
         left = Left(curves=False, alpha=True)
-        choice = choose(columns, setting, left, risk.surrogate.k)
+        choice = choose(columns, setting, left)
         if choice is not None and choice.best is not None:
             return choice.best.setting.known_alpha
     return automatic_alpha(Evidence.of(columns.of(setting).lists, risk.of_users))

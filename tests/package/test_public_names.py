@@ -12,7 +12,7 @@ import pytest
 import structsvm_papk
 from helpers.policy import listed, supported
 from structsvm_papk import PAPKRanker
-from structsvm_papk.rankers.settings import SOLVERS
+from structsvm_papk.rankers.solver_choice import SOLVERS
 from structsvm_papk.surrogates.losses import SURROGATES
 
 pytestmark = pytest.mark.portable

@@ -15,7 +15,7 @@ from helpers.interrupts import ctrl_c_after_call
 from helpers.marks import slow
 from helpers.problems import objective
 from helpers.values import values_of
-from structsvm_papk import EmpiricalRisk, PAPKRanker, RankingData
+from structsvm_papk import EmpiricalRisk, PAPKRanker, RankingData, make_surrogate
 from structsvm_papk.data.columns.knots import PIECES
 from structsvm_papk.data.content import digests_of
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
@@ -164,8 +164,8 @@ def choice_of(X, y, groups):
     """The mean NDCG of lines and of curves, stiff ones and others."""
     lists = RankingData.from_groups(X, y, groups)
     columns = TrainingColumns(lists, None, "auto")
-    given = Setting.of("avg", "auto", "equal", "auto", "auto", None)
-    choice = choosing.choose(columns, given, choosing.Left(curves=True), 3)
+    given = Setting(make_surrogate("avg", 3, 0.9), "equal", "auto")
+    choice = choosing.choose(columns, given, choosing.Left(curves=True))
     return [choice.mean(i) for i in range(3)]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from helpers.marks import slow
 from helpers.problems import divided_out, full_problem
-from structsvm_papk import CuttingPlane, EmpiricalRisk, PAPKRanker, RankingData
+from structsvm_papk import CuttingPlane, EmpiricalRisk, PAPKRanker, RankingData, make_surrogate
 from structsvm_papk.data.columns.knots import knots_of
 from structsvm_papk.data.monotonic import signs_of_columns
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
@@ -130,16 +130,15 @@ def test_the_bound_is_below_the_objective_of_every_rising_function(make, stiffne
     X, y, groups = make()
     given = RankingData.from_groups(X, y, groups)
     signs = np.ones(3)
-    setting = Setting("avg", 0.9, "equal", ALPHA, pieces=3, stiffness=stiffness)
+    setting = Setting(make_surrogate("avg", 2, 0.9), "equal", ALPHA, 3, stiffness)
     columns = TrainingColumns(given, None, "auto", signs).of(setting)
-    surrogate = setting.make(2)
-    risk = EmpiricalRisk(surrogate, columns.lists, "cap")
+    risk = EmpiricalRisk(setting.surrogate, columns.lists, "cap")
     result = CuttingPlane(ALPHA, tol=1e-8, positive=columns.constrained).solve(risk)
     assert result.converged and columns.constrained.all()
 
     free = given.with_curves(given.knots_at_quantiles(3))
     divided = free.standardized("auto").stiffened(stiffness)
-    written, w = full_problem(EmpiricalRisk(surrogate, divided_out(divided), "cap"), ALPHA)
+    written, w = full_problem(EmpiricalRisk(setting.surrogate, divided_out(divided), "cap"), ALPHA)
     scale = divided.units.scale
     knots = free.knots
     values = np.column_stack([knots.values(unit) for unit in np.eye(knots.n_weights)])

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from structsvm_papk import EmpiricalRisk, PAPKRanker, RankingData
+from structsvm_papk import EmpiricalRisk, PAPKRanker, RankingData, make_surrogate
 from structsvm_papk.rankers import pairing
 from structsvm_papk.rankers.in_columns import TrainingColumns
 from structsvm_papk.rankers.pairing import screened_pairs
@@ -77,7 +77,7 @@ def test_the_optimum_is_that_of_cells_written_out(curves, gaps):
     # the other columns are those of a fit without pairs
     given = RankingData.from_groups(X, y, GROUPS, missing="separate")
     given.levels = {3: ("x", "y", "z")}
-    setting = Setting("avg", 0.9, "equal", ALPHA, pieces=curves)
+    setting = Setting(make_surrogate("avg", 1, 0.9), "equal", ALPHA, curves)
     columns = TrainingColumns(given, "separate", "auto").of(setting)
     single = columns.lists.columns.toarray() / columns.lists.units.scale
     # half the difference of a cell's two values, and its stiffness
@@ -108,10 +108,10 @@ def test_pairs_are_those_that_lower_the_risk_most():
     X = places(frame)
     given = RankingData.from_groups(X, y, GROUPS, missing="separate")
     given.levels = {3: ("x", "y", "z")}
-    setting = Setting("avg", 0.9, "equal", ALPHA)
+    setting = Setting(make_surrogate("avg", 3, 0.9), "equal", ALPHA)
     columns = TrainingColumns(given, "separate", "auto")
     lines = columns.of(setting)
-    risk = EmpiricalRisk(setting.make(3), lines.lists, "cap")
+    risk = EmpiricalRisk(setting.surrogate, lines.lists, "cap")
     w = np.random.default_rng(0).normal(size=lines.lists.n_features)
     residuals = risk.slopes_of_rows(w)
     slope = lines.lists.columns.combined_rows(residuals.rows, residuals.slopes[None])[0]
@@ -147,8 +147,8 @@ def test_of_many_rows_some_are_looked_at_and_not_positives_only(monkeypatch):
     y = bent == bent.max(axis=1, keepdims=True)
     lists = RankingData.from_groups(X, y.ravel(), np.repeat(np.arange(4000), 2))
     columns = TrainingColumns(lists, "separate", "auto")
-    setting = Setting.of("avg", "auto", "equal", 0.1, "auto", None)
-    risk = EmpiricalRisk(setting.make(1), columns.of(setting).lists, "cap")
+    setting = Setting(make_surrogate("avg", 1, 0.9), "equal", 0.1)
+    risk = EmpiricalRisk(setting.surrogate, columns.of(setting).lists, "cap")
     residuals = risk.slopes_of_rows(np.zeros(3))
     monkeypatch.setattr(pairing, "_UPDATES", 12_000)  # half of the rows
     found = screened_pairs(columns, residuals, 1)

@@ -14,7 +14,7 @@ import typer
 from structsvm_papk.data.columns.knots import MOST_PIECES
 from structsvm_papk.data.grades import check_label_gain
 from structsvm_papk.data.roles import ITEM_COLUMNS, USER_COLUMNS
-from structsvm_papk.rankers.settings import AUTO
+from structsvm_papk.errors import AUTO
 
 # Headings of the help
 PROBLEM = "Problem"

@@ -34,7 +34,7 @@ from scipy.special import ndtri
 from structsvm_papk._jit import kernel
 from structsvm_papk._types import Array
 from structsvm_papk.data.columns.value_counts import ValueCounts
-from structsvm_papk.errors import InputError, whole_number
+from structsvm_papk.errors import InputError, count_or_auto
 
 MOST_PIECES = 254
 PIECES = 16  # what `curves="auto"` takes
@@ -47,12 +47,8 @@ _SAME = 16.0  # values apart by so many times the resolution of their type are o
 
 def check_curves(curves: Any) -> int | None:
     """The number of pieces of a curve; None for a line, and while folds are to decide ('auto')."""
-    if curves is None or (isinstance(curves, str) and curves == "auto"):
-        return None
-    if isinstance(curves, str):
-        raise InputError(f"curves={curves!r} must be 'auto', None, or a number of pieces")
-    pieces = whole_number("curves", curves)
-    if pieces > MOST_PIECES:
+    pieces = count_or_auto("curves", curves, "a number of pieces")
+    if pieces is not None and pieces > MOST_PIECES:
         raise InputError(f"curves={pieces}: a column has at most {MOST_PIECES} pieces")
     return pieces
 

@@ -28,7 +28,7 @@ from structsvm_papk._types import Array
 from structsvm_papk.data.columns.base import Variation
 from structsvm_papk.data.columns.knots import Knots
 from structsvm_papk.data.grades import remark_of_grades
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, is_auto
 
 _SMALLEST = 1e-150  # what a column can be divided by lies between these
 _LARGEST = 1e300
@@ -90,7 +90,7 @@ class Units:
 
 def check_standardize(how: Any) -> None:
     """Refuse what is neither 'auto' nor True or False."""
-    if not (isinstance(how, bool | np.bool_) or (isinstance(how, str) and how == "auto")):
+    if not (isinstance(how, bool | np.bool_) or is_auto(how)):
         raise InputError(f"standardize must be 'auto', True or False, got {how!r}")
 
 
@@ -110,7 +110,7 @@ def _is_indicator(variation: Variation) -> Array:
 
 def _rule(variation: Variation, how: bool | str) -> ScaleRule:
     """'auto' is `INDICATORS` only where a dense X has any, so that the rule says what was done."""
-    if not isinstance(how, str):
+    if not is_auto(how):
         return ScaleRule.EACH
     if variation.is_sparse:
         return ScaleRule.COMMON
