@@ -36,8 +36,8 @@ from structsvm_papk.solvers.solver import SolverResult, Status
 from structsvm_papk.surrogates import make_surrogate
 from structsvm_papk.surrogates.losses import SURROGATES
 
-_BOUND = "Which bound"
-_SIZES = "Sizes"
+_bound_option = partial(typer.Option, rich_help_panel="Which bound")
+_sizes_option = partial(typer.Option, rich_help_panel="Sizes")
 
 bound = typer.Typer(
     name="bound",
@@ -47,21 +47,20 @@ bound = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-Rho = Annotated[float, typer.Option(help="Error probability, at most 1/2.", rich_help_panel=_BOUND)]
+Rho = Annotated[float, _bound_option(help="Error probability, at most 1/2.")]
 
 
 @bound.command("uniform")
 @with_records
 def uniform(
     *,
-    n_pos: Annotated[int, typer.Option(help="Positives.", rich_help_panel=_SIZES)],
-    n_neg: Annotated[int, typer.Option(help="Negatives.", rich_help_panel=_SIZES)],
-    k: Annotated[int, typer.Option("--k", help="Recommended items.", rich_help_panel=_SIZES)],
-    n_features: Annotated[int, typer.Option(help="Linear scorers on R^p.", rich_help_panel=_SIZES)],
+    n_pos: Annotated[int, _sizes_option(help="Positives.")],
+    n_neg: Annotated[int, _sizes_option(help="Negatives.")],
+    k: Annotated[int, _sizes_option("--k", help="Recommended items.")],
+    n_features: Annotated[int, _sizes_option(help="Linear scorers on R^p.")],
     rho: Rho = 0.05,
     gamma: Annotated[
-        str,
-        typer.Option(help="empirical, or paper (not valid in general).", rich_help_panel=_BOUND),
+        str, _bound_option(help="empirical, or paper (not valid in general).")
     ] = "empirical",
     plot: options.Plot = None,
     as_json: options.Json = False,
@@ -135,11 +134,9 @@ def held_out(
 def sizes(
     *,
     target: Annotated[float, typer.Argument(help="Target half-width.", metavar="WIDTH")],
-    top_share: Annotated[float, typer.Option(help="k/n_neg.", rich_help_panel=_SIZES)] = 0.05,
-    pos_per_neg: Annotated[float, typer.Option(help="n_pos/n_neg.", rich_help_panel=_SIZES)] = 0.25,
-    n_features: Annotated[
-        int | None, typer.Option(help="Linear scorers on R^p.", rich_help_panel=_SIZES)
-    ] = None,
+    top_share: Annotated[float, _sizes_option(help="k/n_neg.")] = 0.05,
+    pos_per_neg: Annotated[float, _sizes_option(help="n_pos/n_neg.")] = 0.25,
+    n_features: Annotated[int | None, _sizes_option(help="Linear scorers on R^p.")] = None,
     rho: Rho = 0.05,
     as_json: options.Json = False,
 ) -> None:
@@ -182,19 +179,11 @@ def new_users(
     policy: options.Policy = "cap",
     held_out: Annotated[
         Path | None,
-        typer.Option(
-            help="Also compute an interval from these held-out lists.",
-            metavar="FILE",
-            rich_help_panel=_BOUND,
-        ),
+        _bound_option(help="Also compute an interval from these held-out lists.", metavar="FILE"),
     ] = None,
     target: Annotated[
         float | None,
-        typer.Option(
-            help="Also compute how many users this bound needs.",
-            metavar="WIDTH",
-            rich_help_panel=_BOUND,
-        ),
+        _bound_option(help="Also compute how many users this bound needs.", metavar="WIDTH"),
     ] = None,
     rho: Rho = 0.05,
     as_json: options.Json = False,

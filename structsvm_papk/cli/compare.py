@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import typer
 
 from structsvm_papk.cli._shared import console, options
-from structsvm_papk.cli._shared.options import PROBLEM, READING, SOLVER
 from structsvm_papk.cli._shared.outputs import check_outputs, save_plot
 from structsvm_papk.cli._shared.own_surrogate import surrogate_of
 from structsvm_papk.cli._shared.reading import Problem, TrainingReading, say_columns
@@ -30,10 +29,9 @@ def compare(
     k: options.K,
     surrogate: Annotated[
         list[str] | None,
-        typer.Option(
+        options.problem_option(
             help=f"{', '.join(CONVEX)}; or FILE.py:CLASS, a class of your own; repeat for more, or "
-            "all. By default all.",
-            rich_help_panel=PROBLEM,
+            "all. By default all."
         ),
     ] = None,
     alpha: options.Alpha = ALPHA,
@@ -42,53 +40,44 @@ def compare(
     positive: options.Positive = False,
     paper: Annotated[
         bool,
-        typer.Option(
+        options.problem_option(
             "--paper",
             help="The problem of the paper: depth k, columns not standardized, lists with fewer "
             "than k negatives left out.",
-            rich_help_panel=PROBLEM,
         ),
     ] = False,
     test: Annotated[
         Path | None,
-        typer.Option(
-            help="Report pAp@k on this file as well.", metavar="FILE", rich_help_panel=READING
-        ),
+        options.reading_option(help="Report pAp@k on this file as well.", metavar="FILE"),
     ] = None,
     reading: TrainingReading,
     plot: options.Plot = None,
     as_json: options.Json = False,
     solver: Annotated[
         list[str] | None,
-        typer.Option(
+        options.solver_option(
             help=f"{', '.join(SOLVERS)}; repeat for more. By default {', '.join(DEFAULT_SOLVERS)}.",
             metavar="NAME",
-            rich_help_panel=SOLVER,
         ),
     ] = None,
     passes: Annotated[
         int | None,
-        typer.Option(
+        options.solver_option(
             min=1,
             help=f"Passes over the data of each run; by default {PASSES} for solvers without a "
             "certificate, and no limit for the others.",
-            rich_help_panel=SOLVER,
         ),
     ] = None,
-    seconds: Annotated[
-        float | None,
-        typer.Option(help="Seconds for each run.", rich_help_panel=SOLVER),
-    ] = None,
+    seconds: Annotated[float | None, options.solver_option(help="Seconds for each run.")] = None,
     tol: options.Tol = TOL,
     eta: options.Etas = None,
     qp_solver: Annotated[
         str | None,
-        typer.Option(
+        options.solver_option(
             "--qp-solver",
             help="Who solves the restricted problems of a cutting plane: interior_point, the "
             "package's own, or a QP solver that cvxpy finds (piqp, clarabel, osqp, ..).",
             metavar="NAME",
-            rich_help_panel=SOLVER,
         ),
     ] = None,
 ) -> None:

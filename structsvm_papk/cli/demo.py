@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from sklearn.datasets import load_breast_cancer
 
 from structsvm_papk.cli import compare
@@ -27,11 +26,10 @@ def demo(
     eta: options.Etas = None,
     plot: Annotated[
         Path,
-        typer.Option(
+        options.output_option(
             help="File of the convergence plot; without this option it is drawn only if the extra "
             "'plot' is installed.",
             metavar="FILE",
-            rich_help_panel=options.OUTPUT,
         ),
     ] = _DEFAULT_PLOT,
     as_json: options.Json = False,

@@ -4,11 +4,8 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Annotated
 
-import typer
-
 from structsvm_papk import diagnosis
 from structsvm_papk.cli._shared import console, options
-from structsvm_papk.cli._shared.options import PROBLEM
 from structsvm_papk.cli._shared.reading import GradedReading, Problem, say_columns
 from structsvm_papk.diagnosis.convex_test import Verdict
 from structsvm_papk.diagnosis.critical_depth import CriticalDepth
@@ -31,23 +28,18 @@ def diagnose(
     data: options.Data,
     k: Annotated[
         list[int],
-        typer.Option(
+        options.problem_option(
             "--k",
             help="Number of top places of a list (user or query) that count; repeat for more.",
-            rich_help_panel=PROBLEM,
         ),
     ],
     surrogate: Annotated[
-        list[str] | None,
-        typer.Option(help="Only this surrogate; repeat for more.", rich_help_panel=PROBLEM),
+        list[str] | None, options.problem_option(help="Only this surrogate; repeat for more.")
     ] = None,
     users: Annotated[
         int,
-        typer.Option(
-            help="Also test this many lists alone, evenly spread; 0 for none.",
-            metavar="N",
-            min=0,
-            rich_help_panel=PROBLEM,
+        options.problem_option(
+            help="Also test this many lists alone, evenly spread; 0 for none.", metavar="N", min=0
         ),
     ] = 200,
     depth: options.Depth = DEPTH,

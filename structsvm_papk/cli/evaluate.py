@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +11,6 @@ import typer
 
 from structsvm_papk import metrics
 from structsvm_papk.cli._shared import console, options
-from structsvm_papk.cli._shared.options import OUTPUT
 from structsvm_papk.cli._shared.outputs import check_format, check_outputs
 from structsvm_papk.cli._shared.scores import Rows, Scoring, load
 from structsvm_papk.errors import InputError
@@ -22,8 +22,8 @@ from structsvm_papk.metrics.significance import Comparison
 from structsvm_papk.metrics.table import MetricTable
 from structsvm_papk.plots.evaluation import evaluation_page, sections
 
-_RULES = "Metrics and rules"
-_SURE = "Comparison and uncertainty"
+_rules_option = partial(typer.Option, rich_help_panel="Metrics and rules")
+_sure_option = partial(typer.Option, rich_help_panel="Comparison and uncertainty")
 _USUAL = "pap@{k},auc,ap,ndcg@{k},precision@{k}"
 _USUAL_K = 10  # without a model, which has its own
 _RESAMPLES = 2000  # of intervals and tests
@@ -44,90 +44,74 @@ def evaluate(
     ] = None,
     names: Annotated[
         list[str] | None,
-        typer.Option(
+        _rules_option(
             "--metrics",
             "-m",
             help=f"Comma-separated, or repeated: {known_names()}. By default "
             f"{_USUAL.format(k=_USUAL_K)}, with --qrels {_BESIDE_PAIRS.format(k=_USUAL_K)}; a "
             "model has its own k.",
             metavar="NAMES",
-            rich_help_panel=_RULES,
         ),
     ] = None,
     preset: Annotated[
         str | None,
-        typer.Option(
+        _rules_option(
             help=f"{', '.join(PRESETS)}. By default icml2020, the paper's rules (ties are "
             "errors); with --qrels catalogue, and trec_eval for a run.",
             metavar="NAME",
-            rich_help_panel=_RULES,
         ),
     ] = None,
     gains: Annotated[
         str | None,
-        typer.Option(
+        _rules_option(
             parser=options.one_of("linear", "exponential"),
             help="Gain of a graded label in NDCG: linear, or exponential (2^label - 1). By default "
             "as in the training of the model, else linear.",
             metavar="NAME",
-            rich_help_panel=_RULES,
         ),
     ] = None,
     population: Annotated[
         str | None,
-        typer.Option(
+        _rules_option(
             help="Which users or queries count with --qrels: listed; judged (as trec_eval -c); "
             "both (as trec_eval); either; or raise, an error if a user with relevant items has "
             "no list.",
             metavar="RULE",
-            rich_help_panel=_RULES,
         ),
     ] = None,
     columns: Scoring,
     compare: Annotated[
         Path | None,
-        typer.Option(
+        _sure_option(
             help="Paired comparison with a second ranker on the same users: another score column "
             "of the table, or a table, a model file or a run, as the first.",
             metavar="OTHER",
-            rich_help_panel=_SURE,
         ),
     ] = None,
     require_better: Annotated[
         bool,
-        typer.Option(
+        _sure_option(
             "--require-better",
             help="With --compare: exit status 1 unless the confidence interval of the difference "
             "in the first metric is above 0, which it is only where the test agrees.",
-            rich_help_panel=_SURE,
         ),
     ] = False,
     interval: Annotated[
         str,
-        typer.Option(
+        _sure_option(
             help="bootstrap, kl, exact (of values 0 and 1), hoeffding, bernstein or none.",
             metavar="METHOD",
-            rich_help_panel=_SURE,
         ),
     ] = "bootstrap",
-    level: Annotated[
-        float,
-        typer.Option(help="Coverage of the intervals.", min=0, max=1, rich_help_panel=_SURE),
-    ] = 0.95,
+    level: Annotated[float, _sure_option(help="Coverage of the intervals.", min=0, max=1)] = 0.95,
     per_user: Annotated[
         Path | None,
-        typer.Option(
-            help="Write the value of every user here, as CSV.",
-            metavar="FILE",
-            rich_help_panel=OUTPUT,
-        ),
+        options.output_option(help="Write the value of every user here, as CSV.", metavar="FILE"),
     ] = None,
     html: Annotated[
         Path | None,
-        typer.Option(
-            help="Write an HTML page here; needs the extra 'report'.",
-            metavar="FILE",
-            rich_help_panel=OUTPUT,
+        options.output_option(
+            help="Write an HTML page here; needs the extra 'report'.", metavar="FILE"
         ),
     ] = None,
     as_json: options.Json = False,

@@ -14,7 +14,6 @@ from sklearn.exceptions import ConvergenceWarning
 from structsvm_papk._types import Array
 from structsvm_papk.cli import scale
 from structsvm_papk.cli._shared import console, options
-from structsvm_papk.cli._shared.options import OUTPUT, PROBLEM, SOLVER
 from structsvm_papk.cli._shared.outputs import check_format, check_outputs, save_plot
 from structsvm_papk.cli._shared.reading import GradedReading, Problem, say_columns
 from structsvm_papk.data.columns.knots import MOST_PIECES, check_curves
@@ -61,30 +60,27 @@ def fit(
     k: options.K,
     surrogate: Annotated[
         str,
-        typer.Option(
+        options.problem_option(
             help=f"{', '.join(SURROGATES)}; or auto: avg, and of one list what its folds choose of "
-            "avg and ts.",
-            rich_help_panel=PROBLEM,
+            "avg and ts."
         ),
     ] = SURROGATE,
     curves: Annotated[
         Any,
-        typer.Option(
+        options.problem_option(
             parser=_curves,
             help="A piecewise linear curve for each column: auto, where folds of the lists decide; "
             "none, straight lines; or a number of pieces up to 254. Of svmlight, with "
             "--memory-budget or --dask auto is none.",
             metavar="NUMBER|auto|none",
-            rich_help_panel=PROBLEM,
         ),
     ] = AUTO,
     monotonic: Annotated[
         list[str] | None,
-        typer.Option(
+        options.problem_option(
             help="The score must not fall (1) or not rise (-1) as this column rises; repeat for "
             "more. Columns of svmlight are called by their index.",
             metavar="NAME=1",
-            rich_help_panel=PROBLEM,
         ),
     ] = None,
     pairs: options.Pairs = AUTO,
@@ -94,39 +90,27 @@ def fit(
     reading: GradedReading,
     model_file: Annotated[
         Path,
-        typer.Option(
-            *options.MODEL_FLAGS,
-            help="Write the model here.",
-            metavar="FILE",
-            rich_help_panel=OUTPUT,
-        ),
+        options.output_option(*options.MODEL_FLAGS, help="Write the model here.", metavar="FILE"),
     ],
     plot: options.Plot = None,
     as_json: options.Json = False,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(
+        options.output_option(
             help="Keep what is done so far in this file, once a minute and at the end; the same "
             "command goes on from there.",
             metavar="FILE",
-            rich_help_panel=OUTPUT,
         ),
     ] = None,
-    solver: Annotated[
-        str, typer.Option(help=f"{', '.join(SOLVERS)}.", rich_help_panel=SOLVER)
-    ] = "auto",
+    solver: Annotated[str, options.solver_option(help=f"{', '.join(SOLVERS)}.")] = "auto",
     tol: options.Tol = 1e-6,
     time_limit: Annotated[
         float | None,
-        typer.Option(
-            help="Stop after this long, with the best weights so far.",
-            metavar="SECONDS",
-            rich_help_panel=SOLVER,
+        options.solver_option(
+            help="Stop after this long, with the best weights so far.", metavar="SECONDS"
         ),
     ] = None,
-    threads: Annotated[
-        int, typer.Option(help="Threads for each pass over the data.", rich_help_panel=SOLVER)
-    ] = 1,
+    threads: Annotated[int, options.solver_option(help="Threads for each pass over the data.")] = 1,
     where: scale.Loading,
 ) -> None:
     """Train a ranker and write a model file; --plot draws what each column adds to a score.

@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from structsvm_papk.cli._shared import console, options
-from structsvm_papk.cli._shared.options import OUTPUT
 from structsvm_papk.cli._shared.outputs import TABLES, check_format, check_outputs, save_plot
 from structsvm_papk.errors import InputError, check_choice
 from structsvm_papk.files.atomic import write_atomically
@@ -23,7 +23,8 @@ from structsvm_papk.fusion.report import FusionReport
 from structsvm_papk.fusion.requests import read_weights
 from structsvm_papk.fusion.serving import Fusing
 
-_LEARNING = "Learning"
+_learning_option = partial(typer.Option, rich_help_panel="Learning")
+_model_option = partial(typer.Option, rich_help_panel="Model")
 
 
 def fuse(
@@ -37,147 +38,117 @@ def fuse(
     ],
     qrels: Annotated[
         Path | None,
-        typer.Option(
+        _learning_option(
             help="Judgments: query 0 document grade, or a table with a column grade.",
             metavar="FILE",
-            rich_help_panel=_LEARNING,
         ),
     ] = None,
-    k: Annotated[
-        int, typer.Option("--k", help="Number of top places that count.", rich_help_panel=_LEARNING)
-    ] = 10,
+    k: Annotated[int, _learning_option("--k", help="Number of top places that count.")] = 10,
     relevance_threshold: Annotated[
         float | None,
-        typer.Option(
+        _learning_option(
             help="Documents with at least this grade are relevant in training; by default training "
             "uses the grades.",
             metavar="GRADE",
-            rich_help_panel=_LEARNING,
         ),
     ] = None,
     for_engine: Annotated[
         str | None,
-        typer.Option(
+        _learning_option(
             help="Compare the fusion rules of a search engine, or learn weights for one of them: "
             f"{', '.join(NAMES)}.",
             metavar="NAME",
-            rich_help_panel=_LEARNING,
         ),
     ] = None,
     rank_constant: Annotated[
         float | None,
-        typer.Option(
+        _learning_option(
             help="Constant of the engine's rule of ranks, where it can be set; by default the "
             "engine's own.",
             metavar="C",
-            rich_help_panel=_LEARNING,
         ),
     ] = None,
     depth: Annotated[
         int | None,
-        typer.Option(
+        _learning_option(
             help="Use only the first N documents of each run, as many as the engine uses.",
             metavar="N",
-            rich_help_panel=_LEARNING,
         ),
     ] = None,
     ablate: Annotated[
         bool,
-        typer.Option(
-            "--ablate",
-            help="Report what each run adds, and an interval of its weight.",
-            rich_help_panel=_LEARNING,
+        _learning_option(
+            "--ablate", help="Report what each run adds, and an interval of its weight."
         ),
     ] = False,
-    cv: Annotated[
-        int, typer.Option(help="Number of folds of queries.", rich_help_panel=_LEARNING)
-    ] = 5,
-    level: Annotated[
-        float, typer.Option(help="Coverage of the intervals.", rich_help_panel=_LEARNING)
-    ] = 0.95,
+    cv: Annotated[int, _learning_option(help="Number of folds of queries.")] = 5,
+    level: Annotated[float, _learning_option(help="Coverage of the intervals.")] = 0.95,
     label_gain: options.GradesOfLabels = None,
     lower_is_better: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Name of a run whose scores are distances; repeat for more.",
-            metavar="RUN",
-            rich_help_panel=options.READING,
+        options.reading_option(
+            help="Name of a run whose scores are distances; repeat for more.", metavar="RUN"
         ),
     ] = None,
     duplicates: Annotated[
         str,
-        typer.Option(
+        options.reading_option(
             parser=options.one_of("refuse", "best"),
             help="A document twice in a list, as chunks of it: refuse, or take the best.",
             metavar="RULE",
-            rich_help_panel=options.READING,
         ),
     ] = "refuse",
     ignore_identical: Annotated[
         bool,
-        typer.Option(
+        options.reading_option(
             "--ignore-identical",
             help="Leave out documents with the id of their query, as BEIR does.",
-            rich_help_panel=options.READING,
         ),
     ] = False,
     model: Annotated[
         Path | None,
-        typer.Option(
+        _model_option(
             "--model",
             help="Model file: written with --qrels, read without. Also reads weights of an engine.",
             metavar="FILE",
-            rich_help_panel="Model",
         ),
     ] = None,
     method: Annotated[
         str | None,
-        typer.Option(
-            help=f"Fuse without judgments: {', '.join(storing.METHODS)}.",
-            metavar="NAME",
-            rich_help_panel="Model",
+        _model_option(
+            help=f"Fuse without judgments: {', '.join(storing.METHODS)}.", metavar="NAME"
         ),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
+        options.output_option(
             "--output",
             "-o",
             help="Write the fused lists: a run, or CSV, TSV or Parquet by the ending of the name.",
             metavar="FILE",
-            rich_help_panel=OUTPUT,
         ),
     ] = None,
     top: Annotated[
         int,
-        typer.Option(
-            help="Number of documents written for each query.",
-            metavar="N",
-            min=1,
-            rich_help_panel=OUTPUT,
+        options.output_option(
+            help="Number of documents written for each query.", metavar="N", min=1
         ),
     ] = 1000,
     weights: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write the weights here, as JSON.", metavar="FILE", rich_help_panel=OUTPUT
-        ),
+        Path | None, options.output_option(help="Write the weights here, as JSON.", metavar="FILE")
     ] = None,
     request: Annotated[
         bool,
-        typer.Option(
+        options.output_option(
             "--request",
             help="With --for-engine: print the request for the engine, with the weights in it.",
-            rich_help_panel=OUTPUT,
         ),
     ] = False,
     plot: options.Plot = None,
     html: Annotated[
         Path | None,
-        typer.Option(
-            help="Write an HTML page here; needs the extra 'report'.",
-            metavar="FILE",
-            rich_help_panel=OUTPUT,
+        options.output_option(
+            help="Write an HTML page here; needs the extra 'report'.", metavar="FILE"
         ),
     ] = None,
     as_json: options.Json = False,

@@ -4,11 +4,9 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
-import typer
 
 from structsvm_papk._types import Array
 from structsvm_papk.cli._shared import console, options
-from structsvm_papk.cli._shared.options import PROBLEM
 from structsvm_papk.cli._shared.reading import Reading, say_columns
 from structsvm_papk.cli._shared.scores import scores_of
 from structsvm_papk.data.ranking_data import RankingData
@@ -23,36 +21,24 @@ def margins(
     k: options.K,
     model: options.ModelFile = None,
     reading: Reading,
-    delta: Annotated[
-        float, typer.Option(help="Margin to check the scores for.", rich_help_panel=PROBLEM)
-    ] = 1.0,
+    delta: Annotated[float, options.problem_option(help="Margin to check the scores for.")] = 1.0,
     condition: Annotated[
         list[str] | None,
-        typer.Option(
-            help="weak, beta, moderate or strong; repeat for more. By default all.",
-            rich_help_panel=PROBLEM,
+        options.problem_option(
+            help="weak, beta, moderate or strong; repeat for more. By default all."
         ),
     ] = None,
     search: Annotated[
-        bool,
-        typer.Option(
-            help="Search for linear scorers that meet the conditions.", rich_help_panel=PROBLEM
-        ),
+        bool, options.problem_option(help="Search for linear scorers that meet the conditions.")
     ] = True,
     per_user: Annotated[
         bool,
-        typer.Option(
-            "--per-user",
-            help="Also search for a scorer of each list alone.",
-            rich_help_panel=PROBLEM,
-        ),
+        options.problem_option("--per-user", help="Also search for a scorer of each list alone."),
     ] = False,
     time_limit: Annotated[
         float,
-        typer.Option(
-            help="Time limit of each search; after it the answer is 'undecided'.",
-            metavar="SECONDS",
-            rich_help_panel=PROBLEM,
+        options.problem_option(
+            help="Time limit of each search; after it the answer is 'undecided'.", metavar="SECONDS"
         ),
     ] = 60.0,
     policy: options.Policy = "raise",

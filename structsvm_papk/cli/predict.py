@@ -6,7 +6,6 @@ from typing import Annotated, Any
 import typer
 
 from structsvm_papk.cli._shared import console, options
-from structsvm_papk.cli._shared.options import OUTPUT
 from structsvm_papk.cli._shared.outputs import TABLES, check_format, check_outputs
 from structsvm_papk.cli._shared.reading import Reading, say_columns
 from structsvm_papk.cli._shared.scores import (
@@ -32,29 +31,26 @@ def predict(
     one_list: options.OneList = False,
     top: Annotated[
         int | None,
-        typer.Option(
+        options.output_option(
             help="Only the N best rows of each list, best first, with their rank.",
             metavar="N",
             min=1,
-            rich_help_panel=OUTPUT,
         ),
     ] = None,
     contributions: Annotated[
         bool,
-        typer.Option(
+        options.output_option(
             "--contributions",
             help="What each column of features adds to the score, too, as 'from NAME'.",
-            rich_help_panel=OUTPUT,
         ),
     ] = False,
     output: Annotated[
         Path | None,
-        typer.Option(
+        options.output_option(
             "--output",
             "-o",
             help="Where to write CSV (.tsv: TSV, .parquet: Parquet); by default standard output.",
             metavar="FILE",
-            rich_help_panel=OUTPUT,
         ),
     ] = None,
     as_json: options.Json = False,

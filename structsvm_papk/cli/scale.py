@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,7 +30,7 @@ from structsvm_papk.oracles.streamed import StreamedRisk
 from structsvm_papk.rankers import PAPKRanker
 from structsvm_papk.rankers.solver_race import train_gain
 
-_SCALE = "Data larger than memory"
+_scale_option = partial(typer.Option, rich_help_panel="Data larger than memory")
 _PATIENCE = 60  # seconds
 _PARTITIONS_OF_A_THREAD = 2
 _BYTES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
@@ -74,21 +75,19 @@ def _size_in_bytes(text: str) -> int:
 
 MemoryBudget = Annotated[
     Any,
-    typer.Option(
+    _scale_option(
         parser=_size_in_bytes,
         help="Read the features from their file in every pass and use at most this much memory "
         f"(500MB, 2GiB); {SOURCES}, with the rows of each list together.",
         metavar="SIZE",
-        rich_help_panel=_SCALE,
     ),
 ]
 Dask = Annotated[
     str | None,
-    typer.Option(
+    _scale_option(
         help="Compute on the workers of this Dask scheduler (tcp://host:8786); they read Parquet "
         "and .npy files themselves, other files are sent to them.",
         metavar="ADDRESS",
-        rich_help_panel=_SCALE,
     ),
 ]
 

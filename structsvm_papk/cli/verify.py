@@ -36,11 +36,7 @@ def verify(
     ] = 0,
     report: Annotated[
         Path | None,
-        typer.Option(
-            help="Also write a self-contained HTML page here.",
-            metavar="FILE",
-            rich_help_panel=options.OUTPUT,
-        ),
+        options.output_option(help="Also write a self-contained HTML page here.", metavar="FILE"),
     ] = None,
     as_json: options.Json = False,
 ) -> None:

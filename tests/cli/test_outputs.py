@@ -11,7 +11,6 @@ import pytest
 from helpers.commands import commands, refused
 from helpers.marks import POSIX
 from helpers.sources import write_csv
-from structsvm_papk.cli._shared.options import OUTPUT
 
 pytestmark = pytest.mark.portable
 
@@ -44,7 +43,7 @@ def written():
             kind, *metadata = get_args(parameter.annotation) or (None,)
             if metadata and Path in (kind, *get_args(kind)):
                 option = metadata[0]
-                if option.rich_help_panel == OUTPUT:
+                if option.rich_help_panel == "Output":
                     flags = [option.default, *(option.param_decls or ())]
                     given = [flag for flag in flags if isinstance(flag, str)]
                     yield name, (given or [f"--{parameter.name.replace('_', '-')}"])[0]

@@ -6,6 +6,7 @@ reads. Options that belong together are fields of a record, see `records`.
 
 import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,11 +17,11 @@ from structsvm_papk.data.grades import check_label_gain
 from structsvm_papk.data.roles import ITEM_COLUMNS, USER_COLUMNS
 from structsvm_papk.errors import AUTO
 
-# Headings of the help
-PROBLEM = "Problem"
-READING = "Reading the data"
-SOLVER = "Solver"
-OUTPUT = "Output"
+# by the heading of the help that an option stands under
+problem_option = partial(typer.Option, rich_help_panel="Problem")
+reading_option = partial(typer.Option, rich_help_panel="Reading the data")
+solver_option = partial(typer.Option, rich_help_panel="Solver")
+output_option = partial(typer.Option, rich_help_panel="Output")
 
 
 def one_of(*names: str) -> Callable[[str], str]:
@@ -97,52 +98,43 @@ ITEM_HELP = (
 # --- the problem ----------------------------------------------------------------------------------
 
 K = Annotated[
-    int,
-    typer.Option(
-        "--k",
-        help="Number of top places of a list (user or query) that count.",
-        rich_help_panel=PROBLEM,
-    ),
+    int, problem_option("--k", help="Number of top places of a list (user or query) that count.")
 ]
 Alpha = Annotated[
     Any,
-    typer.Option(
+    problem_option(
         parser=_alpha,
         help="Regularization strength in alpha/2 ||w||^2 + risk: a number, or auto, which is "
         "12 (d/p)^1.5 for d columns and p positives.",
         metavar="NUMBER|auto",
-        rich_help_panel=PROBLEM,
     ),
 ]
 Depth = Annotated[
     Any,
-    typer.Option(
+    problem_option(
         parser=_depth,
         help="How many of the best-scored negatives of a list count in training: a number of at "
         "least k, a share (0.9), auto (0.9; 0.5 with --missing), or k, as in the paper. With a "
         "small depth w = 0 may be the optimum.",
         metavar="DEPTH",
-        rich_help_panel=PROBLEM,
     ),
 ]
 Pieces = Annotated[
     int | None,
-    typer.Option(
+    problem_option(
         "--curves",
         help="Piecewise linear curves of so many pieces for each column; by default straight "
         "lines.",
         metavar="NUMBER",
         min=1,
         max=MOST_PIECES,
-        rich_help_panel=PROBLEM,
     ),
 ]
 Positive = Annotated[
     bool,
-    typer.Option(
+    problem_option(
         "--positive",
         help="Only weights >= 0; the certificate is for the problem with this constraint.",
-        rich_help_panel=PROBLEM,
     ),
 ]
 
@@ -156,66 +148,50 @@ Data = Annotated[
 ]
 Label = Annotated[
     str,
-    typer.Option(
-        help="Label column; if there is none of this name, relevant, target or y.",
-        metavar="COLUMN",
-        rich_help_panel=READING,
+    reading_option(
+        help="Label column; if there is none of this name, relevant, target or y.", metavar="COLUMN"
     ),
 ]
 Group = Annotated[
     str | None,
-    typer.Option(
+    reading_option(
         help="Column that names the list (user or query) of each row; by default the first of "
         f"{', '.join(USER_COLUMNS)} (or userId, ..).",
         metavar="COLUMN",
-        rich_help_panel=READING,
     ),
 ]
-Item = Annotated[
-    str | None,
-    typer.Option(help=ITEM_HELP, metavar="COLUMN", rich_help_panel=READING),
-]
+Item = Annotated[str | None, reading_option(help=ITEM_HELP, metavar="COLUMN")]
 GradesOfLabels = Annotated[
     Any,
-    typer.Option(
+    reading_option(
         "--label-gain",
         parser=_grades_of_labels,
         help="Grade of each label of --qrels, where labels are letters or count otherwise.",
         metavar="E=3,S=2,..",
-        rich_help_panel=READING,
     ),
 ]
 Ignore = Annotated[
     list[str] | None,
-    typer.Option(
+    reading_option(
         help="A column that is not a feature; repeat for more. Columns of items (item, docno, "
         "movieid, ..) and other ids (names ending in _id or Id) are always ignored.",
         metavar="COLUMN",
-        rich_help_panel=READING,
     ),
 ]
 RelevanceThreshold = Annotated[
     float | None,
-    typer.Option(
-        help="Rows with at least this label are relevant.",
-        metavar="LABEL",
-        rich_help_panel=READING,
-    ),
+    reading_option(help="Rows with at least this label are relevant.", metavar="LABEL"),
 ]
 LabelGain = Annotated[
     Any,
-    typer.Option(
+    reading_option(
         parser=_label_gain,
         help="Gains of graded labels: linear, exponential, or the gains of the grades 0, 1, 2, .. "
         "separated by commas.",
         metavar="GAINS",
-        rich_help_panel=READING,
     ),
 ]
-OneList = Annotated[
-    bool,
-    typer.Option("--one-list", help="Treat all rows as one list.", rich_help_panel=READING),
-]
+OneList = Annotated[bool, reading_option("--one-list", help="Treat all rows as one list.")]
 
 
 def _missing(text: str) -> str | None:
@@ -232,60 +208,45 @@ def _pairs(text: str) -> str | int | None:
 
 Pairs = Annotated[
     Any,
-    typer.Option(
+    problem_option(
         parser=_pairs,
         help="Pairs of columns with a weight for each of their cells: auto, where folds choose "
         "none or 20; none; or how many.",
         metavar="NUMBER|auto|none",
-        rich_help_panel=PROBLEM,
     ),
 ]
 Missing = Annotated[
     Any,
-    typer.Option(
+    reading_option(
         parser=_missing,
         help="What a missing value means. separate: it is not known, and has a weight of its own. "
         "lowest: the source did not return the item; the value becomes the lowest of its column in "
         "the list, with a weight of its own beside. none: it is an error.",
         metavar="separate|lowest|none",
-        rich_help_panel=READING,
     ),
 ]
 Policy = Annotated[
     str,
-    typer.Option(
+    reading_option(
         help="Lists without a positive, or with fewer negatives than k or the model's depth: "
         "exclude leaves them out; raise makes them an error; cap, as in training, uses the "
         "negatives there are, and leaves out lists without a positive or without a negative.",
         metavar="POLICY",
-        rich_help_panel=READING,
     ),
 ]
 ModelFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--model",
-        help="Score with this model file.",
-        metavar="MODEL",
-        rich_help_panel=READING,
-    ),
+    Path | None, reading_option("--model", help="Score with this model file.", metavar="MODEL")
 ]
 
 # --- the solver -----------------------------------------------------------------------------------
 
-Tol = Annotated[
-    float,
-    typer.Option(
-        help="Stop when the certified relative gap is at most this.", rich_help_panel=SOLVER
-    ),
-]
+Tol = Annotated[float, solver_option(help="Stop when the certified relative gap is at most this.")]
 Etas = Annotated[
     list[float] | None,
-    typer.Option(
+    solver_option(
         "--eta",
         help="Step size eta/sqrt(t+1) of subgradient descent; repeat to try several and keep the "
         "best. By default eighteen from 1e-4 to 50.",
-        rich_help_panel=SOLVER,
     ),
 ]
 
@@ -293,17 +254,13 @@ Etas = Annotated[
 
 Plot = Annotated[
     Path | None,
-    typer.Option(
-        help="Save a plot here (.png, .svg or .pdf); needs the extra 'plot'.",
-        metavar="FILE",
-        rich_help_panel=OUTPUT,
+    output_option(
+        help="Save a plot here (.png, .svg or .pdf); needs the extra 'plot'.", metavar="FILE"
     ),
 ]
 Json = Annotated[
     bool,
-    typer.Option(
-        "--json",
-        help="Print one JSON object on standard output, and nothing else there.",
-        rich_help_panel=OUTPUT,
+    output_option(
+        "--json", help="Print one JSON object on standard output, and nothing else there."
     ),
 ]

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-import typer
 
 from structsvm_papk._types import Array
 from structsvm_papk.cli._shared import console, options
@@ -85,24 +84,19 @@ class Scoring(Reading):
 
     item: Annotated[
         str | None,
-        typer.Option(
-            help=f"{options.ITEM_HELP} Each pair may occur only once.",
-            metavar="COLUMN",
-            rich_help_panel=options.READING,
+        options.reading_option(
+            help=f"{options.ITEM_HELP} Each pair may occur only once.", metavar="COLUMN"
         ),
     ] = None
-    score: Annotated[
-        str, typer.Option(help="Score column.", metavar="COLUMN", rich_help_panel=options.READING)
-    ] = "score"
+    score: Annotated[str, options.reading_option(help="Score column.", metavar="COLUMN")] = "score"
     model: options.ModelFile = None
     qrels: Annotated[
         Path | None,
-        typer.Option(
+        options.reading_option(
             help="All relevant pairs: TREC judgments, or a table of users, items and grades. "
             "Labels are taken from here (--label may name the column), and relevant items in no "
             "list count in NDCG and recall.",
             metavar="FILE",
-            rich_help_panel=options.READING,
         ),
     ] = None
     label_gain: options.GradesOfLabels = None
