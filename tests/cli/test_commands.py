@@ -376,16 +376,6 @@ def test_wrong_input_is_one_line_before_anything_is_written(files, tmp_path, cap
     assert status == 2 and list(told) == ["error"]
 
 
-def test_compare_takes_a_qp_solver_of_cvxpy(files, tmp_path, capsys):
-    data = [files / "qid.txt", *PROBLEM, "--tol", "1e-4", "--alpha", "0.1"]
-    compare = ["compare", *data, "--surrogate", "avg", "--solver", "one_slack"]
-    status, told = run_json(capsys, *compare, "--qp-solver", "clarabel")
-    assert status == 0 and told["runs"][0]["gap"] <= 1e-4
-    status, own = run_json(capsys, "fit", *data, "--curves", "none", "--model", tmp_path / "m")
-    assert status == 0
-    assert told["runs"][0]["objective"] == pytest.approx(own["objective"], rel=2e-4)
-
-
 def test_own_errors_show_no_traceback(files, monkeypatch, capsys):
     def broken(*_, **__):
         raise RuntimeError("boom")

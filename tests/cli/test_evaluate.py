@@ -1,5 +1,4 @@
 import json
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -175,15 +174,6 @@ def test_wrong_input_has_a_reason(tmp_path, monkeypatch, capsys, content, argume
     assert message in capsys.readouterr().err
 
 
-def test_gains_of_graded_labels_are_those_of_the_library(tmp_path, capsys):
-    table = rows()
-    table["label"] *= 1 + np.arange(N_USERS * N) % 3
-    path = write(tmp_path / "a.csv", table)
-    graded = (path, "-m", "ndcg@5", "--relevance-threshold", 1, "--gains", "exponential")
-    expected = library(table, "ndcg@5", gains="exponential", relevance_threshold=1)
-    assert found(capsys, *graded)["metrics"][0]["value"] == expected.mean("ndcg@5")
-
-
 def test_columns_are_found_in_any_spelling_and_said(tmp_path, capsys):
     table = rows().drop(columns=["x1", "x2", "other"])
     path = write(
@@ -314,14 +304,6 @@ def test_what_does_not_fit_a_run(tmp_path, capsys, qrels, arguments, message):
     assert "--compare" in said
 
 
-def test_pairs_that_contradict_the_labels_are_refused(tmp_path, capsys):
-    table = rows()
-    path = write(tmp_path / "a.csv", table)
-    pairs = table.loc[table.label == 1, ["user_id", "item_id"]].iloc[1:]
-    message = refused(capsys, "evaluate", path, "--qrels", write(tmp_path / "p.csv", pairs))
-    assert "row 0 has the label 1, but by the relevant pairs the grade of item 0" in message
-
-
 def test_require_better_decides_by_the_interval(tmp_path, capsys):
     path = write(tmp_path / "a.csv", rows(same=rows()["score"]))
     for ours, theirs, status in (
@@ -385,16 +367,6 @@ def test_the_column_of_grades_is_named_or_refused(tmp_path, capsys):
     assert "which column is the grade?" in said and "'stars'" in said and "--label" in said
     answer = found(capsys, path, "--qrels", stars, "--label", "stars", "-m", "recall@1")
     assert answer["relevant_items"].startswith("all 1 known")
-
-
-def test_ids_that_are_spelled_otherwise_are_warned_of(tmp_path, capsys):
-    (tmp_path / "r.csv").write_text("user,item,score\n7,10.0,3\n7,11.0,2\n")
-    (tmp_path / "q.csv").write_text("user,item,grade\n7,10,1\n7,11,0\n")
-    command = ["evaluate", tmp_path / "r.csv", "--qrels", tmp_path / "q.csv", "-m", "rr"]
-    with warnings.catch_warnings(action="always"):  # as in a process of its own
-        assert run(*command) == 0
-    said = " ".join(capsys.readouterr().err.split())
-    assert "the lists have '10.0', '11.0', the pairs '10', '11'" in said
 
 
 @pytest.mark.parametrize("group", ["user", "visitor_id"])

@@ -76,14 +76,20 @@ def test_fit_of_sparse_rows_takes_the_same_solver(tmp_path, capsys):
     assert_same(told, tmp_path / "m", by_bundle)
 
 
-@pytest.mark.parametrize("surrogate", ["avg", slow("ramp")])
-def test_fit_of_files(tmp_path, capsys, surrogate):
+@pytest.mark.parametrize(
+    ("surrogate", "gain"), [("avg", None), ("avg", "exponential"), slow("ramp", None)]
+)
+def test_fit_of_files(tmp_path, capsys, surrogate, gain):
     X, y, users = lists(20)
+    y = y + y * (X[:, [0]].toarray().ravel() > 0) * (gain is not None)
     npy_source(tmp_path, X.toarray(), y, users)
     fit = ["fit", tmp_path, "--k", "2", "--surrogate", surrogate, "-o", tmp_path / "m"]
+    fit += [] if gain is None else ["--label-gain", gain]
     _, told = run_json(capsys, *fit, "--memory-budget", "100kB")
-    ranker = PAPKRanker(2, surrogate)
-    risk = StreamedRisk(ranker.make_surrogate(), open_source(tmp_path), 100_000)
+    how = {} if gain is None else {"label_gain": gain}
+    ranker = PAPKRanker(2, surrogate, **how)
+    risk = StreamedRisk(ranker.make_surrogate(), open_source(tmp_path), 100_000, **how)
+    assert load_model(tmp_path / "m").label_gain == gain
     assert_same(told, tmp_path / "m", ranker.fit_risk(risk))
 
 

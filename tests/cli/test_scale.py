@@ -64,15 +64,6 @@ def test_a_cluster_gives_the_certificate_of_the_fit_in_memory(
         assert model.depth == 0.9 and model.function.slopes is not None
 
 
-def test_curves_within_a_budget(place, tmp_path, capsys):
-    fit = ["fit", place / "part0.parquet", *FIT, "--curves", "4", "-o", tmp_path / "m"]
-    status, told = run_json(capsys, *fit, "--memory-budget", "1MB")
-    assert status == 0 and told["curves"] == 4
-    model = load_model(tmp_path / "m")
-    assert model.curves == 4 and len(model.function.curves) == 5
-    assert all(curve.knots.size > 4 for curve in model.function.curves)
-
-
 BUDGET = ["--memory-budget", "1MB"]
 
 

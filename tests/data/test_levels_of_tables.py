@@ -87,14 +87,6 @@ def test_every_frame_gives_the_same_fit_and_the_same_scores(kind):
     np.testing.assert_array_equal(expected.to_model().predict(given), expected.predict(frame))
 
 
-def test_a_level_that_only_the_new_table_has_adds_nothing():
-    levels = {0: ("flat", "house")}
-    frame = pd.DataFrame({"kind": ["castle", "house", None], "price": [1.0, 2.0, 3.0]})
-    numbers = in_numbers(frame, levels)
-    np.testing.assert_array_equal(numbers["kind"], [-1.0, 1.0, np.nan])
-    assert in_numbers(frame, {}) is frame
-
-
 @pytest.mark.parametrize(
     ("trained", "now"), [(("flat", "house"), [1.0, 2.0]), ((1, 2), ["flat", "house"])]
 )

@@ -8,7 +8,6 @@ from scipy import sparse
 from structsvm_papk import PAPKRanker, RankingData
 from structsvm_papk.data.missing import filled_lists, filled_rows
 from structsvm_papk.errors import InputError
-from structsvm_papk.files import load_model
 from structsvm_papk.surrogates import make_surrogate
 
 N_LISTS, SIZE, N_FEATURES = 12, 40, 4
@@ -222,50 +221,3 @@ def test_half_of_the_negatives_count_where_holes_are_filled():
     surrogate = make_surrogate("ts", 3, 7)
     assert ranker(k=None, surrogate=surrogate).make_surrogate() == surrogate
     assert ranker(surrogate=make_surrogate("ts", 3)).make_surrogate().depth == 0.5
-
-
-def cheap_is_good(seed=0):
-    """Prices of which low ones are good, at a level of their own in each list; a tenth missing."""
-    rng = np.random.default_rng(seed)
-    groups = rng.permutation(np.repeat(np.arange(20), 30))
-    price = 100.0 * rng.uniform(1, 3, 20)[groups] * rng.uniform(0.5, 1.5, groups.size)
-    rating = rng.normal(size=groups.size)
-    liked = -price / 100 + 0.5 * rating + rng.normal(size=groups.size) * 0.3
-    best = pd.Series(liked).groupby(groups).rank(ascending=False).to_numpy() <= 6
-    price[rng.random(groups.size) < 0.1] = np.nan
-    price[groups == 4] = np.nan
-    return pd.DataFrame({"rating": rating, "price": price}), best, groups
-
-
-@pytest.mark.parametrize("curves", [None, 6])
-def test_a_missing_value_of_a_column_that_falls_is_its_highest(tmp_path, curves):
-    """A line is that of the column turned round, which rises and is filled with its lowest."""
-    frame, best, groups = cheap_is_good()
-    settings = {"k": 5, "missing": "lowest", "curves": curves, "pairs": None, "alpha": 0.05}
-    falls = PAPKRanker(**settings, tol=1e-10, monotonic_cst={"price": -1})
-    falls.fit(frame, best, groups)
-    turned = frame.assign(price=-frame["price"])
-    rises = PAPKRanker(**settings, tol=1e-10, monotonic_cst={"price": 1}).fit(turned, best, groups)
-    scores = falls.predict(frame, groups)
-    if curves is None:
-        np.testing.assert_allclose(scores, rises.predict(turned, groups), rtol=0, atol=1e-4)
-    added = falls.contributions(frame, groups)[:, 1] - falls.terms_[1].gap * frame["price"].isna()
-    for user in np.unique(groups[groups != 4]):
-        missing = (groups == user) & frame["price"].isna()
-        there = (groups == user) & frame["price"].notna()
-        np.testing.assert_allclose(added[missing], added[there].min(), rtol=0, atol=1e-12)
-    falls.save(tmp_path / "m")
-    model = load_model(tmp_path / "m")
-    assert model.monotonic_cst == (0, -1) and falls.export_weights()["falling"] == ["price"]
-    np.testing.assert_array_equal(model.predict(frame, groups), scores)
-    lists = RankingData.from_groups(frame.to_numpy(), best, groups, missing="lowest")
-    assert falls.gain_on(lists) == falls.score(frame, best, groups)
-
-
-def test_one_list_keeps_the_highest_of_a_column_that_falls():
-    frame, best, _ = cheap_is_good()
-    one = PAPKRanker(k=5, missing="lowest", curves=None, monotonic_cst=[0, -1], one_list=True)
-    one.fit(frame, best)
-    new = pd.DataFrame({"rating": [0.0, 0.0], "price": [np.nan, frame["price"].max()]})
-    added = one.contributions(new)[:, 1]
-    assert added[0] - one.missing_coef_[1] == pytest.approx(added[1], abs=1e-12)

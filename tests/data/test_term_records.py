@@ -125,28 +125,6 @@ def test_a_score_is_the_sum_of_its_contributions_to_the_last_bit(with_gaps):
     )
 
 
-def test_what_a_missing_value_adds_beside_what_was_filled():
-    """With ``missing="lowest"``: the filled value counts, and `gap` on top."""
-    curve = Curve("a", 0, np.array([0.0, 2.0]), np.array([0.0, 3.0]), 0.0, 1.0, gap=0.25)
-    function = AdditiveFunction((curve,))
-    rows = FilledRows(np.array([[1.0], [1.0]]), np.array([[False], [True]]))
-    assert function.scores(rows).tolist() == [1.5, 1.75]
-    assert function.contributions(rows).tolist() == [[1.5], [1.75]]
-
-
-def test_a_filled_value_is_in_the_cell_of_missing_ones():
-    """As in training, see `PairCuts`."""
-    cut = Cut(np.array([0.0]), 2)
-    pair = Pair(("a", "b"), (0, 1), (cut, cut), np.arange(9.0).reshape(3, 3), 1.0)
-    function = AdditiveFunction(pairs=(pair,))
-    rows = FilledRows(
-        np.array([[1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0]]),
-        np.array([[False, True], [True, False], [True, True]]),
-    )
-    assert function.scores(rows).tolist() == [5.0, 7.0, 8.0]
-    assert function.contributions(rows)[:, 0].tolist() == [5.0, 7.0, 8.0]
-
-
 def test_a_gap_that_training_did_not_have_is_refused_with_its_place():
     function = AdditiveFunction(
         (

@@ -4,6 +4,7 @@ import gzip
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 from structsvm_papk import fusion
@@ -51,6 +52,7 @@ def forms(folder, nested, kind):
     frame = frame_of(nested, names)
     yield frame
     yield frame.astype({"query": "category", "document": "category"})
+    yield pl.DataFrame({name: column.tolist() for name, column in frame.items()})
     yield frame.sample(frac=1.0, random_state=0).set_index(np.arange(len(frame))[::-1])
     usual = {"query": "qid", "document": "docno"} | ({} if kind == "score" else {kind: "label"})
     yield frame.rename(columns=usual).assign(rank=1)
@@ -78,23 +80,6 @@ def test_every_form_of_a_run_and_of_judgments_gives_the_same_frame(tmp_path):
         pd.testing.assert_frame_equal(
             as_text(fusion.join_lists({"a": A, "b": B}, judged)), expected
         )
-
-
-def test_polars_frames_are_taken():
-    polars = pytest.importorskip("polars")
-    frame = polars.DataFrame({n: c.tolist() for n, c in frame_of(A).items()})
-    joined = fusion.join_lists({"a": frame, "b": B})
-    pd.testing.assert_frame_equal(as_text(joined), as_text(fusion.join_lists({"a": A, "b": B})))
-
-
-def test_runs_go_from_ranx_and_back():
-    ranx = pytest.importorskip("ranx")
-    runs = {name: ranx.Run(nested) for name, nested in (("a", A), ("b", B))}
-    judged = ranx.Qrels(GRADES)
-    joined = fusion.join_lists({name: run.run for name, run in runs.items()}, judged.qrels)
-    rows = joined.assign(score=fusion.combsum(joined)).astype({"query": object, "document": object})
-    fused = ranx.Run.from_df(rows, "query", "document", "score")
-    assert set(fused.run) == {"q1", "q2"} and len(fused.run["q1"]) == 4
 
 
 def test_rows_of_a_query_stand_together_in_the_order_of_first_rows():
@@ -198,13 +183,6 @@ def test_a_run_of_equal_scores_is_named():
         fusion.join_lists({"a": A, "flat": flat})
     assert len(raised) == 1 and str(raised[0].message).startswith("run 'flat'")
     fusion.join_lists({"a": A, "one": {query: {min(of): 1.0} for query, of in A.items()}})
-
-
-def test_a_frame_with_the_text_of_queries_is_joined_by_their_ids():
-    frame = frame_of(A).rename(columns={"query": "qid", "document": "docno"})
-    frame = frame.assign(query="the same words", docid=range(len(frame)), rank=0)
-    joined = fusion.join_lists({"a": frame, "b": B})
-    pd.testing.assert_frame_equal(as_text(joined), as_text(fusion.join_lists({"a": A, "b": B})))
 
 
 def test_ids_that_are_lists_are_refused():

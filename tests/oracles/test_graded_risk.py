@@ -18,7 +18,6 @@ from structsvm_papk import (
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.partitions import array_partitions, file_partitions, open_source
 from structsvm_papk.oracles.dask_risk import DaskRisk
-from structsvm_papk.oracles.list_risk import Thresholds
 from structsvm_papk.oracles.partitioned import PartitionedRisk
 from structsvm_papk.oracles.partitions import Partitions, summarise
 from structsvm_papk.oracles.streamed import StreamedRisk
@@ -130,18 +129,6 @@ def test_majorants_and_boxes_are_those_of_copies(name):
     assert found.objective == pytest.approx(wanted.objective, rel=2e-3)
     assert found.lower_bound <= wanted.objective
     assert CCCP(0.1).solve(risk).objective >= found.lower_bound
-
-
-def test_steps_from_a_sample_of_the_users_lead_to_the_same_optimum():
-    X, y, groups = rows(n_users=400, n_features=2)
-    lists = RankingData.from_groups(X, y, groups, label_gain="linear")
-    surrogate = make_surrogate("avg", 2, 0.9)
-    sampled = EmpiricalRisk(surrogate, lists, thresholds=Thresholds(sample_rows=1000))
-    assert sampled.sample is not None
-    results = [
-        CuttingPlane(ALPHA).solve(each) for each in (sampled, EmpiricalRisk(surrogate, lists))
-    ]
-    assert results[0].objective == pytest.approx(results[1].objective, rel=2e-6)
 
 
 def test_lists_with_too_few_negatives_at_a_grade_leave_that_grade_out():

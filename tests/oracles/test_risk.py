@@ -8,7 +8,7 @@ from sklearn.isotonic import IsotonicRegression
 
 from helpers import problems
 from helpers.own import PowerPairs
-from structsvm_papk import CuttingPlane, EmpiricalRisk, PAPKRanker, RankingData, make_surrogate
+from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.one_list import OneListCuts
 from structsvm_papk.solvers.solver import Status, relative_gap
@@ -60,23 +60,6 @@ def test_left_out_users_are_reported_and_do_not_count():
     assert problems.risk("avg", n_users=4).with_blocks(100).n_blocks == 4  # one a user at most
     with pytest.raises(InputError, match="at least 1"):
         EmpiricalRisk(make_surrogate("avg", 2), data, n_blocks=0)
-
-
-def test_a_risk_as_it_comes_is_what_a_ranker_solves():
-    """Users with fewer negatives than the depth count with those they have, unless told not to."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(15, 4))
-    y = np.array([1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 1])
-    users = np.repeat([0, 1, 2], [10, 4, 1])
-    data = RankingData.from_groups(X, y, users)
-    surrogate = make_surrogate("avg", 5)
-    risk = EmpiricalRisk(surrogate, data)
-    assert risk.n_users == 2
-    assert EmpiricalRisk(surrogate, data, policy="exclude").n_users == 1
-    ranker = PAPKRanker(5, "avg", depth=None, alpha=0.1, standardize=False, curves=None, tol=1e-9)
-    ranker.fit(X, y, users)
-    by_hand = CuttingPlane(alpha=0.1, tol=1e-9).solve(risk)
-    assert by_hand.objective == pytest.approx(ranker.result_.objective, rel=1e-8)
 
 
 def terms(name, p, q, k):

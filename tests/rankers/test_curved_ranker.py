@@ -235,17 +235,6 @@ def problem(X, y, groups, pieces, weight=None, stiffness=STIFFNESS):
     )
 
 
-def test_grades_have_curves():
-    X = rows()[0]
-    score = -2 * np.abs(X[:, 0]) + 0.5 * X[:, 1]
-    grades = np.digitize(score, np.quantile(score, [0.5, 0.7, 0.9]))
-    fitted = ranker(6).fit(X, grades, GROUPS)
-    line = ranker(None).fit(X, grades, GROUPS)
-    assert fitted.score(X, grades, GROUPS) > line.score(X, grades, GROUPS) + 0.2
-    chosen = PAPKRanker(3).fit(X, grades, GROUPS)
-    assert any(f"curves of {PIECES} pieces" in note for note in chosen.result_.notes)
-
-
 @pytest.mark.parametrize("curves", ["auto", 4])
 def test_columns_that_say_nothing_at_all_are_told(curves):
     _, y = rows()

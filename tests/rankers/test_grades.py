@@ -98,30 +98,6 @@ def test_lists_of_grades_bring_their_gains_along():
     np.testing.assert_allclose(ranker.coef_, expected.coef_, rtol=1e-9)
 
 
-def test_fit_within_a_budget_is_that_in_memory(table, tmp_path, capsys):
-    written = tmp_path / "rows.parquet"
-    pd.read_csv(table).to_parquet(written)
-    told = {}
-    for name, more in (("memory", []), ("budget", ["--memory-budget", "100kB"])):
-        how = ("--label-gain", "exponential", "--tol", 1e-10, *more)
-        fit = ("fit", written, "--k", 3, "--model", tmp_path / name, *how)
-        status, told[name] = run_json(capsys, *fit)
-        assert status == 0
-        assert run(*fit) == 0
-        assert "grades (exponential gains)" in capsys.readouterr().err
-        assert load_model(tmp_path / name).label_gain == "exponential"
-    assert told["budget"]["objective"] == pytest.approx(told["memory"]["objective"], rel=1e-9)
-    assert told["budget"]["alpha"] == pytest.approx(told["memory"]["alpha"], rel=1e-12)
-    gains = [told[name]["pap_at_k"]["train"] for name in ("budget", "memory")]
-    assert gains[0] == pytest.approx(gains[1], abs=2e-3)
-    by_threshold = ("--relevance-threshold", 2, "--memory-budget", "100kB")
-    status, answer = run_json(
-        capsys, "fit", written, "--k", 3, "--model", tmp_path / "two", *by_threshold
-    )
-    assert status == 0 and load_model(tmp_path / "two").label_gain is None
-    assert answer["objective"] != told["memory"]["objective"]
-
-
 def test_a_model_of_grades_is_evaluated_by_grades(table, tmp_path, capsys):
     X, y, groups = rows()
     model = tmp_path / "graded.model"

@@ -13,7 +13,6 @@ from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
     HalvingGridSearchCV,
-    StratifiedKFold,
     cross_validate,
 )
 from sklearn.pipeline import make_pipeline
@@ -135,15 +134,6 @@ def test_a_scorer_hands_groups_to_a_ranker_with_missing_values(piped):
     own = Linear(k=2, missing="lowest", depth=0.5).fit(values[train], Y[train], GROUPS[train])
     scores = own.predict(values[test], GROUPS[test])
     expected = metrics.evaluate("ndcg@5", scores, Y[test], GROUPS[test]).mean("ndcg@5")
-    assert search.cv_results_["split0_test_score"][0] == pytest.approx(expected, rel=1e-12)
-
-
-def test_one_list_needs_no_routing():
-    ranker = Linear(k=8, one_list=True, surrogate="avg", alpha=0.1)
-    search = GridSearchCV(ranker, {"depth": [0.5, 0.9]}, cv=StratifiedKFold(3)).fit(X, Y)
-    train, test = next(StratifiedKFold(3).split(X, Y))
-    own = Linear(k=8, one_list=True, surrogate="avg", alpha=0.1, depth=0.5)
-    expected = own.fit(X[train], Y[train]).score(X[test], Y[test])
     assert search.cv_results_["split0_test_score"][0] == pytest.approx(expected, rel=1e-12)
 
 

@@ -13,7 +13,6 @@ from structsvm_papk import CuttingPlane, EmpiricalRisk, PAPKRanker, RankingData,
 from structsvm_papk.data.columns.knots import knots_of
 from structsvm_papk.data.monotonic import signs_of_columns
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
-from structsvm_papk.files import load_model
 from structsvm_papk.rankers.in_columns import TrainingColumns
 from structsvm_papk.rankers.settings import STIFF, STIFFNESS, Setting
 
@@ -61,20 +60,6 @@ def test_curves_rise_and_fall_as_they_have_to(curves):
         assert (sign * np.diff(fitted.predict(moved))).min() >= 0.0
         assert (sign * np.diff(fitted.curves_[j](along))).min() >= 0.0
     assert fitted.result_.objective > free.result_.objective * (1 + 1e-3)
-
-
-def test_lines_keep_their_signs():
-    X, y, groups = rows()
-    free = ranker(None).fit(X, y, groups).coef_
-    assert free[[0, 2]].all()
-    for j in (0, 2):
-        signs = np.zeros(3)
-        signs[j] = -np.sign(free[j])  # against what it would be
-        fitted = ranker(None, monotonic_cst=signs).fit(X, y, groups)
-        assert fitted.coef_[j] == 0
-        assert np.delete(fitted.coef_, j).all()
-        along = ranker(None, monotonic_cst=-signs).fit(X, y, groups)
-        np.testing.assert_allclose(along.coef_, free, rtol=0, atol=1e-2)
 
 
 OTHER_PROBLEMS = [("avg", 3), ("ts", None), *product(["max", "pauc"], [None, 3])]
@@ -171,16 +156,6 @@ def test_ones_everywhere_are_the_setting_positive():
         for how in ({"monotonic_cst": [1] * 4}, {"positive": True})
     ]
     assert curves[0].result_.objective == pytest.approx(curves[1].result_.objective, rel=1e-9)
-
-
-def test_a_dict_of_names_is_the_array(tmp_path):
-    X, y, groups = rows()
-    frame = pd.DataFrame(X, columns=["price", "age", "size"])
-    by_name = ranker(monotonic_cst={"age": -1, "price": 1}).fit(frame, y, groups)
-    by_number = ranker(monotonic_cst=[1, -1, 0]).fit(X, y, groups)
-    np.testing.assert_array_equal(by_name.predict(frame), by_number.predict(X))
-    by_name.save(tmp_path / "m")
-    np.testing.assert_array_equal(load_model(tmp_path / "m").predict(frame), by_name.predict(frame))
 
 
 def test_zeros_and_none_are_no_constraint():

@@ -15,7 +15,6 @@ RNG = np.random.default_rng(0)
 N = 240
 SHAPE = RNG.normal(size=(N, 4))
 Y = SHAPE @ [1, 1, 0.5, 0] + 0.3 * RNG.normal(size=N) > 1.2
-HEAVY = np.sinh(4 * SHAPE)  # tails that a linear score follows by ranks only
 
 
 def test_what_is_chosen_has_the_best_mean_on_the_folds():
@@ -56,14 +55,6 @@ def test_what_is_given_stays(given, open_):
         assert (ranker.curves_[0].knots.size > 4) == (given["curves"] == 4)
     noted = any(note.startswith("Folds chose") for note in ranker.result_.notes)
     assert noted == (open_ is not None)
-
-
-def test_several_lists_and_a_sparse_one_are_taken_as_they_are():
-    groups = np.repeat(np.arange(12), 20)
-    ranker = PAPKRanker(5).fit(HEAVY, Y, groups)
-    assert ranker.surrogate_ == "avg"
-    sparse_one = PAPKRanker(5, one_list=True).fit(sparse.csr_matrix(HEAVY), Y)
-    assert sparse_one.coef_.shape == (4,)
 
 
 @pytest.mark.parametrize(

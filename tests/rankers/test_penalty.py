@@ -9,14 +9,10 @@ from sklearn.metrics import average_precision_score
 
 from helpers.sources import npy_source
 from structsvm_papk import (
-    EmpiricalRisk,
     PAPKRanker,
     RankingData,
-    make_surrogate,
-    rankers,
 )
 from structsvm_papk.data.content import digests_of
-from structsvm_papk.files.model import load_model
 from structsvm_papk.files.partitions import open_source
 from structsvm_papk.oracles import StreamedRisk
 from structsvm_papk.rankers import choosing, settings
@@ -160,23 +156,6 @@ def test_one_list_with_few_positives_or_many_values_or_on_file_has_a_fixed_one(
     monkeypatch.setattr(choosing, "_MOST_VALUES", X.size - 1)
     ranker = Linear(5, one_list=True).fit(X, y)
     assert ranker.alpha_ == pytest.approx(0.1) and ranker.surrogate_ == "avg"
-
-
-def test_models_commands_and_comparisons_say_it(tmp_path):
-    X, y, users = lists()
-    ranker = Linear(3).fit(X, y, users)
-    ranker.save(tmp_path / "m")
-    assert load_model(tmp_path / "m").alpha == ranker.alpha_ == ranker.export_weights()["alpha"]
-    data = RankingData.from_groups(X, y, users)
-    # the same problem as the ranker's: columns, strength, optimum
-    runs = rankers.compare(data, ["avg"], 3, etas=[0.1], passes=10, depth=0.9)
-    assert {run.alpha for run in runs} == {ranker.alpha_}
-    assert runs[0].result.objective == pytest.approx(ranker.result_.objective, rel=1e-5)
-    how = {"etas": [0.1], "passes": 10, "depth": 0.9, "standardize": False}
-    as_they_are = rankers.compare(data, ["avg"], 3, 0.5, **how)
-    risk = EmpiricalRisk(make_surrogate("avg", 3, 0.9), data)
-    w = as_they_are[0].result.w
-    assert as_they_are[0].result.objective == pytest.approx(0.25 * w @ w + risk(w)[0], rel=1e-9)
 
 
 def test_one_list_gets_the_same_strength_in_any_order_and_copies_stand_in_one_fold():

@@ -74,30 +74,6 @@ def test_it_is_the_fit_on_divided_columns(form, settings):
     np.testing.assert_allclose(scores, by_hand.decision_function(divided), rtol=1e-3, atol=1e-3)
 
 
-def test_units_and_offsets_of_columns_change_nothing():
-    X, y, users = lists()
-    plain = Linear(2, tol=1e-9).fit(X, y, groups=users)
-    units = 10.0 ** np.array([-30, -9, 0, 9, 30])
-    offsets = 1e3 * np.random.default_rng(0).normal(size=(20, 5))
-    moved = Linear(2, tol=1e-9).fit((X + offsets[users]) * units, y, groups=users)
-    assert moved.result_.objective == pytest.approx(plain.result_.objective, rel=1e-8)
-    np.testing.assert_allclose(moved.coef_ * units, plain.coef_, rtol=1e-4)
-    sparse_X = sparse.csr_array(X * units)
-    for solver in ("cutting_plane", "dual_ascent"):
-        settings = {"solver": solver, "standardize": True}
-        moved = Linear(2, tol=1e-9, **settings).fit(sparse_X, y, groups=users)
-        np.testing.assert_allclose(moved.coef_ * units, plain.coef_, rtol=1e-4)
-    moved = Linear(2, tol=1e-7).fit(X + 1e8, y, groups=users)
-    assert moved.result_.converged
-    assert moved.result_.objective == pytest.approx(plain.result_.objective, rel=1e-5)
-    X[:, 1], X[:, 2] = users, 7.0  # constant within users
-    ranker = Linear(2).fit(X, y, groups=users)
-    np.testing.assert_array_equal(ranker.scale_[[1, 2]], 1.0)
-    np.testing.assert_allclose(ranker.coef_[[1, 2]], 0.0, atol=1e-9)
-    data = RankingData.from_groups(X, y, np.arange(y.size)).standardized()
-    np.testing.assert_array_equal(data.units.scale, 1.0)  # users of one row
-
-
 def test_a_sparse_matrix_is_divided_by_one_number(tmp_path):
     """The root of the mean variance of the columns that vary: in the file, the note, the bound."""
     X, y, users = lists(density=0.4)

@@ -171,25 +171,6 @@ def rows(data):
     return data.X[data.rows], data.labels, data.user_of_position
 
 
-def test_the_estimator_takes_depth_and_weights_of_rows_in_any_order():
-    data = uneven()
-    X, y, users = rows(data)
-    options = {"k": 3, "surrogate": "ts", "depth": 0.6, "policy": "cap", "tol": 1e-8}
-    options |= {"standardize": False, "alpha": 1e-2}
-    assert data.weighted("positives").fingerprint() != data.fingerprint()
-    assert data.weighted("equal").user_weight is None
-    risk = EmpiricalRisk(make_surrogate("ts", 3, 0.6), data.weighted("positives"), "cap")
-    expected = CuttingPlane(1e-2, tol=1e-8).solve(risk).objective
-    by_users = Linear(user_weight="positives", **options).fit(X, y, groups=users)
-    order, weight = np.random.default_rng(0).permutation(y.size), data.n_pos[users]
-    by_rows = Linear(**options)
-    by_rows.fit(X[order], y[order], groups=users[order], sample_weight=weight[order])
-    for ranker in (by_users, by_rows):
-        assert ranker.result_.objective == pytest.approx(expected, abs=2e-8)
-    model = by_users.to_model()
-    assert (model.depth, model.user_weight) == (0.6, "positives")
-
-
 @pytest.mark.parametrize(
     ("options", "weight", "words"),
     [
