@@ -1,22 +1,15 @@
 """Many sparse features: ascent on the dual against the bundle, seconds to each gap, and memory.
 
     python -m benchmarks dual_ascent [--only ascent bundle] [--json FILE]
-    python -m benchmarks dual_ascent --border [--json benchmarks/results/dual_border.json]
 
 Avg at k = 5 on generated lists, by default 200,000 rows x 50,000 features of 50 non-zeros a row,
 400 users. Each way is stopped after `--limit` seconds of its own. Memory (Linux) is what a solve
 adds at its peak to what the process holds before it, the data included.
-
-`--border`: where the bundle is faster, dense lists and sparse ones of 100 rows a user, to a gap of
-1e-4 or for 3 seconds.
 """
 
 import json
 import warnings
-from itertools import product
 from time import process_time as clock
-
-import numpy as np
 
 from benchmarks.speed.data import sparse_lists
 from benchmarks.speed.harness import memory_mb, parsed, parser, reset_peak, save, timed
@@ -24,7 +17,6 @@ from structsvm_papk import (
     CuttingPlane,
     DualAscent,
     EmpiricalRisk,
-    RankingData,
     make_surrogate,
 )
 
@@ -63,53 +55,12 @@ def solved(solver, risk, limit):
 WAYS = {"ascent": ascent, "bundle": bundle}
 
 
-def dense(n_users, d):
-    """Lists of 100 rows, all features normal, the highest tenth of a noisy score relevant."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(n_users * 100, d))
-    score = X @ rng.normal(size=d) / np.sqrt(d) + 0.7 * rng.normal(size=len(X))
-    score = score.reshape(n_users, 100)
-    y = score > np.quantile(score, 0.9, axis=1, keepdims=True)
-    return RankingData(X, y.ravel(), np.arange(0, len(X) + 1, 100))
-
-
-BORDER = (
-    *(("dense", 20, 200), ("dense", 100, 20), ("dense", 400, 200), ("dense", 1000, 50)),
-    *(("sparse", 300, 200), ("sparse", 1000, 20), ("sparse", 3000, 200), ("sparse", 20000, 20)),
-    *(("sparse", 1000, 2), ("sparse", 1000, 5), ("sparse", 20000, 2), ("sparse", 20000, 10)),
-    ("sparse", 100000, 5),
-)
-
-
-def border(alpha, tasks):
-    """Seconds and gaps of both on small tasks, with and without a training depth."""
-    lines = []
-    for name, data in product(("avg", "ts"), (dense(5, 10), sparse_lists(500, 300, 5, 5))):
-        for solver in (CuttingPlane, DualAscent):  # compiled code is loaded
-            solver(alpha, tol=0.1).solve(EmpiricalRisk(make_surrogate(name, 5), data))
-    for (kind, d, users), depth, name in product(tasks, (None, 0.9), ("avg", "ts")):
-        data = dense(users, d) if kind == "dense" else sparse_lists(users * 100, d, 20, users)
-        risk = EmpiricalRisk(make_surrogate(name, 5, depth), data)
-        row = {"data": kind, "features": d, "users": users, "surrogate": name, "depth": depth}
-        row["alpha"] = alpha
-        for solver in (CuttingPlane, DualAscent):
-            point = solved(solver(alpha, tol=1e-4, max_iter=100_000), risk, 3.0)
-            row |= {f"{solver.__name__} {what}": point[what] for what in ("seconds", "gap")}
-        lines.append(row)
-        print(row)
-    return lines
-
-
 def main():
     options = arguments()
     warnings.simplefilter("ignore")  # of methods that stop at their limit
     small = EmpiricalRisk(make_surrogate(options.surrogate, 5), sparse_lists(2000, 500, 5, 10))
     for solver in (DualAscent(0.1), CuttingPlane(0.1)):  # compiled code is loaded
         solver.solve(small)
-    if options.border:
-        tasks = BORDER[:1] if options.small else BORDER
-        save(options.json, [row for alpha in options.alphas for row in border(alpha, tasks)])
-        return
     data = sparse_lists(options.rows, options.features, options.per_row, options.users)
     risk = EmpiricalRisk(make_surrogate(options.surrogate, 5), data)
     data.spread()
@@ -135,7 +86,6 @@ def arguments():
     options.add_argument("--alphas", type=float, nargs="+", default=[1e-2, 1e-3, 1e-4])
     options.add_argument("--surrogate", default="avg")
     options.add_argument("--limit", type=float, default=60.0)
-    options.add_argument("--border", action="store_true")
     return parsed(options, rows=2000, features=500, per_row=5, users=10, alphas=[1e-2], limit=0.5)
 
 

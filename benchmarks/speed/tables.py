@@ -8,7 +8,6 @@ tables show what the targets are about; the files have every number.
 
 import argparse
 import re
-from statistics import geometric_mean
 
 from benchmarks.common.markdown import RESULTS, fill, grouped, span, table
 
@@ -118,29 +117,6 @@ def dual_ascent(found):
     yield from table(head, rows)
 
 
-def heuristics(found):
-    """Of each heuristic of CCCP: what leaving it out does to time and objective."""
-    few = [row for row in found if row["users"] < 16]
-    many = [row for row in found if row["users"] >= 16]
-    columns = {f"few lists, {len(few)} problems": few, f"many lists, {len(many)}": many}
-    labels = list(dict.fromkeys(label for row in found for label in row["runs"]))[1:]
-    yield from table(("without", *columns), [
-        [label, *(_without(label, rows) for rows in columns.values())] for label in labels
-    ])  # fmt: skip
-
-
-def _without(label, rows):
-    """Time as a multiple, and on how many problems the objective is lower or higher by 1e-4."""
-    pairs = [(row["runs"][label], row["runs"]["all"]) for row in rows if label in row["runs"]]
-    if not pairs:
-        return ""
-    times = geometric_mean(run["seconds"] / whole["seconds"] for run, whole in pairs)
-    changes = [run["objective"] / whole["objective"] - 1 for run, whole in pairs]
-    lower = sum(change < -1e-4 for change in changes)
-    higher = sum(change > 1e-4 for change in changes)
-    return f"{times:.2f}; {lower} lower, {higher} higher"
-
-
 def out_of_core(found):
     head = ("fit", "memory used / budget, MB", "passes", "fit, s", "times in memory",
             "of the computing thread", "a whole pass, s")  # fmt: skip
@@ -178,10 +154,9 @@ TABLES = {
     "oracle": ("oracle.json", oracle),
     "first": ("first_minute.json", first_minute),
     "dual_ascent": ("dual_ascent.json", dual_ascent),
-    "heuristics": ("heuristics.json", heuristics),
     "out-of-core": ("out_of_core.json", out_of_core),
 }
-PAGES = ("solvers.md", "problems.md", "parts.md", "nonconvex.md", "scale.md")
+PAGES = ("solvers.md", "problems.md", "parts.md", "scale.md")
 
 if __name__ == "__main__":
     main()
