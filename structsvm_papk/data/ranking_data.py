@@ -376,8 +376,7 @@ class RankingData(Lists, Parts):
         `most`: in so many bins at most.
         """
         self.refuse_sparse_curves()
-        X = self.X if columns is None else self.X[:, columns]
-        return counts_of_columns(X, self.rows, most)
+        return counts_of_columns(self.X, self.rows, most, columns)
 
     def knots_at_quantiles(self, n_pieces: int) -> Knots:
         """Knots that cut each column into pieces of about as many rows of the lists."""

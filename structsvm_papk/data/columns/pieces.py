@@ -96,11 +96,12 @@ class PiecewiseColumns(Columns):
             X = X.T
             cells = cells.T
             add = _column_sums
-        sums = np.empty((knots.origins.size, 2))
+        sums = np.empty((knots.origins.size, 3))
+        sums[:, 2] = knots.origins  # beside what is added there: in one line of the cache
         for part in range(bounds.size - 1):
-            sums[:] = 0.0
+            sums[:, :2] = 0.0
             some = active[bounds[part] : bounds[part + 1]]
-            add(X, cells, rows, coef, some, knots.cell_starts, knots.origins, sums)
+            add(X, cells, rows, coef, some, knots.cell_starts, sums)
             _add_sums(
                 sums, knots.cell_starts, knots.starts, knots.widths, knots.straight_of_column,
                 knots.straight_rises, knots.piece, knots.shares, out[part],
@@ -367,10 +368,12 @@ def _row_sums(
     coef: Array,
     active: Array,
     cell_starts: Array,
-    origins: Array,
     sums: Array,
 ) -> None:
-    """Of each cell, over its rows, the sum of their coefficients and of ``coef (x - origin)``."""
+    """Of each cell, over its rows, the sum of their coefficients and of ``coef (x - origin)``.
+
+    The third number of a cell is its origin.
+    """
     for p in active:
         row = X[rows[p]]
         cell = cells[rows[p]]
@@ -378,7 +381,7 @@ def _row_sums(
         for f in range(row.size):
             c = cell_starts[f] + cell[f]
             sums[c, 0] += coef_p
-            sums[c, 1] += coef_p * (row[f] - origins[c])
+            sums[c, 1] += coef_p * (row[f] - sums[c, 2])
 
 
 @kernel(fastmath=REORDERED_SUMS)
@@ -389,7 +392,6 @@ def _column_sums(
     coef: Array,
     active: Array,
     cell_starts: Array,
-    origins: Array,
     sums: Array,
 ) -> None:
     for f in range(columns.shape[0]):
@@ -397,7 +399,7 @@ def _column_sums(
         for p in active:
             c = cell_starts[f] + cells[f, rows[p]]
             sums[c, 0] += coef[p]
-            sums[c, 1] += coef[p] * (column[rows[p]] - origins[c])
+            sums[c, 1] += coef[p] * (column[rows[p]] - sums[c, 2])
 
 
 @kernel

@@ -210,12 +210,18 @@ def _count(column: Array, bins: Array, counts: Array, lowest: Array, highest: Ar
             highest[b] = max(highest[b], np.float64(column[i]))
 
 
-def counts_of_columns(X: Array, rows: Array, most: int | None = None) -> Iterator[ValueCounts]:
-    """Of each column of a dense matrix, in some of its rows; `most`: in so many bins at most."""
+def counts_of_columns(
+    X: Array, rows: Array, most: int | None = None, columns: Array | None = None
+) -> Iterator[ValueCounts]:
+    """Of columns of a dense matrix, all by default, in some of its rows.
+
+    `most`: in so many bins at most.
+    """
     in_order = np.sort(rows)  # their order does not count, and so the matrix is read in its own
     all_rows = in_order.size == X.shape[0] and bool((np.diff(in_order) == 1).all())
-    for j in range(0, X.shape[1], _COLUMNS_AT_A_TIME):
-        some = X[:, j : j + _COLUMNS_AT_A_TIME]
+    columns = np.arange(X.shape[1]) if columns is None else columns
+    for j in range(0, columns.size, _COLUMNS_AT_A_TIME):
+        some = X[:, columns[j : j + _COLUMNS_AT_A_TIME]]
         for values in np.ascontiguousarray((some if all_rows else some[in_order]).T):
             if most is not None:
                 yield ValueCounts.joined([ValueCounts.of(values)], most)
