@@ -92,12 +92,9 @@ class LevelColumns(Columns):
     def add_active_rows(
         self, rows: Array, coef: Array, active: Array, bounds: Array, out: Array
     ) -> None:
-        sums = np.empty(self.starts[-1])
-        for part in range(bounds.size - 1):
-            sums[:] = 0.0
-            some = active[bounds[part] : bounds[part + 1]]
-            _sums(read_only(self.codes), rows, coef, some, self.starts, sums)
-            out[part] += sums[self._place_of_weight]
+        sums = np.zeros((bounds.size - 1, self.starts[-1]))
+        _sums(read_only(self.codes), rows, coef, active, bounds, self.starts, sums)
+        out += sums[:, self._place_of_weight]
 
     def add_in_order(self, rows: Array, w: Array, out: Array) -> None:
         _in_order(read_only(self.codes), rows, self.starts, self._table(w), out)
@@ -184,12 +181,20 @@ def _in_order(codes: Array, rows: Array, starts: Array, table: Array, out: Array
 
 @kernel
 def _sums(
-    codes: Array, rows: Array, coef: Array, active: Array, starts: Array, sums: Array
+    codes: Array,
+    rows: Array,
+    coef: Array,
+    active: Array,
+    bounds: Array,
+    starts: Array,
+    sums: Array,
 ) -> None:
-    for p in active:
-        row = codes[rows[p]]
-        for f in range(row.size):
-            sums[starts[f] + row[f]] += coef[p]
+    for part in range(bounds.size - 1):
+        own = sums[part]
+        for p in active[bounds[part] : bounds[part + 1]]:
+            row = codes[rows[p]]
+            for f in range(row.size):
+                own[starts[f] + row[f]] += coef[p]
 
 
 @kernel

@@ -96,16 +96,23 @@ class PiecewiseColumns(Columns):
             X = X.T
             cells = cells.T
             add = _column_sums
-        sums = np.empty((knots.origins.size, 3))
+        sums = np.zeros((knots.origins.size, 3))
         sums[:, 2] = knots.origins  # beside what is added there: in one line of the cache
-        for part in range(bounds.size - 1):
-            sums[:, :2] = 0.0
-            some = active[bounds[part] : bounds[part + 1]]
-            add(X, cells, rows, coef, some, knots.cell_starts, sums)
-            _add_sums(
-                sums, knots.cell_starts, knots.starts, knots.widths, knots.straight_of_column,
-                knots.straight_rises, knots.piece, knots.shares, out[part],
-            )  # fmt: skip
+        added = np.zeros((bounds.size - 1, self.n_weights))
+        add(X, cells, rows, coef, active, bounds, knots.cell_starts, sums, self._intervals, added)
+        out += added
+
+    @cached_property
+    def _intervals(self) -> _Intervals:
+        knots = self.knots
+        return _Intervals(
+            starts=knots.starts,
+            straight=knots.straight_of_column,
+            widths=knots.widths,
+            straight_rises=knots.straight_rises,
+            piece=knots.piece,
+            shares=knots.shares,
+        )
 
     def add_in_order(self, rows: Array, w: Array, out: Array) -> None:
         table = self.knots.table(w)
@@ -360,6 +367,21 @@ def _columns_in_order(
             out[p] += _linear(table, cell, columns[f, rows[p]])
 
 
+class _Intervals(NamedTuple):
+    """What `_add_sums` reads of `Knots`; `straight` is the weight of each straight part."""
+
+    starts: Array
+    straight: Array
+    widths: Array
+    straight_rises: Array
+    piece: Array
+    shares: Array
+
+
+# Of each cell there are added up, over the rows of a part, their coefficients and
+# ``coef (x - origin)``; the third number of a cell is its origin.
+
+
 @kernel(fastmath=REORDERED_SUMS)
 def _row_sums(
     X: Array,
@@ -367,21 +389,22 @@ def _row_sums(
     rows: Array,
     coef: Array,
     active: Array,
+    bounds: Array,
     cell_starts: Array,
     sums: Array,
+    intervals: _Intervals,
+    out: Array,
 ) -> None:
-    """Of each cell, over its rows, the sum of their coefficients and of ``coef (x - origin)``.
-
-    The third number of a cell is its origin.
-    """
-    for p in active:
-        row = X[rows[p]]
-        cell = cells[rows[p]]
-        coef_p = coef[p]
-        for f in range(row.size):
-            c = cell_starts[f] + cell[f]
-            sums[c, 0] += coef_p
-            sums[c, 1] += coef_p * (row[f] - sums[c, 2])
+    for part in range(bounds.size - 1):
+        for p in active[bounds[part] : bounds[part + 1]]:
+            row = X[rows[p]]
+            cell = cells[rows[p]]
+            coef_p = coef[p]
+            for f in range(row.size):
+                c = cell_starts[f] + cell[f]
+                sums[c, 0] += coef_p
+                sums[c, 1] += coef_p * (row[f] - sums[c, 2])
+        _add_sums(sums, cell_starts, intervals, out[part])
 
 
 @kernel(fastmath=REORDERED_SUMS)
@@ -391,33 +414,31 @@ def _column_sums(
     rows: Array,
     coef: Array,
     active: Array,
+    bounds: Array,
     cell_starts: Array,
     sums: Array,
+    intervals: _Intervals,
+    out: Array,
 ) -> None:
-    for f in range(columns.shape[0]):
-        column = columns[f]
-        for p in active:
-            c = cell_starts[f] + cells[f, rows[p]]
-            sums[c, 0] += coef[p]
-            sums[c, 1] += coef[p] * (column[rows[p]] - sums[c, 2])
+    for part in range(bounds.size - 1):
+        for f in range(columns.shape[0]):
+            column = columns[f]
+            for p in active[bounds[part] : bounds[part + 1]]:
+                c = cell_starts[f] + cells[f, rows[p]]
+                sums[c, 0] += coef[p]
+                sums[c, 1] += coef[p] * (column[rows[p]] - sums[c, 2])
+        _add_sums(sums, cell_starts, intervals, out[part])
 
 
 @kernel
-def _add_sums(
-    sums: Array,
-    cell_starts: Array,
-    starts: Array,
-    widths: Array,
-    straight: Array,
-    straight_rises: Array,
-    piece: Array,
-    shares: Array,
-    out: Array,
-) -> None:
-    """The entries of straight parts and pieces, of the sums of the cells.
+def _add_sums(sums: Array, cell_starts: Array, intervals: _Intervals, out: Array) -> None:
+    """The entries of straight parts and pieces, of the sums of the cells, which become 0.
 
     What an interval adds is the coefficients of the rows behind it, and of its own by their share.
     """
+    starts = intervals.starts
+    straight = intervals.straight
+    piece = intervals.piece
     n_straight = out.size - (piece[-1] + 1 if piece.size else 0)
     for f in range(starts.size - 1):
         first = cell_starts[f]
@@ -429,12 +450,13 @@ def _add_sums(
         of_straight = 0.0
         for i in range(n_intervals - 1, -1, -1):
             interval = starts[f] - f + i
-            rise = behind + sums[first + 1 + i, 1] / widths[interval]
+            rise = behind + sums[first + 1 + i, 1] / intervals.widths[interval]
             behind += sums[first + 1 + i, 0]
-            out[n_straight + piece[interval]] += rise * shares[interval]
-            of_straight += rise * straight_rises[interval]
+            out[n_straight + piece[interval]] += rise * intervals.shares[interval]
+            of_straight += rise * intervals.straight_rises[interval]
         if straight[f] >= 0:
             out[straight[f]] += of_straight
+    sums[:, :2] = 0.0
 
 
 # --- how the pieces vary --------------------------------------------------------------------------
