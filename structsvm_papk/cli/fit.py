@@ -6,12 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich.markup import escape
 from sklearn.exceptions import ConvergenceWarning
 
-from structsvm_papk._types import Array
 from structsvm_papk.cli import scale
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.outputs import check_format, check_outputs, save_plot
@@ -190,7 +188,7 @@ def fit(
         "model": str(model_file),
     }
     title = f"{data.name}: {problem.title(positive, missing, k=model.k, alpha=model.alpha)}"
-    console.answer(as_json, content, _show, title, model, result, gain, named, ranker.scale_)
+    console.answer(as_json, content, _show, title, model, result, gain, named)
     console.note(f"model written to {model_file}")
     if result.status == Status.FAILED:
         advice = "with --checkpoint FILE, the same command could go on from here"
@@ -235,14 +233,9 @@ def _names(columns: Model | Table) -> Sequence[str]:
 
 
 def _show(
-    title: str,
-    model: Model,
-    result: SolverResult,
-    gain: float,
-    terms: Sequence[Term],
-    scale: Array | None,
+    title: str, model: Model, result: SolverResult, gain: float, terms: Sequence[Term]
 ) -> None:
-    """What was solved, how far, and what the columns that move scores most add."""
+    """What was solved, how far, and the terms that move scores most."""
     numbers = {
         ">objective": f"{result.objective:.7f}",
         ">bound": console.known(result.lower_bound, ".7f"),
@@ -252,20 +245,28 @@ def _show(
         ">train": console.known(gain, ".3f"),
     }
     row = [model.surrogate, model.solver.replace("_", " "), *numbers.values()]
-    console.print_table(
-        f"{title}; pAp@{model.k} on train",
-        ["surrogate", "solver", *numbers],
-        [row],
-        box=None,
-        padding=(0, 1, 0, 0),
-    )
+    title = f"{title}; pAp@{model.k} on train"
+    _print_plain(title, ["surrogate", "solver", *numbers], [row])
     if model.function.is_zero:
         return
-    slopes = model.function.slopes
-    if slopes is not None:
-        _print_weights(model, slopes, scale)
-    else:
-        _print_terms(terms)
+    largest = sorted(terms, key=lambda term: -term.deviation)[:_MOST_COLUMNS]
+    title = f"{len(largest)} of {len(terms)} columns" if len(largest) < len(terms) else ""
+    columns = ["column", ">spread of the score", ">slope", ">lowest", ">highest", ">missing"]
+    _print_plain(title, [*columns, "as it grows"], [_cells(term) for term in largest])
+
+
+def _cells(term: Term) -> list[str]:
+    """What a term adds to a score; of a straight line the file does not say where it ends."""
+    ends = ["-", "-"]
+    if term.heights.size:
+        ends = [f"{term.heights.min():.4g}", f"{term.heights.max():.4g}"]
+    slope = f"{term.mean_slope:.4g}" if term.mean_slope else "-"
+    gap = f"{term.gap:.4g}" if term.gap else "-"
+    return [escape(term.name), f"{term.deviation:.4g}", slope, *ends, gap, term.course]
+
+
+def _print_plain(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    console.print_table(title, columns, rows, box=None, padding=(0, 1, 0, 0))
 
 
 def _named(term: Term, names: Sequence[str]) -> Term:
@@ -273,44 +274,6 @@ def _named(term: Term, names: Sequence[str]) -> Term:
     if len(term.columns) == 1:
         return replace(term, name=names[term.columns[0]])  # type: ignore[type-var]
     return replace(term, names=tuple(names[j] for j in term.columns))  # type: ignore[type-var]
-
-
-def _print_terms(terms: Sequence[Term]) -> None:
-    """The terms that move scores most, by the deviation of what they add within lists."""
-    largest = sorted(terms, key=lambda term: -term.deviation)[:_MOST_COLUMNS]
-    rows = []
-    for term in largest:
-        ends = ["-", "-"]  # of a straight line the file does not say where it ends
-        if term.heights.size:
-            ends = [f"{term.heights.min():.4g}", f"{term.heights.max():.4g}"]
-        rows.append([escape(term.name), f"{term.deviation:.4g}", *ends, term.course])
-    columns = ["column", ">spread of the score", ">lowest", ">highest", "as it grows"]
-    _print_largest(columns, rows, len(terms), "columns")
-
-
-def _print_weights(model: Model, slopes: Array, scale: Array | None) -> None:
-    """The weights that move scores most, each by one deviation of its column where it has one."""
-    effect = slopes if scale is None else slopes * scale
-    numbers = {">weight": slopes}
-    if scale is not None:
-        numbers[">per deviation"] = effect
-    gaps = np.nan_to_num(model.function.gaps)
-    if gaps.any():
-        numbers[">where it is missing"] = gaps
-    largest = np.argsort(-np.abs(effect), kind="stable")[:_MOST_COLUMNS]
-    names = _names(model)
-    rows = [
-        [escape(names[f]), *(f"{values[f]:.4g}" for values in numbers.values())] for f in largest
-    ]
-    _print_largest(["column", *numbers], rows, model.n_features, "weights")
-
-
-def _print_largest(columns: list[str], rows: list[list[str]], n: int, what: str) -> None:
-    """A table of the first rows of n."""
-    title = ""
-    if len(rows) < n:
-        title = f"{len(rows)} of {n} {what}"
-    console.print_table(title, columns, rows, box=None, padding=(0, 1, 0, 0))
 
 
 def _said(warning: Any) -> str:
