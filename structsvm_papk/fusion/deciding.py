@@ -22,7 +22,7 @@ from structsvm_papk.fusion.held_out import CrossValidation, Settings
 from structsvm_papk.fusion.joining import Joined
 from structsvm_papk.fusion.report import CHOSEN, FUSED, Ranking, Recommendation, RunWeight
 from structsvm_papk.fusion.requests import EngineWeights
-from structsvm_papk.metrics.significance import no_interval
+from structsvm_papk.metrics.significance import ends_of, no_interval
 from structsvm_papk.metrics.table import MetricTable
 
 ENOUGH_JUDGED = 0.8  # of the first k documents
@@ -66,11 +66,7 @@ class Candidate:
 def ranking_of(table: MetricTable, name: str, settings: Settings) -> Ranking:
     """The mean of a table, and its interval where there is one."""
     metric = table.metrics[0]
-    made = Ranking(name=name, mean=table.mean(metric), lower=np.nan, upper=np.nan)
-    if no_interval(table, metric) is None:
-        interval = metrics.interval(table, metric, **_resampling(settings))
-        made = replace(made, lower=interval.lower, upper=interval.upper)
-    return made
+    return Ranking(name, table.mean(metric), *ends_of(table, metric, **_resampling(settings)))
 
 
 def ahead_of(made: Ranking, fused: MetricTable, table: MetricTable, settings: Settings) -> Ranking:

@@ -159,6 +159,14 @@ def no_interval(table: MetricTable, metric: str, method: str = "bootstrap") -> s
     return None
 
 
+def ends_of(table: MetricTable, metric: str, **how: Any) -> tuple[float, float]:
+    """Both ends of a bootstrap interval; NaN where `interval` would refuse one."""
+    if no_interval(table, metric) is not None:
+        return np.nan, np.nan
+    made = interval(table, metric, **how)
+    return made.lower, made.upper
+
+
 def _without_weight(metric: str, table: MetricTable) -> str:
     mean = table.conventions.mean
     return (

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,8 +18,7 @@ from structsvm_papk import metrics
 from structsvm_papk.data.validation import as_array, check_ids, same_kind
 from structsvm_papk.errors import InputError, check_number
 from structsvm_papk.metrics import ranked_lists as lists
-from structsvm_papk.metrics.significance import no_interval
-from structsvm_papk.metrics.table import MetricTable
+from structsvm_papk.metrics.significance import ends_of
 from structsvm_papk.plots.figures import literal
 
 if TYPE_CHECKING:
@@ -91,13 +90,14 @@ class PAPDisplay(_Display):
         cutoffs = np.atleast_1d(as_array(ks, "ks"))
         names = [f"pap@{k}" for k in cutoffs]
         table = metrics.evaluate(names, y_score, y_true, groups, **options)
-        estimates = [_estimate(table, metric, level, n_resamples, seed) for metric in names]
+        how = {"level": level, "n_resamples": n_resamples, "seed": seed}
+        ends = np.array([ends_of(table, metric, **how) for metric in names])
         display = cls(
             ks=cutoffs,
-            mean=np.array([estimate.mean for estimate in estimates]),
-            lower=np.array([estimate.lower for estimate in estimates]),
-            upper=np.array([estimate.upper for estimate in estimates]),
-            n_used=np.array([estimate.n_used for estimate in estimates]),
+            mean=np.array([table.mean(metric) for metric in names]),
+            lower=ends[:, 0],
+            upper=ends[:, 1],
+            n_used=np.array([table.used(metric).sum() for metric in names]),
             name=name,
         )
         return display.plot(ax)
@@ -120,32 +120,6 @@ class PAPDisplay(_Display):
         if self.name is not None:
             ax.legend(frameon=False)
         return self._drawn(ax)
-
-
-class _Estimate(NamedTuple):
-    """A mean over users, the ends of its interval (NaN: there is none), and how many users."""
-
-    mean: float
-    lower: float
-    upper: float
-    n_used: int
-
-
-def _estimate(
-    table: MetricTable, metric: str, level: float, n_resamples: int, seed: int
-) -> _Estimate:
-    lower = np.nan
-    upper = np.nan
-    if no_interval(table, metric) is None:
-        interval = metrics.interval(table, metric, level=level, n_resamples=n_resamples, seed=seed)
-        lower = interval.lower
-        upper = interval.upper
-    return _Estimate(
-        mean=table.mean(metric),
-        lower=lower,
-        upper=upper,
-        n_used=int(table.used(metric).sum()),
-    )
 
 
 @dataclass
