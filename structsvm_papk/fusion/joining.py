@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import csgraph
 
 from structsvm_papk._types import Array
 from structsvm_papk.data import roles, validation
@@ -240,9 +241,6 @@ def join(
     first = np.flatnonzero(np.diff(query_code, prepend=-1))
     codes_left = query_code[first]  # of the queries that have rows
     query = np.repeat(np.arange(first.size), np.diff(first, append=rows.size))
-    _remark_absent(parts, query_of, queries, codes_left, on[0], remarks)
-    _remark_strangers(inputs, pairs, columns, on, remarks)
-    _remark_equal(parts, on, remarks)
     last = max(int(codes.max(initial=-1)) for codes in document_of[: len(parts)])
     retrieved = documents[: last + 1]
     frame = {on[0]: queries[codes_left].take(query), on[1]: retrieved.take(document)}
@@ -266,6 +264,11 @@ def join(
         missed = ~is_row & (of_query >= 0)
         missed_query = of_query[missed]
         missed_grade = _whole(judged.value[missed])
+    remarks += _remarks_of_runs(parts, columns, query, queries[codes_left], on)
+    if judgments is None:
+        remarks += _remarks_of_strangers(parts, columns, on)
+    else:
+        remarks += _remarks_of_unjudged(parts, columns, is_judged, inputs[-1], on)
     table = pd.DataFrame(frame, copy=False)
     table.attrs[RUNS] = list(names)
     return Joined(
@@ -354,79 +357,69 @@ def _with_judgments(
     ]
 
 
-def _remark_absent(
-    parts: Sequence[Entries], query_of: Sequence[Array], queries: Any, codes_left: Array, name: str,
-    remarks: list[str],
-) -> None:  # fmt: skip
-    """Say which run has nothing for queries that others have."""
-    for part, codes in zip(parts, query_of, strict=False):
-        present = _present(queries.size, [codes[part.query]])
-        absent = queries[codes_left[~present[codes_left]]]
+def _remarks_of_runs(
+    parts: Sequence[Entries], columns: Sequence[Array], query: Array, queries: Any,
+    on: tuple[str, str],
+) -> list[str]:  # fmt: skip
+    """Say which run has nothing for queries that others have, and which ranks nothing."""
+    remarks = []
+    for part, column in zip(parts, columns, strict=True):
+        own = np.flatnonzero(~np.isnan(column))
+        n_documents = np.bincount(query[own], minlength=queries.size)
+        absent = queries[n_documents == 0]
         if absent.size:
             remarks.append(
-                f"{part.what} retrieved nothing for {absent.size} of {codes_left.size} "
-                f"{_plural(name)}: {_listed(absent)}"
+                f"{part.what} retrieved nothing for {absent.size} of {queries.size} "
+                f"{_plural(on[0])}: {_listed(absent)}"
             )
-
-
-def _remark_strangers(
-    inputs: Sequence[Entries], pairs: Sequence[Array], columns: Sequence[Array],
-    on: tuple[str, str], remarks: list[str],
-) -> None:  # fmt: skip
-    """Say of which runs no document is judged, or, without judgments, in the other runs."""
-    runs = inputs[: len(columns)]
-    documents = _plural(on[1])
-    if len(inputs) == len(runs):
-        groups = _apart(columns)
-        most = max(groups, key=len)
-        for group in groups:
-            if group is not most:
-                names = ", ".join(runs[number].what for number in group)
-                remarks.append(
-                    f"{names}: none of {'its' if len(group) == 1 else 'their'} {documents} are in "
-                    f"another run: {_listed(runs[group[0]].documents)}; are the ids spelled alike?"
-                )
-        return
-    judged = inputs[-1]
-    strangers = [
-        run
-        for run, own in zip(runs, pairs, strict=False)
-        if own.size and not np.isin(own, pairs[-1]).any()
-    ]
-    if len(strangers) == len(runs):
-        raise InputError(
-            f"no {on[1]} of the runs is judged: {runs[0].what} has {_listed(runs[0].documents)}, "
-            f"the judgments have {_listed(judged.documents)}; are their ids spelled alike?"
-        )
-    for run in strangers:
-        remarks.append(
-            f"{run.what}: none of its {documents} are judged: {_listed(run.documents)}; are the "
-            "ids spelled alike?"
-        )
-
-
-def _apart(columns: Sequence[Array]) -> list[list[int]]:
-    """The runs in groups, of which none has a row in common with another."""
-    present = [~np.isnan(column) for column in columns]
-    groups: list[list[int]] = []
-    for number, own in enumerate(present):
-        met = [group for group in groups if any((own & present[other]).any() for other in group)]
-        groups = [group for group in groups if group not in met]
-        groups.append([other for group in met for other in group] + [number])
-    return groups
-
-
-def _remark_equal(parts: Sequence[Entries], on: tuple[str, str], remarks: list[str]) -> None:
-    """Say which run has lists of several documents, and in none of them different scores."""
-    for part in parts:
-        n_documents = np.bincount(part.query)
-        lowest = np.full(n_documents.size, np.inf)
-        np.minimum.at(lowest, part.query, part.value)
-        if n_documents.max(initial=0) > 1 and (part.value == lowest[part.query]).all():
+        lowest = np.full(queries.size, np.inf)
+        np.minimum.at(lowest, query[own], column[own])
+        if n_documents.max(initial=0) > 1 and (column[own] == lowest[query[own]]).all():
             remarks.append(
                 f"{part.what}: all scores of a {on[0]} are equal, so it ranks nothing; is the "
                 "score in another column, or lost in rounding?"
             )
+    return remarks
+
+
+def _remarks_of_unjudged(
+    parts: Sequence[Entries], columns: Sequence[Array], is_judged: Array, judged: Entries,
+    on: tuple[str, str],
+) -> list[str]:  # fmt: skip
+    """Say of which runs no document is judged."""
+    strangers = [
+        part
+        for part, column in zip(parts, columns, strict=True)
+        if part.query.size and np.isnan(column[is_judged]).all()
+    ]
+    if len(strangers) == len(parts):
+        raise InputError(
+            f"no {on[1]} of the runs is judged: {parts[0].what} has {_listed(parts[0].documents)}, "
+            f"the judgments have {_listed(judged.documents)}; are their ids spelled alike?"
+        )
+    return [
+        f"{run.what}: none of its {_plural(on[1])} are judged: {_listed(run.documents)}; are the "
+        "ids spelled alike?"
+        for run in strangers
+    ]
+
+
+def _remarks_of_strangers(
+    parts: Sequence[Entries], columns: Sequence[Array], on: tuple[str, str]
+) -> list[str]:
+    """Say which runs have no row in common with the others, of which most have some."""
+    there = np.array([~np.isnan(column) for column in columns], dtype=float)
+    _, group = csgraph.connected_components(there @ there.T > 0)
+    remarks = []
+    for number in range(group.max() + 1):
+        if number != np.bincount(group).argmax():
+            runs = [part for part, own in zip(parts, group, strict=True) if own == number]
+            whose = "its" if len(runs) == 1 else "their"
+            remarks.append(
+                f"{', '.join(run.what for run in runs)}: none of {whose} {_plural(on[1])} are in "
+                f"another run: {_listed(runs[0].documents)}; are the ids spelled alike?"
+            )
+    return remarks
 
 
 # --- ids ------------------------------------------------------------------------------------------
