@@ -13,7 +13,6 @@ import typer
 
 from structsvm_papk.cli._shared import console
 from structsvm_papk.cli._shared.reading import GradedReading
-from structsvm_papk.data.columns.checks import LOWEST
 from structsvm_papk.data.columns.knots import check_curves
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError, OracleFailure
@@ -124,22 +123,8 @@ class Loading:
     def _check(self, ranker: PAPKRanker) -> None:
         if self.memory_budget is not None and self.dask is not None:
             raise InputError("--memory-budget is for one machine, --dask for several: give one")
-        in_parts = self.memory_budget or self.dask
-        if ranker.missing == LOWEST and in_parts:
-            raise InputError(
-                "--missing lowest needs the lists in memory, without --memory-budget and --dask: "
-                "which columns have missing values must be known before the first pass"
-            )
-        if ranker.monotonic_cst is not None and in_parts:
-            raise InputError(
-                "--monotonic needs the lists in memory, without --memory-budget and --dask: give a "
-                "sample of the users"
-            )
-        if isinstance(ranker.pairs, int) and in_parts:
-            raise InputError(
-                "--pairs needs the lists in memory, without --memory-budget and --dask: give a "
-                "sample of the users"
-            )
+        if self.memory_budget is not None or self.dask is not None:
+            ranker.refuse_outside_memory("with --memory-budget or --dask")
         if self.dask is not None and ranker.n_threads != 1:
             raise InputError("--threads is for this machine: workers have threads of their own")
 

@@ -13,7 +13,6 @@ from structsvm_papk._html import check_templates
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.outputs import check_format, check_outputs
 from structsvm_papk.files.atomic import write_atomically
-from structsvm_papk.propositions.optimising import regimes
 from structsvm_papk.propositions.running import ALL_IDS, expanded, render
 
 
@@ -57,12 +56,11 @@ def verify(
 
         n_jobs = jobs or os.cpu_count() or 1
         checks = propositions.verify(ids, seed, effort, n_jobs, progress=say)
-    parts = [] if check else regimes(seed)
     if report is not None:
-        write_atomically(report, render(checks, seed, effort, parts).encode())
+        write_atomically(report, render(checks, seed, effort).encode())
         console.note(f"report written to {report}")
     content = {"seed": seed, "effort": effort, "checks": [result.as_dict() for result in checks]}
-    console.answer(as_json, content, _show, checks, parts)
+    console.answer(as_json, content, _show, checks)
     console.note(f"{len(checks)} checks in {time.perf_counter() - start:.0f} s")
     failed = [result.id for result in checks if not result.control_works]
     if failed:
@@ -70,7 +68,7 @@ def verify(
         raise typer.Exit(1)
 
 
-def _show(checks: Sequence[Any], parts: Sequence[dict[str, Any]]) -> None:
+def _show(checks: Sequence[Any]) -> None:
     rows = []
     for check in checks:
         color = "green" if check.verdict == "holds" else "red"
@@ -90,7 +88,6 @@ def _show(checks: Sequence[Any], parts: Sequence[dict[str, Any]]) -> None:
     columns = ("check", "claim", "verdict", ">instances", ">worst", "control")
     console.print_table("Which claims hold", columns, rows)
     _show_counterexamples([check for check in checks if check.counterexample is not None])
-    _show_regimes(parts)
 
 
 def _show_counterexamples(checks: Sequence[Any]) -> None:
@@ -104,24 +101,6 @@ def _show_counterexamples(checks: Sequence[Any]) -> None:
     if rows:
         columns = ("check", "k", "positives", "negatives", "values")
         console.print_table("Counterexamples", columns, rows)
-
-
-def _show_regimes(parts: Sequence[dict[str, Any]]) -> None:
-    """Where consistency ends: conditions some w realises, and risks at certified optima."""
-    if not parts:
-        return
-    columns = [">shift"]
-    columns += [f">{name}: some w" for name in parts[0]["conditions"]]
-    columns += [f">risk, optimum of {name}" for name in parts[0]["risk"]]
-    rows = [
-        (
-            f"{row['shift']:g}",
-            *row["conditions"].values(),
-            *(f"{value:.4g}" for value in row["risk"].values()),
-        )
-        for row in parts
-    ]
-    console.print_table("Negatives moved up along the truth", columns, rows)
 
 
 def _numbers(values: Any) -> str:

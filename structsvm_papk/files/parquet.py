@@ -65,7 +65,7 @@ def index_columns(path: PathLike, schema: Any) -> list[str]:
         ) from None
 
 
-def _text_columns(schema: Any) -> set[str]:
+def text_columns(schema: Any) -> set[str]:
     """The columns of text, and those of categories."""
     texts = ("string", "large_string", "string_view", "dictionary")
     return {field.name for field in schema if str(field.type).startswith(texts)}
@@ -79,7 +79,7 @@ def read_columns(
 ) -> dict[str, Array]:
     """Some columns of a whole file, see `values_of`; of text where they may be."""
     with opened(path) as file:
-        texts = _text_columns(file.schema_arrow).intersection(may_be_text)
+        texts = text_columns(file.schema_arrow).intersection(may_be_text)
         kinds = {**kinds, **dict.fromkeys(texts, Kind.TEXT_OR_HOLE)}
         frame = file.read(list(kinds), use_threads=False)
         if frame.num_rows != file.metadata.num_rows:

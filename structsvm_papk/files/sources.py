@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, ClassVar
 import numpy as np
 
 from structsvm_papk._types import Array, PathLike
-from structsvm_papk.data.roles import Kind, needed_column
+from structsvm_papk.data.roles import Kind, listed, needed_column
 from structsvm_papk.errors import InputError
 from structsvm_papk.files import parquet
 from structsvm_papk.files.lines import place_of
@@ -250,6 +250,13 @@ class ParquetFiles(Source):
             group=group,
             ignore=ignore,
         )
+        texts = [name for name in columns.features if name in parquet.text_columns(schema)]
+        if texts:
+            raise InputError(
+                f"{paths[0]}: text has levels only where the lists are in memory, and column "
+                f"{listed(texts)} holds text: give a sample of the users, or leave it out with "
+                f"ignore={texts!r}"
+            )
         # Arrow calls those of 32 bits so, and those of 64 "double"
         all_float32 = all(str(schema.field(name).type) == "float" for name in columns.features)
         if not sum(counts):

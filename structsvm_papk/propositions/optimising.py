@@ -146,36 +146,6 @@ def _solved(data: RankingData, w_margin: Array, surrogate: str, k: int) -> Itera
     yield Solved(values["risk"], float(np.abs(X).sum()) + 1000.0 * tied, shown)
 
 
-def regimes(
-    seed: int = 0, n_steps: int = 10, k: int = 3, alpha: float = 1e-4
-) -> list[dict[str, Any]]:
-    """Move the negatives up, step by step: which conditions survive, and who still has zero risk?
-
-    One user whose scores along ``w*`` are spread out; in step i all negatives move by ``i/2`` along
-    ``w*``, so that first strong, then moderate and beta, then weak are lost.
-
-    Returns ``shift``; ``conditions``, the answer for any linear w by condition; ``risk``, that at
-    the certified optimum by surrogate.
-    """
-    rng = np.random.default_rng(seed)
-    w_star = np.array([1.0, 0.0, 0.0])
-    pos = rng.standard_normal((8, 3)) * 0.5 + np.outer(np.arange(8) * 0.6 + 2.0, w_star)
-    neg = rng.standard_normal((20, 3)) * 0.5
-    y = np.repeat([1, 0], [8, 20])
-    rows = []
-    for shift in np.arange(n_steps) / 2:
-        X = np.vstack([pos, neg + shift * w_star])
-        data = RankingData.from_groups(X, y)
-        risk = {}
-        found = {c: _scorer(X, y, k, c, time_limit=10).answer for c in CONDITIONS}
-        for surrogate in ("max", "ts", "avg"):
-            oracle = EmpiricalRisk(make_surrogate(surrogate, k), data, "exclude")
-            w = CuttingPlane(alpha=alpha, tol=1e-6, max_iter=500).solve(oracle).w
-            risk[surrogate] = float(list_risks(data, data.scores(w), k)[0])
-        rows.append({"shift": float(shift), "conditions": found, "risk": risk})
-    return rows
-
-
 def list_risks(data: RankingData, scores: Array, k: int) -> Array:
     """Definition 1 for each user, from the scores at the list positions."""
     table = metrics.evaluate(f"pap@{k}", scores, data.labels, indptr=data.indptr, gain=False)

@@ -160,13 +160,10 @@ def run_check(name: str, seed: int = 0, effort: str = "normal") -> Check:
     )
 
 
-def render(
-    checks: Sequence[Check], seed: int, effort: str, regimes: Sequence[dict[str, Any]] = ()
-) -> str:
-    """The checks, and `optimising.regimes` where given, as one self-contained HTML page."""
+def render(checks: Sequence[Check], seed: int, effort: str) -> str:
+    """The checks as one self-contained HTML page."""
     values = {
         "title": "pAp@k: which claims hold", "checks": checks, "seed": seed, "effort": effort,
-        "regimes": regimes,
         "published": [check for check in checks if check.source.startswith(claims.PAPER)],
     }  # fmt: skip
     filters: dict[str, Callable[..., object]] = {

@@ -368,7 +368,7 @@ class PAPKRanker(AdditiveRanker):
             The risk is of another surrogate, k, depth or number of pieces, or of lists in memory.
         """
         check_type("risk", risk, PartitionedRisk, "a StreamedRisk or a DaskRisk")
-        self._refuse_outside_memory("a risk in parts")
+        self.refuse_outside_memory("a risk in parts")
         if risk.surrogate != self.make_surrogate():
             raise InputError(f"the risk has {risk.surrogate}, the settings {self.make_surrogate()}")
         knots = risk.partitions.knots
@@ -388,7 +388,7 @@ class PAPKRanker(AdditiveRanker):
 
         surrogate = self.make_surrogate()
         self.check_settings()  # before anything is loaded
-        self._refuse_outside_memory("a Dask collection")
+        self.refuse_outside_memory("a Dask collection")
         with dask_collections.current_client() as client:
             lists = dask_collections.DaskLists(client, X, y, groups)
             take_columns(self, lists.sample)
@@ -410,7 +410,7 @@ class PAPKRanker(AdditiveRanker):
             del lists  # the blocks as they were read leave the workers
             yield risk.partitions
 
-    def _refuse_outside_memory(self, where: str) -> None:
+    def refuse_outside_memory(self, where: str) -> None:
         """Refuse settings that need the lists in memory."""
         if self.missing == LOWEST:
             raise InputError(
@@ -418,9 +418,9 @@ class PAPKRanker(AdditiveRanker):
                 "have holes must be known before the first pass; give a sample of the users"
             )
         if self.monotonic_cst is not None:
-            raise InputError("monotonic_cst needs the lists in memory; give a sample of the users")
+            raise InputError("monotonic_cst= needs the lists in memory; give a sample of the users")
         if self._given_setting().n_pairs is not None:
-            raise InputError("pairs need the lists in memory; give a sample of the users")
+            raise InputError("pairs= needs the lists in memory; give a sample of the users")
 
     def _fit_in_memory(self, lists: RankingData) -> Self:
         """Train on lists in memory, in the columns that folds choose."""

@@ -8,6 +8,7 @@ from helpers.sources import read_lists
 from structsvm_papk import PAPKRanker
 from structsvm_papk.errors import InputError
 from structsvm_papk.files import load_model
+from structsvm_papk.files.partitions import open_source
 from structsvm_papk.files.readers import read_table
 
 pytestmark = pytest.mark.portable
@@ -155,3 +156,11 @@ def test_a_column_of_text_without_any_value(tmp_path):
     assert ranker.terms_[1].levels == ()
     added = ranker.function_.contributions(ranker.to_model().filled(lists.X, None))
     assert np.ptp(added[:, 1]) == 0
+
+
+def test_text_in_files_that_are_read_in_parts_is_refused_before_the_first_pass(tmp_path):
+    path = write(hotels(), tmp_path / "a.parquet")
+    said = r"text has levels only where the lists are in memory, and column 'kind' holds text"
+    with pytest.raises(InputError, match=said + r".*leave it out with ignore=\['kind'\]"):
+        open_source(path)
+    assert open_source(path, ignore=["kind"]).feature_names == ("stars", "noise")

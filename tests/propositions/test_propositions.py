@@ -13,7 +13,7 @@ from helpers.marks import slow, some_of
 from helpers.reference import risk
 from structsvm_papk import propositions
 from structsvm_papk.errors import InputError
-from structsvm_papk.propositions import depth, descending, optimising, running
+from structsvm_papk.propositions import depth, descending, running
 from structsvm_papk.propositions.lists import TOL, Batch, Shape
 from structsvm_papk.propositions.running import CLAIMS, render
 from structsvm_papk.propositions.search import CounterexampleSearch, Effort, Statement
@@ -275,16 +275,3 @@ def test_report_is_one_well_formed_file(checks):
     assert opened == [] and set(re.findall("id='([^']*)'", page)) == set(checks)
     assert set(re.findall("(?:href|src)='#?([^']*)'", page)) <= set(checks)
     assert len(re.findall("class='example'", page)) == len(checks)
-
-
-def test_regimes_lose_the_conditions_in_order():
-    rows = optimising.regimes(seed=1, n_steps=5)
-    kept = {c: [row["conditions"][c] for row in rows].count("yes") for c in rows[0]["conditions"]}
-    assert kept["strong"] <= min(kept["beta"], kept["moderate"]) < kept["weak"] == 5
-    for row in rows:
-        if row["conditions"]["strong"] == "yes":
-            assert row["risk"]["max"] == 0
-        if row["conditions"]["moderate"] == "yes":
-            assert row["risk"]["ts"] == 0
-    assert max(rows[-1]["risk"].values()) > 0
-    assert "Where consistency ends" in render([], 0, "quick", rows)

@@ -18,6 +18,7 @@ _FLAGS = {
     "ignore": "--ignore",
     "label": "--label",
     "missing": "--missing",
+    "monotonic_cst": "--monotonic",
     "one_list": "--one-list",
     "pairs": "--pairs",
     "population": "--population",
