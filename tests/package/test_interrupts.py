@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from helpers.interrupts import ctrl_c_after, ctrl_c_after_call
-from helpers.marks import slow, some_of
+from helpers.marks import POSIX, slow, some_of
 from helpers.problems import objective, ranking_data, risk
 from structsvm_papk import (
     CCCP,
@@ -228,3 +228,26 @@ def test_by_the_clock_a_command_ends_with_a_result_or_with_130(name, how, folder
     if out.exists():
         assert load_model(out).certificate["objective"] > 0.0
     assert not list(folder.glob(".*.tmp"))
+
+
+# --- processes of verify --------------------------------------------------------------------------
+
+
+VERIFYING = """
+from structsvm_papk.propositions import verify
+if __name__ == "__main__":
+    verify(n_jobs=2, progress=lambda check: print(check.id, flush=True))
+"""
+
+
+@POSIX
+@pytest.mark.recovery
+def test_ctrl_c_ends_the_processes_in_mid_task(tmp_path, ctrl_c):
+    script = tmp_path / "program.py"
+    script.write_text(VERIFYING)
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, script], stdout=pipe, stderr=pipe, text=True) as process:
+        assert process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=100)  # until the last process that could write has ended
+        assert process.returncode

@@ -1,14 +1,22 @@
-"""Solvers that a ranker is given as objects or functions: used as they are, or refused."""
+"""Solvers and surrogates of a user's own: used as they are, certified, kept, or refused."""
 
 import pickle
+import threading
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
+import cvxpy as cp
 import numpy as np
 import pytest
 from sklearn.base import clone
 
+import helpers.own
+from helpers.commands import invoke, run_json
 from helpers.marks import slow
+from helpers.own import PowerPairs
+from helpers.problems import degenerate_lists
+from helpers.sources import write_csv
 from structsvm_papk import (
     CCCP,
     CuttingPlane,
@@ -16,12 +24,18 @@ from structsvm_papk import (
     EmpiricalRisk,
     PAPKRanker,
     RankingData,
+    cli,
     make_surrogate,
+    rankers,
 )
+from structsvm_papk.cli._shared.own_surrogate import surrogate_of
 from structsvm_papk.datasets import linear_lists
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import DegenerateOptimumWarning, InputError, OracleFailure
 from structsvm_papk.files import load_model
+from structsvm_papk.files.partitions import array_partitions
+from structsvm_papk.oracles.dask_risk import DaskRisk, connect
 from structsvm_papk.solvers.solver import Status
+from structsvm_papk.surrogates.losses import PAUC, Avg
 
 Linear = partial(PAPKRanker, curves=None)  # no folds are asked
 
@@ -228,3 +242,189 @@ def test_a_status_may_be_a_text_and_weights_may_not_be_huge(tmp_path):
     assert ranker.result_.message.startswith("Converged") and "mine" in ranker.result_.message
     with pytest.raises(InputError, match="so large that their objective is inf"):
         Linear(2, "ts", solver=lambda risk, alpha: np.full(3, 1e200)).fit(*ROWS)
+
+
+# --- surrogates of a user's own -------------------------------------------------------------------
+
+
+SQUARES = PowerPairs(k=2)
+
+
+def test_the_certificate_holds_against_another_solver():
+    ranker = Linear(
+        surrogate=PowerPairs(2, depth=10), alpha=0.1, tol=1e-8, policy="cap", standardize=False
+    ).fit(*ROWS)  # all negatives count: a quadratic program
+    w, losses = cp.Variable(3), []
+    for u in np.unique(LISTS.groups):
+        X, y = LISTS.X[LISTS.groups == u], LISTS.y[LISTS.groups == u].astype(bool)
+        pairs = (X[y][:, None] - X[~y][None]).reshape(-1, 3)
+        if len(pairs):
+            losses.append(cp.sum_squares(cp.pos(1 - pairs @ w)) / len(pairs))
+    problem = cp.Problem(cp.Minimize(0.05 * cp.sum_squares(w) + sum(losses) / len(losses)))
+    problem.solve(solver="CLARABEL", tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+    result = ranker.result_
+    assert result.converged and result.lower_bound <= problem.value * (1 + 1e-9)
+    assert problem.value <= result.objective * (1 + 1e-9)
+
+
+def test_k_and_depth_are_taken_from_the_object_or_agree():
+    assert Linear(surrogate=SQUARES).make_surrogate() == replace(SQUARES, depth=0.9)
+    assert Linear(surrogate=SQUARES, depth=None).make_surrogate() == SQUARES
+    deep = replace(SQUARES, depth=5)
+    assert Linear(surrogate=deep).make_surrogate() == deep
+    assert Linear(k=2, surrogate=deep, depth=5).make_surrogate() == deep
+    assert Linear().make_surrogate().k == 1
+    with pytest.raises(InputError, match=r"k is 3 .*, 2 \(that of surrogate power_pairs"):
+        Linear(k=3, surrogate=SQUARES).fit(*ROWS)
+    for depth in (4, None, 0.9):
+        with pytest.raises(InputError, match="has depth=5: give one of them"):
+            Linear(surrogate=deep, depth=depth).fit(*ROWS)
+
+
+def test_copies_pickles_and_model_files_have_it_or_its_name(tmp_path, capsys):
+    ranker = Linear(surrogate=SQUARES, alpha=0.1)
+    copied = clone(ranker)
+    assert copied.get_params()["surrogate"] == SQUARES and repr(copied) == repr(ranker)
+    copied.set_params(surrogate="ts", k=2)
+    assert copied.fit(*ROWS).to_model().surrogate == "ts"
+    fitted = pickle.loads(pickle.dumps(ranker.fit(*ROWS)))
+    ranker.save(tmp_path / "model")
+    model = load_model(tmp_path / "model")
+    for same in (fitted, model):
+        assert np.array_equal(same.predict(LISTS.X), ranker.predict(LISTS.X))
+    assert 0.5 < fitted.score(*ROWS) <= 1  # pAp@2
+    assert (model.surrogate, model.k, model.depth) == ("power_pairs(exponent=2.0)", 2, 0.9)
+    assert model.solver == "cutting_plane" and model.certificate["gap"] <= 1e-6
+    write_csv(tmp_path / "data.csv", *ROWS)
+    command = ["bound", "new-users", str(tmp_path / "model"), str(tmp_path / "data.csv")]
+    assert cli.main(command) == 2
+    assert "of which the file holds the name only" in " ".join(capsys.readouterr().err.split())
+
+
+class Changed(PowerPairs):
+    """Another formula under the same name."""
+
+    def evaluate(self, *lists):
+        super().evaluate(*lists)
+        for out in lists[-2:]:
+            out *= 0.5
+
+
+def test_cuts_are_those_of_the_same_formula():
+    data = RankingData.from_groups(*ROWS)
+    first = CuttingPlane(0.1).solve(EmpiricalRisk(SQUARES, data))
+    with pytest.raises(InputError):
+        CuttingPlane(0.1).solve(EmpiricalRisk(Changed(2), data), warm_start=first)
+
+
+def test_solvers_are_compared_on_a_class_of_ones_own(tmp_path, capsys):
+    data = RankingData.from_groups(*ROWS)
+    how = {"alpha": 0.1, "etas": [0.1, 1.0], "passes": 40, "depth": 10}
+    runs = rankers.compare(data, [SQUARES, PowerPairs(2, exponent=1.5), "avg"], None, **how)
+    names = ["power_pairs(exponent=2.0)", "power_pairs(exponent=1.5)", "avg"]
+    assert list(dict.fromkeys(run.surrogate for run in runs)) == names
+    risk = EmpiricalRisk(replace(SQUARES, depth=10), data.standardized("auto"), "cap")
+    alone = CuttingPlane(0.1).solve(risk)
+    assert alone.w.any()
+    assert runs[0].result.objective == pytest.approx(alone.objective, rel=2e-6)
+    assert all(run.best_bound <= run.result.objective for run in runs)
+    how = {"alpha": 0.1, "solvers": ["cutting_plane"]}
+    (deep,) = rankers.compare(data, [replace(SQUARES, depth=10)], 2, **how)
+    assert deep.result.objective == pytest.approx(alone.objective, rel=2e-6)
+    # the ball of the descents holds the optimum: of a loss that may be negative none is known
+    assert "radius" not in runs[1].settings and runs[-2].settings["radius"] == 20**0.5
+    # as a file of the command
+    write_csv(tmp_path / "lists.csv", *ROWS)
+    told = ["compare", tmp_path / "lists.csv", "--k", 2, "--alpha", 0.1, "--depth", 10]
+    told += ["--eta", 0.1, "--eta", 1, "--passes", 40]
+    file = Path(helpers.own.__file__)
+    status, answer = run_json(capsys, *told, "--surrogate", f"{file}:PowerPairs")
+    assert status == 0 and [run["surrogate"] for run in answer["runs"]] == names[:1] * 3
+    assert answer["runs"][0]["objective"] == pytest.approx(runs[0].result.objective, rel=2e-6)
+    descent = answer["runs"][1]
+    assert descent["data_passes_of_all_tried"] == 2 * descent["data_passes"] == 80
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "words"),
+    [
+        ("", ":Loss", "has no class of Surrogate, and no object of one, 'Loss'"),
+        ("Loss = 3", ":Loss", "has no class of Surrogate, and no object of one, 'Loss'"),
+        ("x = 1\n1 / 0", ":Loss", "line 2: ZeroDivisionError"),
+        ("x = (", ":Loss", "SyntaxError: .*line 1"),
+        (None, ":Loss", "No such file"),
+    ],
+)
+def test_files_without_such_a_class_are_refused(tmp_path, text, name, words):
+    file = tmp_path / "loss.py"
+    if text is not None:
+        file.write_text(text)
+    write_csv(tmp_path / "lists.csv", *ROWS)
+    call = ["compare", tmp_path / "lists.csv", "--k", 2, "--surrogate", f"{file}{name}"]
+    with pytest.raises(InputError, match=words):
+        raise invoke(*call).exception
+
+
+def test_an_object_in_a_file_has_its_settings(tmp_path):
+    file = tmp_path / "loss.py"
+    file.write_text(Path(helpers.own.__file__).read_text() + "\nhalf = PowerPairs(3, exponent=1.5)")
+    assert surrogate_of(f"{file}:half", 3).label == "power_pairs(exponent=1.5)"
+    assert surrogate_of("avg", 3) == "avg"
+
+
+def test_the_warning_of_zero_names_a_call_that_works():
+    class Pairs(PAUC):
+        name = "pairs"
+
+    data = degenerate_lists(n_users=5, n_pos=4, n_neg=8, n_features=3)
+    ranker = Linear(surrogate=Pairs(2), depth=None)
+    with pytest.warns(DegenerateOptimumWarning, match="w = 0 is the optimum of pairs") as caught:
+        ranker.fit(data.X, data.y, data.groups)
+    assert ranker.set_params(**caught[0].message.settings).fit(*ROWS).coef_.any()
+
+
+def test_what_is_no_surrogate_is_refused():
+    class SameName(Avg):
+        pass
+
+    for given, told in (
+        (PowerPairs, r"or give an object: PowerPairs\(k=..\)"),
+        (SameName(2), "SameName is called 'avg', as a surrogate of the package"),
+        (3, "unknown surrogate 3"),
+    ):
+        with pytest.raises(InputError, match=told):
+            Linear(surrogate=given).fit(*ROWS)
+
+    class Wrong(PowerPairs):
+        clipped = True
+
+    with pytest.raises(InputError, match="Wrong declares what it is not: clipped"):
+        Linear(surrogate=Wrong(2)).fit(*ROWS)
+
+
+@dataclass(frozen=True)
+class Elsewhere(PowerPairs):
+    """Cannot be loaded where its module is not."""
+
+    def __reduce__(self):
+        return _load, (self.k,)
+
+
+def _load(k):
+    raise ImportError("No module named 'mine'")
+
+
+@pytest.mark.scale
+def test_on_a_cluster_it_is_sent_to_the_workers_or_refused():
+    data = RankingData.from_groups(*ROWS)
+    cut = array_partitions(data, 3)
+    with connect(n_workers=1, threads_per_worker=2) as client:
+        there = Linear(surrogate=SQUARES, alpha=0.1, tol=1e-8)
+        there.fit_risk(DaskRisk(there.make_surrogate(), cut, client))
+        here = Linear(surrogate=SQUARES, alpha=0.1, tol=1e-8).fit(*ROWS)
+        assert there.result_.objective == pytest.approx(here.result_.objective, rel=2e-8)
+        w = np.zeros(data.n_features)
+        with pytest.raises(OracleFailure, match="Could not serialize"):
+            DaskRisk(replace(SQUARES, exponent=threading.Lock()), cut, client)(w)
+        with pytest.raises(OracleFailure, match="have different environments"):
+            DaskRisk(Elsewhere(2), cut, client)(w)
