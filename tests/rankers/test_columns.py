@@ -148,7 +148,7 @@ def _cases():
     usual = {"numbers", "constant", "missing values"}
     other = {
         "default": {"numbers", "far", "a huge value", "text and gaps"},
-        "default, one list of grades": {"numbers"},
+        "default, one list of grades": set(),
         "pairs": {"numbers", "gaps", "text and missing values"},
         "curves and pairs": {"text and gaps"},
     }

@@ -1,8 +1,11 @@
 """A fit with a checkpoint goes on with what folds chose, unless these were cut short."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
+from helpers.marks import slow
 from structsvm_papk import PAPKRanker, make_surrogate
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.checkpoint import _FILE
@@ -15,7 +18,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 def rows(n_lists):
     """Bent lists: curves are chosen, and of one list another strength than the usual one."""
     rng = np.random.default_rng(1)
-    n = 1200 if n_lists > 1 else 300
+    n = 900 if n_lists > 1 else 150
     X = rng.normal(size=(n, 3))
     score = -3 * np.abs(X[:, 1]) + X[:, 2] + 0.3 * rng.normal(size=n)
     groups = np.sort(rng.integers(0, n_lists, n))
@@ -23,7 +26,14 @@ def rows(n_lists):
 
 
 def fit(kept, n_lists, **settings):
+    settings = settings if n_lists > 1 else {"pairs": None, **settings}  # fewer to choose from
     return PAPKRanker(3, checkpoint=kept, **settings).fit(**rows(n_lists))
+
+
+@cache
+def undisturbed(n_lists, surrogate="auto"):
+    """The ranker without a checkpoint."""
+    return fit(None, n_lists, surrogate=surrogate)
 
 
 def first_folds(n, ended_by="time_limit"):
@@ -40,7 +50,7 @@ def first_folds(n, ended_by="time_limit"):
 
 @pytest.mark.parametrize("n_lists", [60, 1])
 def test_with_more_time_a_fit_ends_where_it_would_have_without_a_limit(tmp_path, n_lists):
-    whole = fit(None, n_lists)
+    whole = undisturbed(n_lists)
     short = fit(tmp_path / "kept", n_lists, time_limit=1e-6)
     assert short.alpha_ != whole.alpha_
     assert any(
@@ -55,10 +65,14 @@ def test_with_more_time_a_fit_ends_where_it_would_have_without_a_limit(tmp_path,
     assert "went on from" in once_more.result_.message and once_more.alpha_ == whole.alpha_
 
 
-@pytest.mark.parametrize("n_lists", [60, 1])
-@pytest.mark.parametrize("surrogate", ["auto", make_surrogate("avg", 3)])
+AVG = make_surrogate("avg", 3)
+
+
+@pytest.mark.parametrize(
+    ("n_lists", "surrogate"), [(60, AVG), (1, "auto"), slow(60, "auto"), slow(1, AVG)]
+)
 def test_what_all_folds_chose_is_not_asked_again(tmp_path, monkeypatch, n_lists, surrogate):
-    whole = fit(None, n_lists, surrogate=surrogate)
+    whole = undisturbed(n_lists, surrogate)
     stop = {"callback": lambda progress: progress.iteration >= 2}
     stopped = fit(tmp_path / "kept", n_lists, surrogate=surrogate, **stop)
     monkeypatch.setattr(ranker_module, "choose", lambda *_, **__: pytest.fail("asked"))
@@ -72,7 +86,7 @@ def test_what_all_folds_chose_is_not_asked_again(tmp_path, monkeypatch, n_lists,
 
 def test_of_folds_that_were_cut_short_those_that_finished_more_decide(tmp_path, monkeypatch):
     kept = tmp_path / "kept"
-    whole = fit(None, 60)
+    whole = undisturbed(60)
     monkeypatch.setattr(ranker_module, "choose", first_folds(2, "Ctrl-C"))
     two = fit(kept, 60)
     assert "Ctrl-C ended them early" in two.result_.message
@@ -92,6 +106,14 @@ def test_another_problem_is_refused_all_the_same(tmp_path, other):
         fit(tmp_path / "kept", 60, **other)
 
 
+@pytest.fixture(scope="module")
+def kept_by_a_fit(tmp_path_factory):
+    """The file of a fit that has ended."""
+    kept = tmp_path_factory.mktemp("kept") / "kept"
+    fit(kept, 60)
+    return kept.read_bytes()
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -103,9 +125,9 @@ def test_another_problem_is_refused_all_the_same(tmp_path, other):
         None,
     ],
 )
-def test_wrong_choices_are_refused(tmp_path, wrong):
+def test_wrong_choices_are_refused(tmp_path, kept_by_a_fit, wrong):
     kept = tmp_path / "kept"
-    fit(kept, 60)
+    kept.write_bytes(kept_by_a_fit)
     description, arrays = _FILE.read(kept)
     setting = description["choice"]["setting"]
     description["choice"]["setting"] = {} if wrong is None else setting | wrong
