@@ -16,7 +16,7 @@ import numpy as np
 
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.errors import InputError, as_floats, check_choice, check_number
-from structsvm_papk.solvers.averaged_subgradient import AveragedSubgradient
+from structsvm_papk.solvers.averaged_subgradient import AveragedSubgradient, StochasticSubgradient
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.dual_ascent import DualAscent
@@ -30,7 +30,6 @@ from structsvm_papk.solvers.solver import (
     Status,
     not_convex,
 )
-from structsvm_papk.solvers.stochastic_subgradient import StochasticSubgradient
 from structsvm_papk.solvers.subgradient import SubgradientDescent
 from structsvm_papk.surrogates import Surrogate
 from structsvm_papk.surrogates.losses import SURROGATES

@@ -4,13 +4,13 @@ A solver is a frozen set of settings with ``solve(oracle, ..) -> SolverResult``;
 lives and dies with it. `oracle` says what may be asked of a risk.
 """
 
+from structsvm_papk.solvers.averaged_subgradient import StochasticSubgradient
 from structsvm_papk.solvers.branch_and_bound import GlobalRamp
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.dual_ascent import DualAscent
 from structsvm_papk.solvers.oracle import BlockOracle, Oracle
 from structsvm_papk.solvers.solver import SolverResult
-from structsvm_papk.solvers.stochastic_subgradient import StochasticSubgradient
 from structsvm_papk.solvers.subgradient import SubgradientDescent
 
 __all__ = [

@@ -17,7 +17,6 @@ from typing import ClassVar
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.errors import check_number
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.oracle import BoxedOracle, Oracle, needed
 from structsvm_papk.solvers.solver import (
@@ -77,10 +76,6 @@ class BranchAndBound(Solver[SolverResult]):
     tol: float = 1e-4
     time_limit: float | None = 120.0
     max_boxes: int = 5_000_000
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_number("max_boxes", self.max_boxes, least=1)
 
     def _run(
         self, oracle: Oracle, w_init: Start, warm_start: SolverResult | None

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array
-from structsvm_papk.errors import InputError, as_floats, check_number, check_type
+from structsvm_papk.errors import InputError, as_floats, check_type
 from structsvm_papk.solvers.cut_model import default_blocks
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.descent import (
@@ -162,9 +162,7 @@ class CCCP(Solver[CCCPResult]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        cutting_plane = self._cutting_plane(self.alpha, self.n_blocks, self.time_limit)
-        object.__setattr__(self, "positive", cutting_plane.positive)  # checked, as are the others
-        check_number("quasi_newton", self.quasi_newton, least=0)
+        self._cutting_plane(self.alpha, self.n_blocks, self.time_limit)  # refuses what it does
         for name in ("starts", "continuation"):
             check_type(name, getattr(self, name), (tuple, list), "a sequence", optional=True)
         if self.starts is not None and not self.starts:

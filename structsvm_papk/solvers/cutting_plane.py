@@ -26,7 +26,7 @@ import numpy as np
 
 from structsvm_papk._rounding import EPS, OF_A_FEW, Rounding
 from structsvm_papk._types import Array
-from structsvm_papk.errors import InputError, check_choice, check_number, check_type
+from structsvm_papk.errors import InputError, check_choice, check_type
 from structsvm_papk.solvers.cut_model import CutModel, default_blocks
 from structsvm_papk.solvers.oracle import BlockCuts, BlockOracle, Cuts, Oracle
 from structsvm_papk.solvers.qp import DEFAULT_SOLVER
@@ -39,7 +39,6 @@ from structsvm_papk.solvers.solver import (
     Start,
     Status,
     WarmStart,
-    checked_signs,
     finite_start,
     floor_of,
     relative_gap,
@@ -111,13 +110,11 @@ class CuttingPlane(Solver[SolverResult]):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("method", self.method, METHODS)
-        check_number("n_blocks", self.n_blocks, least=1, optional=True)
         if self.n_blocks not in (None, 1) and self.method != "bundle":
             raise InputError(
                 f"method {self.method!r} takes one cut an iteration: n_blocks must be 1"
             )
         check_type("qp_solver", self.qp_solver, str, "the name of a solver", optional=True)
-        object.__setattr__(self, "positive", checked_signs(self.positive))
 
     def _run(self, oracle: Oracle, w_init: Start, warm_start: SolverResult | None) -> Bundle:
         usual = default_blocks(oracle) if self.method == "bundle" else 1

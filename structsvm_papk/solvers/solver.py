@@ -45,11 +45,18 @@ from structsvm_papk.solvers.oracle import BlockCuts, Cuts, Oracle, as_oracle
 NO_DECREASE = 1e-12  # a decrease below this one is rounding
 CONTRADICTION = 1e-9  # a bound above the objective by this one proves that something is wrong
 RISK_SCALE = 1e-3  # floor of the denominator of the relative gap; R(0) = 1 sets the scale
-_RANGES: dict[str, dict[str, Any]] = {
+_RANGES: dict[str, dict[str, Any]] = {  # of the numbers that solvers have, by their name
     "tol": {"above": 0, "below": 1},  # w = 0 has a gap of 1 to the bound 0, which proves nothing
     "max_iter": {"least": 1},
     "seed": {"least": 0},
     "time_limit": {"above": 0, "optional": True},
+    "n_blocks": {"least": 1, "optional": True},
+    "quasi_newton": {"least": 0},
+    "max_boxes": {"least": 1},
+    "eta": {"above": 0},
+    "start_scale": {"least": 0.0},
+    "radius": {"above": 0, "optional": True},
+    "lower_bound": {"optional": True},
 }
 _FARTHEST = 1e120  # entry of a start; its square, and that of its multiples, must have room
 _RUNS: ContextVar[tuple[Run[Any, Any, Any], ...]] = ContextVar("runs", default=())
@@ -329,9 +336,12 @@ class Solver(ABC, Generic[Result]):
 
     def __post_init__(self) -> None:
         check_number("alpha", self.alpha, **self._alpha_range)
+        settings = vars(self)
         for name, bounds in _RANGES.items():
-            if hasattr(self, name):
-                check_number(name, getattr(self, name), **bounds)
+            if name in settings:
+                check_number(name, settings[name], **bounds)
+        if "positive" in settings:
+            object.__setattr__(self, "positive", checked_signs(settings["positive"]))
 
     def solve(
         self,

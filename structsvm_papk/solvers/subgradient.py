@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.errors import InputError, check_choice, check_number
+from structsvm_papk.errors import InputError, check_choice
 from structsvm_papk.solvers.oracle import Oracle, evaluated
 from structsvm_papk.solvers.solver import (
     CONTRADICTION,
@@ -18,7 +18,6 @@ from structsvm_papk.solvers.solver import (
     SolverResult,
     Start,
     Status,
-    checked_signs,
     finite_start,
     floor_of,
     relative_gap,
@@ -88,12 +87,7 @@ class SubgradientDescent(Solver[SolverResult]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_number("eta", self.eta, above=0)
         check_choice("keep", self.keep, ("best", "last", "average"))
-        check_number("start_scale", self.start_scale, least=0.0)
-        object.__setattr__(self, "positive", checked_signs(self.positive))
-        check_number("radius", self.radius, above=0, optional=True)
-        check_number("lower_bound", self.lower_bound, optional=True)
 
     @classmethod
     def paper(

@@ -22,8 +22,7 @@ from structsvm_papk import (
     SubgradientDescent,
 )
 from structsvm_papk.data.columns.units import Units
-from structsvm_papk.solvers.averaged_subgradient import AveragedSubgradient
-from structsvm_papk.solvers.stochastic_subgradient import StochasticSubgradient
+from structsvm_papk.solvers.averaged_subgradient import AveragedSubgradient, StochasticSubgradient
 from structsvm_papk.surrogates import losses, make_surrogate
 
 

@@ -15,9 +15,8 @@ from structsvm_papk import (
 from structsvm_papk.datasets import linear_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.rankers.solver_race import SOLVERS
-from structsvm_papk.solvers.averaged_subgradient import AveragedSubgradient
+from structsvm_papk.solvers.averaged_subgradient import AveragedSubgradient, StochasticSubgradient
 from structsvm_papk.solvers.solver import Status
-from structsvm_papk.solvers.stochastic_subgradient import StochasticSubgradient
 from structsvm_papk.surrogates.losses import Avg
 
 

@@ -22,10 +22,9 @@ from structsvm_papk import (
 )
 from structsvm_papk.datasets import linear_lists
 from structsvm_papk.errors import InputError
-from structsvm_papk.solvers.averaged_subgradient import AveragedSubgradient
+from structsvm_papk.solvers.averaged_subgradient import AveragedSubgradient, StochasticSubgradient
 from structsvm_papk.solvers.oracle import BlockOracle, Oracle
 from structsvm_papk.solvers.solver import Solver, Status
-from structsvm_papk.solvers.stochastic_subgradient import StochasticSubgradient
 from structsvm_papk.solvers.subgradient import normal_start
 
 WRONG = (-1.0, np.nan, "1", None, [1.0], True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -34,9 +34,9 @@ class CSRColumns(Columns):
         self.dtype = X.dtype
 
     @property
-    def _arrays(self) -> tuple[Array, Array, Array]:
-        """As kernels take them."""
-        return self.X.data, self.X.indices, self.X.indptr
+    def _stored(self) -> Stored:
+        """As kernels take it."""
+        return Stored(self.X.data, self.X.indices, self.X.indptr)
 
     @property
     def n_entries(self) -> int:
@@ -44,21 +44,18 @@ class CSRColumns(Columns):
 
     @property
     def nbytes(self) -> int:
-        return sum(array.nbytes for array in self._arrays)
+        return sum(array.nbytes for array in self._stored)
 
     def add_scores(self, rows: Array, w: Array, start: int, stop: int, out: Array) -> None:
-        data, indices, indptr = self._arrays
-        _csr_scores(data, indices, indptr, rows, w, start, stop, out)
+        _csr_scores(self._stored, rows, w, start, stop, out)
 
     def add_active_rows(
         self, rows: Array, coef: Array, active: Array, bounds: Array, out: Array
     ) -> None:
-        data, indices, indptr = self._arrays
-        _csr_add(data, indices, indptr, rows, coef, active, bounds, out)
+        _csr_add(self._stored, rows, coef, active, bounds, out)
 
     def add_in_order(self, rows: Array, w: Array, out: Array) -> None:
-        data, indices, indptr = self._arrays
-        _csr_in_order(data, indices, indptr, rows, w, out)
+        _csr_in_order(self._stored, rows, w, out)
 
     def combined_rows(self, rows: Array, coef: Array) -> Array:
         return np.asarray(coef @ self.X[rows], dtype=np.float64)
@@ -72,8 +69,9 @@ class CSRColumns(Columns):
     def less_first_rows(self, rows: Array, indptr: Array, spread: Spread) -> ListRows:
         """In the columns that every row stores."""
         copied = self.X[rows].astype(np.float64, copy=False)
-        _csr_differences(copied.data, copied.indices, copied.indptr, indptr, spread.shifted)
-        return ListRows(CSRColumns(copied), np.arange(rows.size))
+        columns = CSRColumns(copied)
+        _csr_differences(columns._stored, indptr, spread.shifted)
+        return ListRows(columns, np.arange(rows.size))
 
     def toarray(self) -> Array:
         return np.asarray(self.X.toarray(), dtype=np.float64)
@@ -90,26 +88,23 @@ class CSRColumns(Columns):
         yield self.X.data
 
     def digest(self, rows: Array, indptr: Array, gains: Array, digests: Array) -> None:
-        data, indices, bounds = self._arrays
-        _csr_digests(data, indices, bounds, rows, indptr, gains, digests)
+        _csr_digests(self._stored, rows, indptr, gains, digests)
 
     def spread(self, rows: Array, indptr: Array) -> Spread:
-        data, indices, bounds = self._arrays
         largest = np.zeros(self.n_weights)
         counts = np.zeros(self.n_weights, dtype=np.int64)
-        row_terms = _csr_largest(data, indices, bounds, rows, largest, counts)
+        row_terms = _csr_largest(self._stored, rows, largest, counts)
         shifted = counts == rows.size  # stored in every row
         within = np.where(shifted, 0.0, largest)
         if shifted.any():
-            _csr_within(data, indices, bounds, rows, indptr, shifted, within)
+            _csr_within(self._stored, rows, indptr, shifted, within)
         return Spread(largest=largest, within=within, shifted=shifted, row_terms=int(row_terms))
 
     def variation(self, rows: Array, indptr: Array, spread: Spread) -> Variation:
         """As of dense columns; how many values a column takes is not looked at."""
         unit = np.where(spread.within > 0.0, spread.within, 1.0)
         squares = np.zeros(unit.size)
-        data, indices, bounds = self._arrays
-        _csr_squares(data, indices, bounds, rows, indptr, 1.0 / unit, squares)
+        _csr_squares(self._stored, rows, indptr, 1.0 / unit, squares)
         unknown = np.full(self.n_weights, np.nan)
         return Variation(
             deviation=unit * np.sqrt(squares / max(rows.size, 1)),
@@ -123,116 +118,84 @@ class CSRColumns(Columns):
         return ColumnValues(weight, "", self.X[:, [weight]].toarray()[rows, 0])
 
 
+class Stored(NamedTuple):
+    """The arrays of a CSR matrix."""
+
+    data: Array
+    indices: Array
+    indptr: Array
+
+
 @kernel(fastmath=REORDERED_SUMS)
-def _csr_scores(
-    data: Array,
-    indices: Array,
-    indptr: Array,
-    rows: Array,
-    w: Array,
-    start: int,
-    stop: int,
-    out: Array,
-) -> None:
+def _csr_scores(X: Stored, rows: Array, w: Array, start: int, stop: int, out: Array) -> None:
     for p in range(start, stop):
         total = 0.0
-        for e in range(indptr[rows[p]], indptr[rows[p] + 1]):
-            total += data[e] * w[indices[e]]
+        for e in range(X.indptr[rows[p]], X.indptr[rows[p] + 1]):
+            total += X.data[e] * w[X.indices[e]]
         out[p] += total
 
 
 @kernel(fastmath=REORDERED_SUMS)
-def _csr_add(
-    data: Array,
-    indices: Array,
-    indptr: Array,
-    rows: Array,
-    coef: Array,
-    active: Array,
-    bounds: Array,
-    out: Array,
-) -> None:
+def _csr_add(X: Stored, rows: Array, coef: Array, active: Array, bounds: Array, out: Array) -> None:
     for part in range(bounds.size - 1):
         total = out[part]
         for p in active[bounds[part] : bounds[part + 1]]:
             coef_p = coef[p]
-            for e in range(indptr[rows[p]], indptr[rows[p] + 1]):
-                total[indices[e]] += coef_p * data[e]
+            for e in range(X.indptr[rows[p]], X.indptr[rows[p] + 1]):
+                total[X.indices[e]] += coef_p * X.data[e]
 
 
 @kernel
-def _csr_in_order(
-    data: Array, indices: Array, indptr: Array, rows: Array, w: Array, out: Array
-) -> None:
+def _csr_in_order(X: Stored, rows: Array, w: Array, out: Array) -> None:
     for p in range(rows.size):
         total = out[p]
-        for e in range(indptr[rows[p]], indptr[rows[p] + 1]):
-            total += np.float64(data[e]) * w[indices[e]]
+        for e in range(X.indptr[rows[p]], X.indptr[rows[p] + 1]):
+            total += np.float64(X.data[e]) * w[X.indices[e]]
         out[p] = total
 
 
 @kernel
-def _csr_differences(
-    data: Array, indices: Array, indptr: Array, bounds: Array, columns: Array
-) -> None:
+def _csr_differences(X: Stored, bounds: Array, columns: Array) -> None:
     first = np.zeros(columns.size)
     for u in range(bounds.size - 1):
         for p in range(bounds[u], bounds[u + 1]):
-            for e in range(indptr[p], indptr[p + 1]):
-                f = indices[e]
+            for e in range(X.indptr[p], X.indptr[p + 1]):
+                f = X.indices[e]
                 if not columns[f]:
                     continue
                 if p == bounds[u]:
-                    first[f] = data[e]
-                data[e] = difference(data[e], first[f])
+                    first[f] = X.data[e]
+                X.data[e] = difference(X.data[e], first[f])
 
 
 @kernel
-def _csr_largest(
-    data: Array, indices: Array, indptr: Array, rows: Array, largest: Array, counts: Array
-) -> int:
+def _csr_largest(X: Stored, rows: Array, largest: Array, counts: Array) -> int:
     longest = 0
     for row in rows:
-        longest = max(longest, indptr[row + 1] - indptr[row])
-        for e in range(indptr[row], indptr[row + 1]):
-            f = indices[e]
-            largest[f] = max(largest[f], abs(np.float64(data[e])))
+        longest = max(longest, X.indptr[row + 1] - X.indptr[row])
+        for e in range(X.indptr[row], X.indptr[row + 1]):
+            f = X.indices[e]
+            largest[f] = max(largest[f], abs(np.float64(X.data[e])))
             counts[f] += 1
     return longest
 
 
 @kernel
-def _csr_within(
-    data: Array,
-    indices: Array,
-    indptr: Array,
-    rows: Array,
-    bounds: Array,
-    shifted: Array,
-    within: Array,
-) -> None:
+def _csr_within(X: Stored, rows: Array, bounds: Array, shifted: Array, within: Array) -> None:
     origin = np.zeros(shifted.size)
     for u in range(bounds.size - 1):
         for p in range(bounds[u], bounds[u + 1]):
-            for e in range(indptr[rows[p]], indptr[rows[p] + 1]):
-                f = indices[e]
+            for e in range(X.indptr[rows[p]], X.indptr[rows[p] + 1]):
+                f = X.indices[e]
                 if not shifted[f]:
                     continue
                 if p == bounds[u]:
-                    origin[f] = data[e]
-                within[f] = max(within[f], abs(difference(data[e], origin[f])))
+                    origin[f] = X.data[e]
+                within[f] = max(within[f], abs(difference(X.data[e], origin[f])))
 
 
 @kernel
-def _csr_squares(
-    data: Array,
-    indices: Array,
-    indptr: Array,
-    rows: Array,
-    bounds: Array,
-    inverse: Array,
-    squares: Array,
-) -> None:
+def _csr_squares(X: Stored, rows: Array, bounds: Array, inverse: Array, squares: Array) -> None:
     """Entries that are not stored are zeros; the origin of a column is its first stored entry."""
     origin = np.zeros(squares.size)
     mean = np.zeros(squares.size)
@@ -241,15 +204,15 @@ def _csr_squares(
         users_rows = rows[bounds[u] : bounds[u + 1]]
         n = users_rows.size
         for row in users_rows:
-            for e in range(indptr[row], indptr[row + 1]):
-                f = indices[e]
+            for e in range(X.indptr[row], X.indptr[row + 1]):
+                f = X.indices[e]
                 if count[f] == 0:
-                    origin[f] = data[e]
-                mean[f] += difference(data[e], origin[f]) * inverse[f]
+                    origin[f] = X.data[e]
+                mean[f] += difference(X.data[e], origin[f]) * inverse[f]
                 count[f] += 1
         for row in users_rows:  # the sums become means, over the zeros too
-            for e in range(indptr[row], indptr[row + 1]):
-                f = indices[e]
+            for e in range(X.indptr[row], X.indptr[row + 1]):
+                f = X.indices[e]
                 if count[f] > 0:
                     zero = -origin[f] * inverse[f]
                     mean[f] = (mean[f] + (n - count[f]) * zero) / n
@@ -257,31 +220,23 @@ def _csr_squares(
                     squares[f] += (n - count[f]) * (away * away)
                     count[f] = -1
         for row in users_rows:
-            for e in range(indptr[row], indptr[row + 1]):
-                f = indices[e]
-                away = difference(data[e], origin[f]) * inverse[f] - mean[f]
+            for e in range(X.indptr[row], X.indptr[row + 1]):
+                f = X.indices[e]
+                away = difference(X.data[e], origin[f]) * inverse[f] - mean[f]
                 squares[f] += away * away
         for row in users_rows:
-            for e in range(indptr[row], indptr[row + 1]):
-                mean[indices[e]] = 0.0
-                count[indices[e]] = 0
+            for e in range(X.indptr[row], X.indptr[row + 1]):
+                mean[X.indices[e]] = 0.0
+                count[X.indices[e]] = 0
 
 
 @kernel
-def _csr_digests(
-    data: Array,
-    indices: Array,
-    bounds: Array,
-    rows: Array,
-    indptr: Array,
-    gains: Array,
-    digests: Array,
-) -> None:
+def _csr_digests(X: Stored, rows: Array, indptr: Array, gains: Array, digests: Array) -> None:
     one = np.empty(1)
     for u in range(digests.size):
         for p in range(indptr[u], indptr[u + 1]):
             digest = gains[p]
-            for e in range(bounds[rows[p]], bounds[rows[p] + 1]):
-                digest += digest_of_entry(data[e], indices[e], one)
+            for e in range(X.indptr[rows[p]], X.indptr[rows[p] + 1]):
+                digest += digest_of_entry(X.data[e], X.indices[e], one)
             digests[u] += mix(digest)
         digests[u] = mix(digests[u])
