@@ -111,6 +111,7 @@ def stability(risk: Any, result: SolverResult) -> StabilityBound:
     of a new user under weights trained on one user less, with the same ``alpha sum v``; alpha,
     surrogate, depth, and whether columns are curves must not have been chosen by these users. The
     columns' scale and the knots of curves, which training takes from them, count as fixed: `note`.
+    So do levels of text, cells of pairs, and what stands in for missing values.
 
     Parameters
     ----------

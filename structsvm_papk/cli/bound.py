@@ -247,10 +247,17 @@ def new_users(
             content["users_for_target"] = n_users
             needed = f"about {n_users:,.3g}"
         rows.append((f"users of this kind for {target:g}", needed))
-    fixed = f", {answer.note} taken as fixed" if answer.note else ""
+    fixed = [answer.note] if answer.note else []
+    if model.levels:
+        fixed.append("the levels of columns of text")
+    if any(len(term.columns) == 2 for term in model.function.terms):
+        fixed.append("the pairs and their cells")
+    if model.missing is not None:
+        fixed.append("what stands in for missing values")
+    as_fixed = f", taken as fixed: {', '.join(fixed)}" if fixed else ""
     note = (
         "assumed: users are drawn independently; alpha, surrogate, depth, curves and pairs were "
-        f"not chosen by these users{fixed}; weights of a new fit on one user less"
+        f"not chosen by these users{as_fixed}; weights of a new fit on one user less"
     )
     console.answer(as_json, content, _show, "Risk of new users", rows)
     console.note(note)

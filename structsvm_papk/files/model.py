@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _FILE = TensorFile("model", version=7)
+_SHOWN_TERMS = 6  # by `repr`, those that move scores most
 _CERTIFICATE = ("objective", "lower_bound", "gap", "status", "converged", "n_iter")
 _TYPES = {
     **dict.fromkeys(("surrogate", "solver", "user_weight", "package_version", "status"), str),
@@ -59,7 +60,7 @@ _NUMBERS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Model:
     """A trained ranker: a row scores the sum of its terms.
 
@@ -139,6 +140,21 @@ class Model:
     monotonic_cst: tuple[int, ...] | None = None
     curves: int | None = None
     stiffness: float = 1.0
+
+    def __repr__(self) -> str:
+        gap = self.certificate["gap"]
+        lines = [
+            f"Model of {self.n_features} columns, trained for k = {self.k}",
+            f"{self.surrogate}, depth {self.depth or 'k'}, alpha {self.alpha:.3g}, {self.solver}",
+            f"{self.certificate['status']}, gap {'not known' if gap is None else f'{gap:.1e}'}",
+        ]
+        largest = sorted(self.function.terms, key=lambda term: -term.deviation)
+        lines += [
+            f"{term.name[:40]:>40}  {term.deviation:.4g} {term.course}"
+            for term in largest[:_SHOWN_TERMS]
+        ]
+        n_others = len(largest) - _SHOWN_TERMS
+        return "\n".join([*lines, f"and {n_others} more"] if n_others > 0 else lines)
 
     @property
     def n_features(self) -> int:

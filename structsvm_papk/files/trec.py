@@ -76,7 +76,6 @@ RANKED = LineFormat(  # as MS MARCO has them, often in files called .tsv
 )
 LARGEST_SCORE = float(np.finfo(np.float32).max)
 _LARGEST_GRADE = 2**53  # from there on, a float does not hold every whole number
-_LINES_AT_ONCE = 1 << 18  # that are written
 _SHOWN = 60  # characters of a line, in a message
 
 
@@ -196,8 +195,8 @@ def write_run(path: PathLike, frame: pd.DataFrame, tag: str = "structsvm-papk") 
     write_atomically(path, text)
 
 
-def run_lines(frame: pd.DataFrame, tag: str, at_once: int = _LINES_AT_ONCE) -> Iterator[str]:
-    """The lines of a run, `at_once` of them in a text; see `write_run`."""
+def run_lines(frame: pd.DataFrame, tag: str) -> Iterator[str]:
+    """The lines of a run, see `write_run`."""
     query_codes, queries = _ids("query", frame["query"])
     document_codes, documents = _ids("document", frame["document"])
     scores = np.asarray(frame["score"], dtype=np.float64)
@@ -216,19 +215,15 @@ def run_lines(frame: pd.DataFrame, tag: str, at_once: int = _LINES_AT_ONCE) -> I
     sizes = np.bincount(query_codes, minlength=queries.size)
     starts = np.cumsum(sizes) - sizes
     ranks = np.arange(order.size) - starts[query_codes[order]] + 1
-    for first in range(0, order.size, at_once):
-        piece = order[first : first + at_once]
-        fields = zip(
-            queries[query_codes[piece]],
-            documents[document_codes[piece]],
-            ranks[first : first + at_once].tolist(),
-            scores[piece].tolist(),
-            strict=True,
-        )
-        yield "".join(
-            f"{query} Q0 {document} {rank} {score!r} {tag}\n"
-            for query, document, rank, score in fields
-        )
+    fields = zip(
+        queries[query_codes[order]],
+        documents[document_codes[order]],
+        ranks.tolist(),
+        scores[order].tolist(),
+        strict=True,
+    )
+    for query, document, rank, score in fields:
+        yield f"{query} Q0 {document} {rank} {score!r} {tag}\n"
 
 
 def _ids(name: str, column: pd.Series) -> tuple[Array, Array]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 FUSED = "fused"
 CHOSEN = "best of these"
 NO_WEIGHTS = "equal weights"
+_SHOWN = 6  # rankings beside the fused one, by `repr`
 
 
 @dataclass(frozen=True)
@@ -224,4 +225,9 @@ class FusionReport:
         lines += [f"{ranking.name:>20} {ranking.mean:.4f}" for ranking in self.rankings]
         return "\n".join([*lines, self.advice])
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        fused, *others = self.rankings
+        best = sorted(others, key=lambda ranking: -ranking.mean)[:_SHOWN]
+        lines = [f"{self.metric}, {self.n_folds} folds of {self.n_queries} judged {self.nouns[0]}"]
+        lines += [f"{ranking.name[:40]:>20} {ranking.mean:.4f}" for ranking in (fused, *best)]
+        return "\n".join([*lines, f"recommended: {self.recommended.name}"])

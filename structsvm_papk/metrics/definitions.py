@@ -189,11 +189,6 @@ class Metric:
     also: tuple[str, ...] = ()
 
     @property
-    def cutoff(self) -> bool:
-        """Whether it takes a k."""
-        return self.name.endswith("@k")
-
-    @property
     def graded(self) -> bool:
         """Whether the gains of graded labels count."""
         return self.of_gains is not None
@@ -384,11 +379,6 @@ class Asked:
     def kernel_k(self) -> int:
         """The cut-off as the kernel takes it."""
         return _kernels.WHOLE_LIST if self.k is None else self.k
-
-    @property
-    def meaning(self) -> str:
-        """What the value says, in a sentence."""
-        return self.metric.meaning
 
 
 def as_names(metrics: str | Iterable[str]) -> list[str]:

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from structsvm_papk.metrics.conventions import Conventions
     from structsvm_papk.metrics.table import MetricTable
 
-_SHOWN = 5
-
 
 def evaluate_frame(
     frame: Frame,
@@ -145,14 +143,12 @@ def evaluate_recommendations(
     )  # fmt: skip
 
 
-def codes_of(name: str, *frames: Frame) -> tuple[Array, Array]:
-    """The sorted distinct values of a column of all frames in turn, and the code of each row's."""
-    arrays = [ids(frame, name) for frame in frames]
-    if not sum(array.size for array in arrays):
+def codes_of(name: str, frame: Frame) -> tuple[Array, Array]:
+    """The sorted distinct values of a column, and the code of each row's."""
+    values = ids(frame, name)
+    if not values.size:
         raise InputError("there are no rows: the table is empty")
-    if not _validation.same_kind(*arrays):
-        raise InputError(f"column {name!r} holds numbers in one table and text in the other")
-    return lists.grouped(_validation.joined(*arrays))[:2]
+    return lists.grouped(values)[:2]
 
 
 def _by_user(frame: Frame, user: str | None, n_rows: int) -> tuple[Array, Array]:
@@ -190,9 +186,7 @@ def _refuse_unmatched(shown: Array, liked: Array) -> None:
         (is_liked & ~is_shown, "interactions", "recommendations"),
     ):
         if only.any():
-            names = ", ".join(map(str, users[only][:_SHOWN]))
-            more = ", .." if only.sum() > _SHOWN else ""
             raise InputError(
-                f"{only.sum()} users have {have} but no {lack} ({names}{more}); "
-                "unmatched='count' counts them by the rules"
+                f"{lists.named(users, only)} with {have} and without {lack}; unmatched='count' "
+                "counts them by the rules"
             )

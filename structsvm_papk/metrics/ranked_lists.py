@@ -19,6 +19,7 @@ from structsvm_papk.errors import InputError, as_floats, check_choice, check_num
 from structsvm_papk.metrics import _kernels
 
 Gains: TypeAlias = str | Callable[[Array], ArrayLike]
+_SHOWN = 5  # users, in messages
 _FEW_FRACTIONS = 10  # ratings with halves have fewer, scores more
 _MANY_FRACTIONS = 100
 
@@ -256,3 +257,12 @@ def column(frame: Frame, name: str) -> Array:
         shown = ", ".join(map(str, names))
         raise InputError(f"there is no column {name!r}; the frame has {shown}")
     return _validation.as_array(frame[name], f"column {name!r}")
+
+
+def named(users: Array, mask: Array) -> str:
+    """`user 5`, or `12 users (1, 2, 3, 4, 5, ..)`."""
+    chosen = users[mask]
+    shown = ", ".join(map(str, chosen[:_SHOWN]))
+    if chosen.size == 1:
+        return f"user {shown}"
+    return f"{chosen.size} users ({shown}{', ..' if chosen.size > _SHOWN else ''})"

@@ -20,10 +20,9 @@ from structsvm_papk.data.validation import single
 from structsvm_papk.errors import InputError, warn
 from structsvm_papk.metrics import ranked_lists as lists
 from structsvm_papk.metrics.conventions import Conventions
-from structsvm_papk.metrics.ranked_lists import RankedLists
+from structsvm_papk.metrics.ranked_lists import RankedLists, named
 
 ANY_GRADE = float(np.finfo(np.float64).tiny)  # the relevance threshold: every grade above 0
-_SHOWN = 5
 _FEW = 3
 _MANY = 20  # lists without a hit are no accident
 
@@ -419,15 +418,6 @@ def _refuse_other_labels(labels: ArrayLike, matched: Matched, threshold: float |
         f"{item} for user {user} is {grade:g} ({int(differ.sum())} such rows): leave the labels "
         "out, or give all relevant pairs"
     )
-
-
-def named(users: Array, mask: Array) -> str:
-    """`user 5`, or `12 users (1, 2, 3, 4, 5, ..)`."""
-    chosen = users[mask]
-    shown = ", ".join(map(str, chosen[:_SHOWN]))
-    if chosen.size == 1:
-        return f"user {shown}"
-    return f"{chosen.size} users ({shown}{', ..' if chosen.size > _SHOWN else ''})"
 
 
 # --- the order of trec_eval -----------------------------------------------------------------------

@@ -122,24 +122,18 @@ class MetricTable:
 
     def mean(self, metric: str) -> float:
         """Mean of a metric by the table's rule; NaN when no user is left."""
-        self._column(metric)
+        used = self.used(metric)
         if self.is_pooled:
             return self.pooled[metric]
-        return self.mean_over(metric, np.ones(self.users.size, dtype=bool))
+        weights = self.weights()[used]
+        if not weights.sum() > 0:
+            return float("nan")
+        return float(np.dot(self[metric][used], weights) / weights.sum())
 
     @property
     def is_pooled(self) -> bool:
         """Whether the mean is the metric of all rows as one list, not a mean over users."""
         return self.conventions.mean == "pooled"
-
-    def mean_over(self, metric: str, mask: Array) -> float:
-        """Mean of a metric over some users; a pooled mean is of all rows and has none."""
-        self.refuse_pooled("a mean over some users")
-        mask = mask & self.used(metric)
-        weights = self.weights()[mask]
-        if not weights.sum() > 0:
-            return float("nan")
-        return float(np.dot(self[metric][mask], weights) / weights.sum())
 
     def refuse_pooled(self, what: str) -> None:
         """Raise where the mean is pooled: `what` needs values of users that the mean is made of."""
@@ -176,16 +170,12 @@ class MetricTable:
         kept = {name: getattr(self, name)[mask] for name in of_users}
         return replace(self, **kept, by_rule=by_rule)
 
-    def to_columns(self) -> dict[str, Array]:
-        """Dict of arrays, as a polars frame takes them: user, n_pos, n_neg and each metric."""
-        columns = {"user": self.users, "n_pos": self.n_pos, "n_neg": self.n_neg}
-        return columns | {name: self[name] for name in self.metrics}
-
     def to_pandas(self) -> pd.DataFrame:
-        """The table as a pandas frame, one row per user."""
+        """The table as a pandas frame, one row per user: user, n_pos, n_neg and each metric."""
         import pandas as pd
 
-        return pd.DataFrame(self.to_columns())
+        columns = {"user": self.users, "n_pos": self.n_pos, "n_neg": self.n_neg}
+        return pd.DataFrame(columns | {name: self[name] for name in self.metrics})
 
     @property
     def relevant_items(self) -> str:

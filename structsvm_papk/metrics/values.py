@@ -20,11 +20,10 @@ from structsvm_papk.errors import InputError, as_floats, check_callback
 from structsvm_papk.metrics import _kernels
 from structsvm_papk.metrics.conventions import FEW_NEGATIVES, TIES, Conventions
 from structsvm_papk.metrics.definitions import Asked, Metric, Terms
-from structsvm_papk.metrics.ranked_lists import RankedLists, gains_of, run_over_users
+from structsvm_papk.metrics.ranked_lists import RankedLists, gains_of, named, run_over_users
 
 Discount: TypeAlias = Callable[[Array], ArrayLike]
 _CHUNK_ROWS = 1 << 16  # their ranks stay in the processor's cache
-_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -289,17 +288,9 @@ def _refuse_undecided(
     tied = counts[:, _kernels.CUT_TIED] > 0
     if rules.ties in ("half", "threshold") and tied.any():
         raise InputError(
-            f"list_length cuts through equal scores of {_named(rows, tied)}; "
+            f"list_length cuts through equal scores of {named(rows.users, tied)}; "
             "give ranks, or choose ties='loss' or ties='win'"
         )
-
-
-def _named(rows: RankedLists, mask: Array) -> str:
-    users = rows.users[mask]
-    shown = ", ".join(map(str, users[:_SHOWN]))
-    if users.size == 1:
-        return f"user {shown}"
-    return f"{users.size} users ({shown}{', ..' if users.size > _SHOWN else ''})"
 
 
 def _by_rule(asked: Asked, values: Array, rows: RankedLists, counts: Array) -> dict[str, Array]:
@@ -332,14 +323,14 @@ def _apply_rules(
     short = masks.get("insufficient")
     rule = "zero" if asked.metric.of == "known" else getattr(rules, asked.metric.no_positives)
     if rule == "raise" and empty.any():
-        raise InputError(f"{asked.name}: {_named(rows, empty)} without positives")
+        raise InputError(f"{asked.name}: {named(rows.users, empty)} without positives")
     if few is not None and rules.few_negatives == "raise" and few.any():
         raise InputError(
-            f"{asked.name}: {_named(rows, few)} with fewer than {asked.k} negatives; "
+            f"{asked.name}: {named(rows.users, few)} with fewer than {asked.k} negatives; "
             "choose another rule few_negatives or a smaller k"
         )
     if short is not None and rules.insufficient_handling == "raise" and short.any():
-        raise InputError(f"{asked.name}: lists too short to decide, {_named(rows, short)}")
+        raise InputError(f"{asked.name}: lists too short to decide, {named(rows.users, short)}")
     if short is not None and rules.insufficient_handling == "exclude":
         values[short] = np.nan
     values[empty] = {"zero": 0.0, "one": 1.0}.get(rule, np.nan)

@@ -139,7 +139,7 @@ def _histogram(heading: str, text: str, values: Array, edges: Array, lists: str)
 
 def _meanings(table: MetricTable) -> Section:
     columns = [Column("metric", numbers=False), Column("", numbers=False)]
-    rows = [[name, parse(name).meaning] for name in table.metrics]
+    rows = [[name, parse(name).metric.meaning] for name in table.metrics]
     return Section("What the metrics mean", "", columns, rows)
 
 

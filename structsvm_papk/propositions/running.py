@@ -116,16 +116,10 @@ def verify(
 
 
 def _nearest_names(name: str) -> str:
-    """What somebody who wrote `name` may have meant: a check or a group, or what groups exist."""
+    """What somebody who wrote `name` may have meant, a check or a group, or what groups exist."""
     groups = list(dict.fromkeys(i.partition("-")[0] for i in ALL_IDS))
-    known = groups + list(ALL_IDS)
-    written = name.lower()
-    near = [i for i in groups if written.isdigit() and i.removeprefix("prop") == written]
-    near += [i for i in known if len(written) > 2 and (written in i or i in written)]
-    near += get_close_matches(written, known, n=3)
-    if near:
-        return f"did you mean {' or '.join(list(dict.fromkeys(near))[:3])}?"
-    return f"the groups are {', '.join(groups)}"
+    near = get_close_matches(name.lower(), groups) or get_close_matches(name.lower(), ALL_IDS)
+    return f"did you mean {' or '.join(near)}?" if near else f"the groups are {', '.join(groups)}"
 
 
 def expanded(names: Iterable[str]) -> list[str]:

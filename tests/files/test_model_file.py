@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from helpers.functions import lines
+from helpers.functions import lines, of_every_kind
 from helpers.marks import POSIX, slow
 from structsvm_papk.data.columns.additive import AdditiveFunction
 from structsvm_papk.data.columns.terms import Curve, Cut, Levels, Pair
@@ -183,6 +183,19 @@ def test_another_format_and_what_no_checksum_shows(saved):
 
 
 # --- terms ------------------------------------------------------------------------------------
+
+
+def test_a_model_is_shown_in_ten_short_lines_without_arrays():
+    function, _ = of_every_kind(True)
+    for given in (
+        MODEL,
+        replace(MODEL, function=function),
+        replace(MODEL, function=lines(range(99))),
+    ):
+        shown = repr(given).splitlines()
+        assert shown[0] == f"Model of {given.n_features} columns, trained for k = 3"
+        assert len(shown) <= 10 and max(map(len, shown)) <= 79 and "array" not in "".join(shown)
+    assert shown[-1] == "and 93 more"
 
 
 @pytest.mark.parametrize("levels", [("a", "ä", ""), (False, True), (1, 2, 5), (0.5, 1.5, 2.0)])

@@ -53,6 +53,13 @@ def mean_ndcg(frame, judgments):
     return np.mean(values)
 
 
+def test_a_report_is_shown_in_ten_short_lines(report):
+    shown = repr(report).splitlines()
+    assert len(shown) <= 10 and max(map(len, shown)) <= 79
+    assert FUSED in shown[1] and shown[-1] == f"recommended: {report.recommended.name}"
+    assert report.advice in str(report)
+
+
 def test_runs_alone_have_the_ndcg_of_the_definition(sample, report):
     means = {each.name: each.mean for each in report.rankings}
     for name, run in sample.train.runs.items():

@@ -116,7 +116,7 @@ def test_a_pooled_mean_is_that_of_one_list_and_follows_its_rules():
     table = metrics.evaluate(["auc"], *rows, mean="pooled")
     assert table.mean("auc") == pytest.approx(roc_auc_score(labels, scores), abs=1e-13)
     with pytest.raises(InputError, match="pooled mean is not made of users' values"):
-        table.mean_over("auc", np.ones(30, dtype=bool))
+        table.take(np.ones(30, dtype=bool))
     with pytest.raises(InputError, match="it has auc"):
         table.mean("ap")
     names, rows = ["ap", "pap@1", "auc", "ndcg"], ([3.0, 2, 1], [0, 0, 0], [1, 1, 2])

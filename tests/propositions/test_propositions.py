@@ -249,7 +249,6 @@ def test_verify_refuses_before_the_search(tmp_path, monkeypatch):
     monkeypatch.setattr("structsvm_papk._html.find_spec", lambda name: None)
     for wrong, words in (
         (("--check", "prop7"), "unknown check 'prop7'"),
-        (("--check", "3"), "did you mean prop3?"),
         (("--check", "Prop3"), "did you mean prop3 or"),
         (("--check", "dpeth"), "did you mean depth?"),
         (("--check", "xyz"), "the groups are theorem1, prop1"),
