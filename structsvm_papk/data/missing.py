@@ -37,21 +37,23 @@ def constant_fill(
     if lists.is_sparse or not lists.with_holes.any():
         return None
     if missing == SEPARATE:
-        return _or_zero(np.nanmedian, lists)
+        return _or_zero(np.median, lists, np.flatnonzero(lists.with_holes))
     if missing == LOWEST and lists.one_list:
-        lowest = _or_zero(np.nanmin, lists)
-        highest = _or_zero(np.nanmax, lists)
+        every = np.arange(lists.n_columns)
+        lowest = _or_zero(np.min, lists, every)
+        highest = _or_zero(np.max, lists, every)
         return np.where(np.isin(np.arange(lists.n_columns), list(falling)), highest, lowest)
     return None
 
 
-def _or_zero(function: Any, lists: RankingData) -> Array:
-    """A function of the values of each column that are there; 0 where none is."""
+def _or_zero(function: Any, lists: RankingData, columns: Array) -> Array:
+    """A function of the values of some columns that are there; 0 where none is, and of others."""
     fill = np.zeros(lists.n_columns)
-    for j in range(lists.n_columns):
+    for j in columns:
         values = lists.X[:, j][lists.rows]
-        if not np.isnan(values).all():
-            fill[j] = function(values)
+        known = values[~np.isnan(values)]
+        if known.size:
+            fill[j] = function(known)
     return fill
 
 

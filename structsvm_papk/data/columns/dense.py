@@ -136,9 +136,7 @@ class DenseColumns(Columns):
         lowest = X[rows[0]]
         highest = X[rows[0]]
         for first in range(0, rows.size, ROWS_AT_A_TIME):
-            block = X[rows[first : first + ROWS_AT_A_TIME]]
-            if columns.size < X.shape[1]:
-                block = block[:, columns]
+            block = X[rows[first : first + ROWS_AT_A_TIME, None], columns]
             seen = np.vstack([lowest, highest, block])
             lowest = seen.min(axis=0)
             highest = seen.max(axis=0)

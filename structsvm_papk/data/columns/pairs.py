@@ -44,7 +44,8 @@ class ColumnCut:
         if rows.holes is not None:
             values = np.where(rows.holes[:, self.column], np.nan, values)
         cells = self.cut.cells(values)
-        return np.where(cells < self.n_cells, cells, -1)
+        cells[cells >= self.n_cells] = -1
+        return cells
 
 
 def cut_of_numbers(column: int, values: ValueCounts, with_gap: bool) -> ColumnCut:
@@ -79,10 +80,8 @@ class ColumnPair:
         """Cells of both."""
         return self.first.n_cells * self.second.n_cells
 
-    def codes(self, rows: FilledRows) -> Array:
-        """The cell of each row, `n_cells` for none of them."""
-        first = self.first.cells(rows)
-        second = self.second.cells(rows)
+    def codes(self, first: Array, second: Array) -> Array:
+        """The cell of both of rows in these cells of each, `n_cells` for none of them."""
         known = (first >= 0) & (second >= 0)
         return np.where(known, first * self.second.n_cells + second, self.n_cells)
 
@@ -122,9 +121,12 @@ class PairCuts:
 
     def columns(self, rows: FilledRows) -> LevelColumns:
         """The cells of some rows."""
+        cuts = {cut.column: cut for pair in self.pairs for cut in (pair.first, pair.second)}
+        cells = {column: cut.cells(rows) for column, cut in cuts.items()}
         codes = np.empty((rows.X.shape[0], len(self.pairs)), dtype=np.uint8)
         for place, pair in enumerate(self.pairs):
-            codes[:, place] = pair.codes(rows)
+            first, second = pair.columns
+            codes[:, place] = pair.codes(cells[first], cells[second])
         return LevelColumns(codes, self.n_cells, stiff=_STIFF)
 
     def terms(self, w: Array, names: Sequence[str], deviations: Array) -> tuple[Pair, ...]:
