@@ -15,6 +15,7 @@ from structsvm_papk.cli._shared.outputs import check_format, check_outputs
 from structsvm_papk.cli._shared.scores import Rows, Scoring, load
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import write_atomically
+from structsvm_papk.files.trec import is_run
 from structsvm_papk.metrics.conventions import PRESETS, resolve
 from structsvm_papk.metrics.definitions import known_names, parse
 from structsvm_papk.metrics.evaluation import Evaluation
@@ -133,7 +134,7 @@ def evaluate(
     if data is not None and columns.model is not None:
         raise InputError("give the model once: `evaluate MODEL DATA`, or `evaluate DATA --model`")
     if data is not None:  # `evaluate MODEL DATA` means `evaluate DATA --model MODEL`
-        if columns.is_run(file):
+        if is_run(file):
             raise InputError(f"{file} is a run, not a model; two runs: {file} --compare {data}")
         columns = replace(columns, model=file)
         file = data
@@ -141,8 +142,8 @@ def evaluate(
     if rows.is_run and preset is None:
         preset = "trec_eval"
     relevance_threshold = columns.relevance_threshold
-    if relevance_threshold is None:
-        relevance_threshold = rows.threshold
+    if relevance_threshold is None and rows.model is not None:
+        relevance_threshold = rows.model.relevance_threshold
     rules: dict[str, Any] = {
         "preset": preset,
         "population": population,
@@ -151,7 +152,7 @@ def evaluate(
     }
     if not wanted:
         usual = _USUAL if rows.relevant is None else _BESIDE_PAIRS
-        wanted = _metric_names([usual.format(k=rows.k or _USUAL_K)])
+        wanted = _metric_names([usual.format(k=rows.model.k if rows.model else _USUAL_K)])
     table = rows.evaluated(wanted, rules)
     draws: dict[str, Any] = {"level": level, "n_resamples": _RESAMPLES, "seed": 0}
     compared: list[Comparison] = []
@@ -170,9 +171,9 @@ def evaluate(
             values = values.rename(columns={"user": "query"})
         text = values.to_csv(index=False, lineterminator="\n", na_rep="nan")
         write_atomically(per_user, text.encode())
-        console.note(f"values of {len(table.users)} {rows.nouns} written to {per_user}")
+        console.note(f"values of {len(table.users)} {rows.lists} written to {per_user}")
     if html is not None:
-        nouns = (rows.nouns, "documents" if rows.is_run else "items")
+        nouns = (rows.lists, "documents" if rows.is_run else "items")
         write_atomically(html, evaluation_page(evaluation, str(file), nouns, second).encode())
         console.note(f"page written to {html}")
     scorers = _names(file, columns, compare)
@@ -183,7 +184,7 @@ def evaluate(
         content["better"] = better
     console.answer(as_json, content, _show, evaluation, scorers, rows)
     _warn_of_ties(rows, table)
-    if not _any_list(table, rows.nouns):
+    if not _any_list(table, rows.lists):
         raise typer.Exit(1)
     if better is not None:
         console.note(_verdict(compared[0], scorers, better), style="green" if better else "yellow")
@@ -311,6 +312,6 @@ def _relevant(table: MetricTable, rows: Rows) -> str:
 
 def _show(evaluation: Evaluation, scorers: tuple[str, str], rows: Rows) -> None:
     table = evaluation.table
-    console.print_text(f"{table.users.size} {rows.nouns}, {_relevant(table, rows)}.")
-    for section in sections(evaluation, rows.nouns, scorers):
+    console.print_text(f"{table.users.size} {rows.lists}, {_relevant(table, rows)}.")
+    for section in sections(evaluation, rows.lists, scorers):
         console.print_section(section)

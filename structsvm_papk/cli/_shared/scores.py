@@ -124,13 +124,9 @@ class Scoring(Reading):
         )
         return replace(pairs_of(read.frame), used=read.used)
 
-    def is_run(self, path: Path) -> bool:
-        """Whether a file is a run of TREC, or of ranks as MS MARCO has them."""
-        return trec.is_run(path)
-
     def features(self, path: Path, like: Model | None = None) -> Table:
         """A file of features; the column of items is no feature."""
-        if self.is_run(path):
+        if trec.is_run(path):
             raise InputError(
                 f"{path} is a run: it has scores of its own, and no features for a model. A model "
                 f"of runs fuses them (fuse --model MODEL RUN .. --output FILE)"
@@ -147,8 +143,7 @@ class Scoring(Reading):
 
     def roles(self, path: Path, present: list[str]) -> dict[str, str | None]:
         """Which column has which role, all of them there."""
-        names: dict[str, str | None] = {"user": None}
-        names["label"] = label_column(self.label, present)
+        names: dict[str, str | None] = {"label": label_column(self.label, present)}
         if self.qrels is not None and names["label"] not in present:
             names["label"] = None
         names["score"] = self.score
@@ -156,87 +151,79 @@ class Scoring(Reading):
             names["user"] = needed_column("user", present, path, self.group, _WHOSE)
             others = [name for name in present if name != names["user"]]
             names["item"] = column_of("item", others, path, self.item, " (--item)")
-        hints = {
-            "score": " (--score; for a file of features give --model)",
-        }
-        purposes = [(name, f"for the {role}{hints.get(role, '')}") for role, name in names.items()]
-        for name, purpose in purposes:
+        for role, name in names.items():
             if name is not None and name not in present:
-                raise InputError(f"{path}: no column {name!r} {purpose}; it has {listed(present)}")
+                hint = " (--score; for a file of features give --model)" * (role == "score")
+                raise InputError(
+                    f"{path}: no column {name!r} for the {role}{hint}; it has {listed(present)}"
+                )
         return names
 
 
 @dataclass(frozen=True)
 class Rows:
-    """What is evaluated: a frame and the names of its columns."""
+    """What is evaluated: arrays of one value a row; None for one list, without items or labels.
 
-    frame: dict[str, Array]
-    names: dict[str, str | None]
+    Attributes
+    ----------
+    model : Model or None
+        That scores the rows; it says what labels mean where nothing else does.
+    lists : str
+        What its lists are called, as far as the file says so.
+    """
+
+    scores: Array
+    users: Array | None
+    items: Array | None
+    own_labels: Array | None
     source: str
     notes: tuple[str, ...]
-    threshold: float | None = None
-    label_gain: Any = None
+    lists: str
+    model: Model | None = None
     relevant: Pairs | None = None
     is_run: bool = False
-    k: int | None = None  # of the model that scores the rows
-    whose: str | None = None  # the column of lists in the file
-
-    @property
-    def nouns(self) -> str:
-        """What its lists are, as far as the column says so."""
-        return list_nouns(self.whose or self.names["user"])
 
     def evaluated(self, metrics: list[str], rules: dict[str, Any]) -> MetricTable:
         """The `MetricTable`; errors name the file.
 
-        Graded labels that a model was trained for count as `label_gain` says, where no relevance
+        Graded labels that a model was trained for count as its gains say, where no relevance
         threshold is given.
         """
-        if self.by_grade and rules["relevance_threshold"] is None:
-            return self._evaluated_by_grade(metrics, dict(rules))
-        rules = rules | {"gains": rules["gains"] or "linear"}
-        columns: Any = self.names | {"label": self.names["label"] or "no label"}
+        label_gain = None if self.model is None else self.model.label_gain
+        by_grade = label_gain is not None and self.relevant is None
+        by_grade = by_grade and self.own_labels is not None and not is_binary(self.own_labels)
         try:
-            return evaluate_frame(self.frame, metrics, **columns, relevant=self.relevant, **rules)
-        except InputError as error:
-            raise InputError(f"{self.source}: {error}") from None
-
-    @property
-    def by_grade(self) -> bool:
-        """Whether labels are grades for a model of such."""
-        return (
-            self.label_gain is not None
-            and self.relevant is None
-            and self.names["label"] is not None
-            and not is_binary(self.labels)
-        )
-
-    def _evaluated_by_grade(self, metrics: list[str], rules: dict[str, Any]) -> MetricTable:
-        del rules["relevance_threshold"]
-        try:
-            lists = RankingData.from_matrix(
-                self.scores[:, None], self.labels, self.users, label_gain=self.label_gain
+            if by_grade and rules["relevance_threshold"] is None:
+                lists = RankingData.from_matrix(
+                    self.scores[:, None], self.labels, self.users, label_gain=label_gain
+                )
+                rules = {name: rules[name] for name in rules if name != "relevance_threshold"}
+                return evaluate_by_grade(metrics, self.scores[lists.rows], lists, **rules)
+            columns = {"user": self.users, "item": self.items, "label": self.own_labels}
+            frame = {name: column for name, column in columns.items() if column is not None}
+            return evaluate_frame(
+                frame | {"score": self.scores},
+                metrics,
+                user=None if self.users is None else "user",
+                item=None if self.items is None else "item",
+                relevant=self.relevant,
+                **rules | {"gains": rules["gains"] or "linear"},
             )
-            return evaluate_by_grade(metrics, self.scores[lists.rows], lists, **rules)
         except InputError as error:
             raise InputError(f"{self.source}: {error}") from None
 
     def with_text_ids(self) -> Rows:
         """The same rows; users and items that are whole numbers, as in Parquet, as text."""
-        names = [name for name in (self.names["user"], self.names.get("item")) if name is not None]
-        texts = {name: _as_text(self.frame[name]) for name in names}
-        return replace(self, frame=self.frame | texts)
+        return replace(self, users=_as_text(self.users), items=_as_text(self.items))
 
     def beside(self, pairs: Pairs | None) -> Rows:
         """The same rows beside all relevant pairs, with ids of one kind."""
         if pairs is None:
             return self
-        if self.names.get("item") is None:
+        if self.items is None:
             raise InputError(f"{self.source}: --qrels needs a column of items; name it with --item")
         rows = self
-        user = str(self.names["user"])
-        item = str(self.names["item"])
-        are_numbers = (_are_whole(self.frame[user]), _are_whole(self.frame[item]))
+        are_numbers = (_are_whole(self.users), _are_whole(self.items))
         if are_numbers != (_are_whole(pairs.users), _are_whole(pairs.items)):
             rows = self.with_text_ids()
             pairs = replace(pairs, users=_as_text(pairs.users), items=_as_text(pairs.items))
@@ -246,33 +233,16 @@ class Rows:
     def labels(self) -> Array:
         """Label of each row; the grade of its pair, where there are pairs."""
         if self.relevant is None:
-            return self.frame[str(self.names["label"])]
-        users = self.frame[str(self.names["user"])]
-        items = self.frame[str(self.names["item"])]
-        return match(users, items, self.relevant).grades
-
-    @property
-    def users(self) -> Array | None:
-        """User of each row, or None for one list."""
-        return None if self.names["user"] is None else self.frame[self.names["user"]]
-
-    @property
-    def users_are_text(self) -> bool:
-        """Whether there are users, with names."""
-        return self.users is not None and self.users.dtype.kind == "U"
-
-    @property
-    def scores(self) -> Array:
-        """Score of each row."""
-        return self.frame[str(self.names["score"])]
+            return np.asarray(self.own_labels)
+        return match(np.asarray(self.users), np.asarray(self.items), self.relevant).grades
 
 
-def _are_whole(ids: Array) -> bool:
+def _are_whole(ids: Array | None) -> bool:
     """Whether ids are whole numbers."""
-    return ids.dtype.kind in "iu"
+    return ids is not None and ids.dtype.kind in "iu"
 
 
-def _as_text(ids: Array) -> Array:
+def _as_text(ids: Any) -> Any:
     return ids.astype(str) if _are_whole(ids) else ids
 
 
@@ -281,10 +251,26 @@ def load(file: Path, second: Path | None, columns: Scoring) -> tuple[Rows, Rows 
     pairs = columns.pairs()
     column = _second_column(file, second, columns)
     if columns.model is None:
-        rows, other = _of_tables(file, second, column, columns)
+        rows = _of_table(file, columns)
     else:
         model = load_model(columns.model)
-        rows, other = _of_rows_with_features(file, model, second, column, columns)
+        table = columns.features(file, model)
+        rows = _of_features(file, table, columns, model)
+    other = None
+    if column is not None and columns.model is not None:
+        read = tables.read_columns(file, str(tables.format_of(file)), {column: Kind.NUMBER})
+        other = replace(rows, scores=read[column])
+    elif column is not None:
+        other = _of_table(file, replace(columns, score=column))
+    elif second is not None and columns.model is not None:
+        second_model = load_model(second)
+        features = columns.features(file, second_model)
+        other = replace(rows, scores=scores_of(second_model, features, columns.one_list))
+    elif second is not None:
+        other = _of_table(second, columns)
+        if _are_whole(rows.users) != _are_whole(other.users):
+            rows = rows.with_text_ids()
+            other = other.with_text_ids()
     rows = rows.beside(pairs)
     return rows, None if other is None else other.beside(pairs)
 
@@ -306,50 +292,12 @@ def _second_column(file: Path, second: Path | None, columns: Scoring) -> str | N
     return name
 
 
-def _of_tables(
-    file: Path, second: Path | None, column: str | None, columns: Scoring
-) -> tuple[Rows, Rows | None]:
-    """Rows of a table, or of a run."""
-    rows = _of_table(file, columns)
-    if second is None:
-        return rows, None
-    if column is not None:
-        return rows, _of_table(file, replace(columns, score=column))
-    other = _of_table(second, columns)
-    if rows.users_are_text == other.users_are_text:
-        return rows, other
-    return rows.with_text_ids(), other.with_text_ids()
-
-
-def _of_rows_with_features(
-    file: Path, model: Model, second: Path | None, column: str | None, columns: Scoring
-) -> tuple[Rows, Rows | None]:
-    """Rows that a model scores."""
-    table = columns.features(file, model)
-    scores = scores_of(model, table, columns.one_list)
-    rows = _of_features(file, table, columns, scores, model)
-    if second is None:
-        return rows, None
-    if column is not None:
-        read = tables.read_columns(file, str(tables.format_of(file)), {column: Kind.NUMBER})
-        return rows, _of_features(file, table, columns, read[column], model)
-    second_model = load_model(second)
-    is_read_alike = (
-        model.feature_names == second_model.feature_names
-        and model.first_index == second_model.first_index
-        and model.n_features == second_model.n_features
-    )
-    features = table if is_read_alike else columns.features(file, second_model)
-    scores = scores_of(second_model, features, columns.one_list)
-    return rows, _of_features(file, table, columns, scores, model)
-
-
 def _of_table(path: Path, columns: Scoring) -> Rows:
     """A table that holds the scores, or a run.
 
     Of a table no other columns are read: what its features hold does not matter.
     """
-    if columns.is_run(path):
+    if trec.is_run(path):
         return _of_run(path, columns)
     format = tables.format_of(path)
     if format is None:
@@ -359,18 +307,22 @@ def _of_table(path: Path, columns: Scoring) -> Rows:
         )
     present = tables.column_names(path, format)
     names = columns.roles(path, present)
-    kinds: dict[Any, Kind] = dict.fromkeys((names["user"], names.get("item")), Kind.ID)
+    user = names.get("user")
+    item = names.get("item")
+    kinds: dict[Any, Kind] = dict.fromkeys((user, item), Kind.ID)
     kinds |= dict.fromkeys((names["score"], names["label"]), Kind.NUMBER)
     kinds.pop(None, None)
-    frame = tables.read_columns(path, format, kinds)
+    frame: dict[Any, Array] = tables.read_columns(path, format, kinds)
     unused = [name for name in present if name not in kinds]
     used = ", ".join(f"{role} {name!r}" for role, name in names.items() if name is not None)
-    note = f"{path}: {used}, ignored {listed(unused) if unused else 'none'}"
     return Rows(
-        frame=frame,
-        names=names,
+        scores=frame[names["score"]],
+        users=frame.get(user),
+        items=frame.get(item),
+        own_labels=frame.get(names["label"]),
         source=str(path),
-        notes=(note,),
+        notes=(f"{path}: {used}, ignored {listed(unused) if unused else 'none'}",),
+        lists=list_nouns(user),
     )
 
 
@@ -378,46 +330,35 @@ def _of_run(path: Path, columns: Scoring) -> Rows:
     if columns.qrels is None:
         raise InputError(f"{path}: a run has no relevance labels; give judgments with --qrels FILE")
     run = read_pairs(path, SCORE)
-    frame = {name: np.asarray(run.frame[name]) for name in ("query", "document", "score")}
-    names = {"user": "query", "item": "document", "score": "score", "label": None}
     return Rows(
-        frame=frame,
-        names=names,
+        scores=np.asarray(run.frame["score"]),
+        users=np.asarray(run.frame["query"]),
+        items=np.asarray(run.frame["document"]),
+        own_labels=None,
         source=str(path),
         notes=(run.used,),
+        lists="queries",
         is_run=True,
     )
 
 
-def _of_features(path: Path, table: Table, columns: Scoring, scores: Any, model: Model) -> Rows:
-    """Rows of features with scores; the model says what labels mean where nothing else does."""
+def _of_features(path: Path, table: Table, columns: Scoring, model: Model) -> Rows:
+    """Rows of features with the scores of a model."""
     if not columns.one_list:
         refuse_unknown_users(table)
-    names: dict[str, str | None] = {"user": None, "label": "the label", "score": "the score"}
-    frame = {"the score": np.asarray(scores, dtype=float)}
-    if table.labels is None:
-        names["label"] = None
-    else:
-        frame["the label"] = np.asarray(table.labels)
-    if not columns.one_list:
-        names["user"] = "the user"
-        frame["the user"] = np.asarray(table.groups)
-    names["item"] = None
+    items = None
     format = tables.format_of(path)
-    kinds = {}
     if format is not None and not columns.one_list:
-        names["item"] = item_column(path, format, columns.item, columns.group)
-    if names["item"] is not None:
-        kinds[names["item"]] = Kind.ID
-    if format is not None and kinds:
-        frame |= tables.read_columns(path, format, kinds)
+        name = item_column(path, format, columns.item, columns.group)
+        if name is not None:
+            items = tables.read_columns(path, format, {name: Kind.ID})[name]
     return Rows(
-        frame=frame,
-        names=names,
+        scores=scores_of(model, table, columns.one_list),
+        users=None if columns.one_list else table.groups,
+        items=items,
+        own_labels=table.labels,
         source=str(path),
         notes=(table.columns_used,),
-        threshold=model.relevance_threshold,
-        label_gain=model.label_gain,
-        k=model.k,
-        whose=None if columns.one_list else table.list_column,
+        lists=list_nouns(None if columns.one_list else table.list_column),
+        model=model,
     )
