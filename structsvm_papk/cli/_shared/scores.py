@@ -143,7 +143,8 @@ class Scoring(Reading):
 
     def roles(self, path: Path, present: list[str]) -> dict[str, str | None]:
         """Which column has which role, all of them there."""
-        names: dict[str, str | None] = {"label": label_column(self.label, present)}
+        names: dict[str, str | None] = {"user": None}
+        names["label"] = label_column(self.label, present)
         if self.qrels is not None and names["label"] not in present:
             names["label"] = None
         names["score"] = self.score
