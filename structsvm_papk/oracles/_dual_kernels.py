@@ -25,11 +25,14 @@ _STEPS = 20  # pairwise steps for each atom, at most
 
 
 class Matrix(NamedTuple):
-    """Rows: the three arrays of CSR, or of a dense matrix its values, row after row, and None."""
+    """Rows: the three arrays of CSR, or of a dense matrix its values, row after row.
+
+    Of a dense one `columns` and `starts` are empty.
+    """
 
     values: Array
-    columns: Array | None
-    starts: Array | None
+    columns: Array
+    starts: Array
 
 
 class Primal(NamedTuple):
@@ -86,53 +89,35 @@ class Visit(NamedTuple):
     accuracy: float
 
 
-# Numba compiles one branch of "columns is None" only, where it is an argument, but both where it is
-# a field. So each of these hands the arrays on. Entries are copied one by one: for a slice that is
-# given another it compiles a message about their shapes, too, which takes longer than the kernel.
-
-
-@kernel
-def row_dot(matrix: Matrix, row: int, w: Array) -> float:
-    """``x . w`` for a row x of the matrix."""
-    return _row_dot(matrix.values, matrix.columns, matrix.starts, row, w)
+# Entries are copied one by one: for a slice that is given another numba compiles a message about
+# their shapes, too, which takes longer than the kernel.
 
 
 @kernel(fastmath=_SUMS)
-def _row_dot(values: Array, columns: Array | None, starts: Array, row: int, w: Array) -> float:
+def row_dot(matrix: Matrix, row: int, w: Array) -> float:
+    """``x . w`` for a row x of the matrix."""
     total = 0.0
-    if columns is None:
+    if matrix.starts.size == 0:
         start = row * w.size
         for f in range(w.size):
-            total += values[start + f] * w[f]
+            total += matrix.values[start + f] * w[f]
     else:
-        for e in range(starts[row], starts[row + 1]):
-            total += values[e] * w[columns[e]]
+        for e in range(matrix.starts[row], matrix.starts[row + 1]):
+            total += matrix.values[e] * w[matrix.columns[e]]
     return total
 
 
-@kernel
+@kernel(fastmath=_SUMS)
 def add_row(matrix: Matrix, metric: Array | None, row: int, factor: float, out: Array) -> None:
     """Add ``factor * M x`` to `out` for a row x of the matrix."""
-    _add_row(matrix.values, matrix.columns, matrix.starts, metric, row, factor, out)
-
-
-@kernel(fastmath=_SUMS)
-def _add_row(
-    values: Array,
-    columns: Array | None,
-    starts: Array,
-    metric: Array | None,
-    row: int,
-    factor: float,
-    out: Array,
-) -> None:
-    if columns is None:
+    if matrix.starts.size == 0:
         start = row * out.size
         for f in range(out.size):
-            out[f] += factor * _times(metric, f, values[start + f])
+            out[f] += factor * _times(metric, f, matrix.values[start + f])
     else:
-        for e in range(starts[row], starts[row + 1]):
-            out[columns[e]] += factor * _times(metric, columns[e], values[e])
+        for e in range(matrix.starts[row], matrix.starts[row + 1]):
+            f = matrix.columns[e]
+            out[f] += factor * _times(metric, f, matrix.values[e])
 
 
 @kernel
@@ -145,16 +130,11 @@ def _times(metric: Array | None, f: int, value: float) -> float:
 @kernel
 def clear_row(matrix: Matrix, row: int, out: Array) -> None:
     """Write zeros where a row has entries."""
-    _clear_row(matrix.columns, matrix.starts, row, out)
-
-
-@kernel
-def _clear_row(columns: Array | None, starts: Array, row: int, out: Array) -> None:
-    if columns is None:
+    if matrix.starts.size == 0:
         out[:] = 0.0
     else:
-        for e in range(starts[row], starts[row + 1]):
-            out[columns[e]] = 0.0
+        for e in range(matrix.starts[row], matrix.starts[row + 1]):
+            out[matrix.columns[e]] = 0.0
 
 
 @kernel(fastmath=_SUMS)
@@ -506,51 +486,37 @@ def inside(theta: Array, cap: float) -> Array:
 @kernel
 def column_sizes(matrix: Matrix, rows: Array, coef: Array, sizes: Array, counts: Array) -> None:
     """Add ``sum_p |coef_p x_pf|`` to `sizes`, and the number of its terms to `counts`."""
-    _column_sizes(matrix.values, matrix.columns, matrix.starts, rows, coef, sizes, counts)
-
-
-@kernel
-def _column_sizes(
-    values: Array,
-    columns: Array | None,
-    starts: Array,
-    rows: Array,
-    coef: Array,
-    sizes: Array,
-    counts: Array,
-) -> None:
+    values = matrix.values
     for p in range(rows.size):
         if coef[p] == 0.0:
             continue
-        if columns is None:
+        if matrix.starts.size == 0:
             for f in range(sizes.size):
                 sizes[f] += abs(coef[p] * values[rows[p] * sizes.size + f])
                 counts[f] += 1
         else:
-            for e in range(starts[rows[p]], starts[rows[p] + 1]):
-                sizes[columns[e]] += abs(coef[p] * values[e])
-                counts[columns[e]] += 1
+            for e in range(matrix.starts[rows[p]], matrix.starts[rows[p] + 1]):
+                sizes[matrix.columns[e]] += abs(coef[p] * values[e])
+                counts[matrix.columns[e]] += 1
 
 
 @kernel
 def score_sizes(matrix: Matrix, rows: Array, bounds: Array, w: Array) -> Array:
     """The largest ``sum_f |x_f w_f|`` over the rows x of each user."""
-    return _score_sizes(matrix.values, matrix.columns, matrix.starts, rows, bounds, w)
-
-
-@kernel
-def _score_sizes(
-    values: Array, columns: Array | None, starts: Array, rows: Array, bounds: Array, w: Array
-) -> Array:
     out = np.zeros(bounds.size - 1)
     for u in range(out.size):
         for row in rows[bounds[u] : bounds[u + 1]]:
-            size = 0.0
-            if columns is None:
-                for f in range(w.size):
-                    size += abs(values[row * w.size + f] * w[f])
-            else:
-                for e in range(starts[row], starts[row + 1]):
-                    size += abs(values[e] * w[columns[e]])
-            out[u] = max(out[u], size)
+            out[u] = max(out[u], _size_of_score(matrix, row, w))
     return out
+
+
+@kernel
+def _size_of_score(matrix: Matrix, row: int, w: Array) -> float:
+    size = 0.0
+    if matrix.starts.size == 0:
+        for f in range(w.size):
+            size += abs(matrix.values[row * w.size + f] * w[f])
+    else:
+        for e in range(matrix.starts[row], matrix.starts[row + 1]):
+            size += abs(matrix.values[e] * w[matrix.columns[e]])
+    return size

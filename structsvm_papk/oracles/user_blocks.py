@@ -348,7 +348,8 @@ def matrix_of(risk: ListRisk) -> tuple[kernels.Matrix, Array]:
         X: Any = columns.X
         return kernels.Matrix(X.data, X.indices, X.indptr), rows
     dense = np.ascontiguousarray(columns.toarray())
-    return kernels.Matrix(dense.ravel(), columns=None, starts=None), rows
+    nothing = np.zeros(0, dtype=np.int32)
+    return kernels.Matrix(dense.ravel(), columns=nothing, starts=nothing), rows
 
 
 def score_error(risk: ListRisk, w: Array, allowed: float) -> float:
