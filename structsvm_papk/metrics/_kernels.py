@@ -8,7 +8,8 @@ integer codes, and each user writes its own row of the result, so threads cannot
 
 The kernels of metrics take `ranks`, (4, rows of these users), as `rank_users` writes it, the
 `bounds` of the users' rows, of which the first may be any number, `counts`, (n_users, N_COUNTS),
-the rule for `ties`, and what the metric asks for; they write a number for each user into `out`.
+and what the metric asks for; they write a number for each user into `out`. A rule that gives tied
+rows an order has placed them in `ranks`: there each positive is a block of its own.
 """
 
 import math
@@ -83,6 +84,9 @@ def count_above(pos: Array, neg: Array, spare: Array, ranks: Array) -> None:
 def place_ties(pos: Array, ranks: Array, length: int, ties: int, count: Array) -> int:
     """Positives above and not below each positive; how many are inside a list of `length` places.
 
+    Under a rule that gives tied rows an order no negatives are left beside a positive, and no other
+    positives.
+
     A block of tied positives that the cut goes through ends at the cut: what is not shown takes no
     place. Whether the cut separates tied positives and negatives, and whether a positive and a
     negative share a score, goes into `count`.
@@ -96,13 +100,19 @@ def place_ties(pos: Array, ranks: Array, length: int, ties: int, count: Array) -
                 stop += 1
         above = ranks[ABOVE, i]
         reach = ranks[REACH, i]
-        ranks[FIRST, i] = start
-        ranks[LAST, i] = stop
         if reach > above:
             count[TIED] = 1
             if start + above < length < stop + reach:
                 count[CUT_TIED] = 1
-        listed += i + (above if ties == WIN else reach) < length
+        place = above if ties == WIN else reach
+        listed += i + place < length
+        ranks[FIRST, i] = start
+        ranks[LAST, i] = stop
+        if ties in (LOSS, WIN):
+            ranks[ABOVE, i] = place
+            ranks[REACH, i] = place
+            ranks[FIRST, i] = i
+            ranks[LAST, i] = i + 1
     for i in range(listed):
         ranks[LAST, i] = min(ranks[LAST, i], listed)
     return listed
@@ -158,7 +168,6 @@ def pairs_won(
     ranks: Array,
     bounds: Array,
     counts: Array,
-    ties: int,
     most: int,
     k: int,
     capped: bool,
@@ -175,50 +184,40 @@ def pairs_won(
         for i in range(first_row, first_row + min(counts[u, LISTED_POS], most)):
             low = min(wide, ranks[ABOVE, i])
             high = min(wide, ranks[REACH, i])
-            if ties == LOSS:
-                won += wide - high
-            elif ties == WIN:
-                won += wide - low
-            else:
-                won += wide - 0.5 * (low + high)
+            won += wide - 0.5 * (low + high)
         out[u] = won
 
 
 @kernel
-def hits_within(ranks: Array, first_row: int, n_listed: int, ties: int, k: int) -> float:
+def hits_within(ranks: Array, first_row: int, n_listed: int, k: int) -> float:
     """Positives of one user among the first k places; the expected number of averaged ties."""
     total = 0.0
     for i in range(n_listed):
         above = ranks[ABOVE, first_row + i]
         reach = ranks[REACH, first_row + i]
-        if ties == LOSS:
-            total += i + reach < k
-        elif ties == WIN:
-            total += i + above < k
-        else:
-            first = ranks[FIRST, first_row + i] + above
-            size = ranks[LAST, first_row + i] + reach - first
-            total += min(max(k - first, 0), size) / size
+        first = ranks[FIRST, first_row + i] + above
+        size = ranks[LAST, first_row + i] + reach - first
+        total += min(max(k - first, 0), size) / size
     return total
 
 
 @kernel
-def hits(ranks: Array, bounds: Array, counts: Array, ties: int, k: int, out: Array) -> None:
+def hits(ranks: Array, bounds: Array, counts: Array, k: int, out: Array) -> None:
     """Positives among the first k places."""
     for u in range(counts.shape[0]):
-        out[u] = hits_within(ranks, bounds[u] - bounds[0], counts[u, LISTED_POS], ties, k)
+        out[u] = hits_within(ranks, bounds[u] - bounds[0], counts[u, LISTED_POS], k)
 
 
 @kernel
-def hits_among_as_many(ranks: Array, bounds: Array, counts: Array, ties: int, out: Array) -> None:
+def hits_among_as_many(ranks: Array, bounds: Array, counts: Array, out: Array) -> None:
     """Positives among as many first places as there are positives."""
     for u in range(counts.shape[0]):
         k = counts[u, N_POS]
-        out[u] = hits_within(ranks, bounds[u] - bounds[0], counts[u, LISTED_POS], ties, k)
+        out[u] = hits_within(ranks, bounds[u] - bounds[0], counts[u, LISTED_POS], k)
 
 
 @kernel
-def preferences(ranks: Array, bounds: Array, counts: Array, ties: int, out: Array) -> None:
+def preferences(ranks: Array, bounds: Array, counts: Array, out: Array) -> None:
     """Sum over listed positives of ``1 - min(n, R) / min(N, R)`` with n negatives above.
 
     Of R positives and N negatives; where ties are averaged, the mean over the negatives of a tied
@@ -232,10 +231,6 @@ def preferences(ranks: Array, bounds: Array, counts: Array, ties: int, out: Arra
         for i in range(counts[u, LISTED_POS]):
             above = ranks[ABOVE, first_row + i]
             reach = ranks[REACH, first_row + i]
-            if ties == LOSS:
-                above = reach
-            elif ties == WIN:
-                reach = above
             lost = 0.0
             for n in range(max(above, 1), reach + 1):
                 lost += min(n, n_pos) / most
@@ -245,7 +240,7 @@ def preferences(ranks: Array, bounds: Array, counts: Array, ties: int, out: Arra
 
 @kernel
 def precision_sums(
-    ranks: Array, bounds: Array, counts: Array, ties: int, k: int, out: Array
+    ranks: Array, bounds: Array, counts: Array, k: int, ties: int, out: Array
 ) -> None:
     """Sum over positives among the first k places of the precision at their place.
 
@@ -259,13 +254,7 @@ def precision_sums(
             above = ranks[ABOVE, first_row + i]
             reach = ranks[REACH, first_row + i]
             last = ranks[LAST, first_row + i]
-            if ties == LOSS:
-                if i + reach < k:
-                    total += (i + 1) / (i + 1 + reach)
-            elif ties == WIN:
-                if i + above < k:
-                    total += (i + 1) / (i + 1 + above)
-            elif ties == THRESHOLD:
+            if ties == THRESHOLD:
                 if last + reach <= k:
                     total += last / (last + reach)
             elif i == ranks[FIRST, first_row + i]:
@@ -280,7 +269,7 @@ def precision_sums(
 
 @kernel
 def discounted_gains(
-    ranks: Array, bounds: Array, counts: Array, ties: int, k: int, discounts: Discounts, out: Array
+    ranks: Array, bounds: Array, counts: Array, k: int, discounts: Discounts, out: Array
 ) -> None:
     """DCG of unit gains over the first k places: sum of the discounts of the positives."""
     for u in range(counts.shape[0]):
@@ -290,11 +279,6 @@ def discounted_gains(
         for i in range(counts[u, LISTED_POS]):
             above = ranks[ABOVE, first_row + i]
             reach = ranks[REACH, first_row + i]
-            if ties in (LOSS, WIN):
-                place = i + (above if ties == WIN else reach)
-                if place < shown:
-                    total += discounts.at_place[place]
-                continue
             first = ranks[FIRST, first_row + i] + above
             last = ranks[LAST, first_row + i] + reach
             end = min(last, shown)
@@ -306,7 +290,7 @@ def discounted_gains(
 
 
 @kernel
-def first_hits(ranks: Array, bounds: Array, counts: Array, ties: int, k: int, out: Array) -> None:
+def first_hits(ranks: Array, bounds: Array, counts: Array, k: int, out: Array) -> None:
     """1 / place of the first positive, 0 where it is not among the first k; the expectation where
     ties are averaged.
     """
@@ -318,24 +302,19 @@ def first_hits(ranks: Array, bounds: Array, counts: Array, ties: int, k: int, ou
             reach = ranks[REACH, first_row]
             n_pos = ranks[LAST, first_row]
             left = n_pos + reach - above
-            if ties in (LOSS, WIN):
-                place = 1 + (reach if ties == LOSS else above)
-                if place <= k:
-                    total = 1.0 / place
-            else:
-                none_yet = 1.0
-                place = above + 1
-                while none_yet > 0.0 and left >= n_pos and place <= k:
-                    hit = n_pos / left
-                    total += none_yet * hit / place
-                    none_yet *= 1.0 - hit
-                    left -= 1
-                    place += 1
+            none_yet = 1.0
+            place = above + 1
+            while none_yet > 0.0 and left >= n_pos and place <= k:
+                hit = n_pos / left
+                total += none_yet * hit / place
+                none_yet *= 1.0 - hit
+                left -= 1
+                place += 1
         out[u] = total
 
 
 @kernel
-def any_hits(ranks: Array, bounds: Array, counts: Array, ties: int, k: int, out: Array) -> None:
+def any_hits(ranks: Array, bounds: Array, counts: Array, k: int, out: Array) -> None:
     """Whether a positive is among the first k places; its probability where ties are averaged."""
     for u in range(counts.shape[0]):
         first_row = bounds[u] - bounds[0]
@@ -344,17 +323,14 @@ def any_hits(ranks: Array, bounds: Array, counts: Array, ties: int, k: int, out:
             above = ranks[ABOVE, first_row]
             reach = ranks[REACH, first_row]
             n_pos = ranks[LAST, first_row]
-            if ties in (LOSS, WIN):
-                none_yet = 0.0 if (above if ties == WIN else reach) < k else 1.0
-            else:
-                size = n_pos + reach - above
-                for i in range(min(max(k - above, 0), size)):
-                    none_yet *= max(size - n_pos - i, 0) / (size - i)
+            size = n_pos + reach - above
+            for i in range(min(max(k - above, 0), size)):
+                none_yet *= max(size - n_pos - i, 0) / (size - i)
         out[u] = 1.0 - none_yet
 
 
 @kernel
-def areas_at_k(ranks: Array, bounds: Array, counts: Array, ties: int, k: int, out: Array) -> None:
+def areas_at_k(ranks: Array, bounds: Array, counts: Array, k: int, out: Array) -> None:
     """AUC inside the first k places; 1 if they hold positives only, 0 if negatives only.
 
     Where ties are averaged, half of a tied pair is right, and the rows of a tied block that place k
@@ -370,11 +346,7 @@ def areas_at_k(ranks: Array, bounds: Array, counts: Array, ties: int, k: int, ou
         while i < listed:
             above = ranks[ABOVE, first_row + i]
             reach = ranks[REACH, first_row + i]
-            end = i + 1 if ties in (LOSS, WIN) else ranks[LAST, first_row + i]
-            if ties == WIN:
-                reach = above
-            elif ties == LOSS:
-                above = reach
+            end = ranks[LAST, first_row + i]
             size = end - i + reach - above
             inside = min(shown - i - above, size) / size
             if inside <= 0.0:

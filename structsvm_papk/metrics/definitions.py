@@ -28,6 +28,7 @@ class Terms(NamedTuple):
     """What a metric may depend on beside the list: the cut-off and the rules of a call."""
 
     k: int  # `_kernels.WHOLE_LIST` without a cut-off
+    ties: int
     few_negatives: int
     all_places: bool  # whether NDCG@k divides by k hits
     discounts: _kernels.Discounts
@@ -49,6 +50,11 @@ def no_argument(terms: Terms) -> tuple[Any, ...]:
 def cut_off(terms: Terms) -> tuple[Any, ...]:
     """For a kernel that looks at the first k places."""
     return (terms.k,)
+
+
+def cut_off_and_ties(terms: Terms) -> tuple[Any, ...]:
+    """For a kernel that knows a rule of its own for ties."""
+    return terms.k, terms.ties
 
 
 def cut_off_and_discounts(terms: Terms) -> tuple[Any, ...]:
@@ -148,7 +154,7 @@ class Metric:
         What a value says, in a sentence.
     kernel : function or None
         Of a binary list, its sum over the positives of each user:
-        ``kernel(ranks, bounds, counts, ties, *arguments(terms), out)``, see `_kernels`. None: the
+        ``kernel(ranks, bounds, counts, *arguments(terms), out)``, see `_kernels`. None: the
         gains say all.
     arguments : function
     largest : function
@@ -249,7 +255,7 @@ METRICS = (
         "Mean, over the relevant items, of the precision at their place (AUPRC); a random ranking "
         "has the share of relevant items.",
         _kernels.precision_sums,
-        cut_off,
+        cut_off_and_ties,
         each_positive,
         also=("auprc", "map"),
     ),
@@ -258,7 +264,7 @@ METRICS = (
         "Sum, over the relevant items among the first k places, of the precision at their place, "
         "divided by the number of all relevant items (trec_eval's map_cut).",
         _kernels.precision_sums,
-        cut_off,
+        cut_off_and_ties,
         each_positive,
         also=("map@k",),
     ),

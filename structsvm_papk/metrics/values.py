@@ -165,6 +165,7 @@ def _discount_values(discount: Discount | None, n: int) -> Array:
 def _terms(asked: Asked, rows: RankedLists, rules: Conventions, table: Array) -> Terms:
     return Terms(
         k=asked.kernel_k,
+        ties=TIES[rules.ties],
         few_negatives=FEW_NEGATIVES[rules.few_negatives],
         all_places=rules.ideal == "all_places",
         discounts=_kernels.Discounts(
@@ -201,7 +202,7 @@ def _sums(
             _kernels.rank_users(scores, rows.relevant, bounds, lengths, ties, ranks, n)
             for out, (metric, terms) in zip(sums, wanted, strict=True):
                 assert metric.kernel is not None
-                metric.kernel(ranks, bounds, n, ties, *metric.arguments(terms), out[lo:hi])
+                metric.kernel(ranks, bounds, n, *metric.arguments(terms), out[lo:hi])
 
     run_over_users(rows, task, n_threads)
     return sums
