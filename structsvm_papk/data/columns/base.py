@@ -114,12 +114,9 @@ class Columns(ABC):
         active = edges[0] + np.flatnonzero(coef[edges[0] : edges[-1]] != 0.0)
         self.add_active_rows(rows, coef, active, np.searchsorted(active, edges), out)
 
+    @abstractmethod
     def combined_rows(self, rows: Array, coef: Array) -> Array:
         """``coef @ M[rows]`` in float64, for several rows of coefficients."""
-        out = np.zeros((coef.shape[0], self.n_weights))
-        for part, own in enumerate(coef):
-            self.add_weighted_rows(rows, own, np.array([0, rows.size]), out[part : part + 1])
-        return out
 
     def reported_scores(self, w: Array, rows: Array | None = None, n_threads: int = 1) -> Array:
         """``M[rows] @ w`` in float64, of all rows by default: the scores that leave the package.

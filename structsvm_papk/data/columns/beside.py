@@ -63,6 +63,9 @@ class ColumnsBeside(Columns):
         for part, own in self._each():
             part.add_active_rows(rows, coef, active, bounds, out[:, own])
 
+    def combined_rows(self, rows: Array, coef: Array) -> Array:
+        return np.hstack([part.combined_rows(rows, coef) for part in self.parts])
+
     def add_in_order(self, rows: Array, w: Array, out: Array) -> None:
         for part, own in self._each():
             part.add_in_order(rows, w[own], out)

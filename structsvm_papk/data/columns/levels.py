@@ -96,6 +96,11 @@ class LevelColumns(Columns):
         _sums(read_only(self.codes), rows, coef, active, bounds, self.starts, sums)
         out += sums[:, self._place_of_weight]
 
+    def combined_rows(self, rows: Array, coef: Array) -> Array:
+        sums = np.zeros((self.starts[-1], coef.shape[0]))
+        _combined_sums(self.codes[rows], np.ascontiguousarray(coef.T), self.starts, sums)
+        return np.ascontiguousarray(sums[self._place_of_weight].T)
+
     def add_in_order(self, rows: Array, w: Array, out: Array) -> None:
         _in_order(read_only(self.codes), rows, self.starts, self._table(w), out)
 
@@ -195,6 +200,15 @@ def _sums(
             row = codes[rows[p]]
             for f in range(row.size):
                 own[starts[f] + row[f]] += coef[p]
+
+
+@kernel
+def _combined_sums(codes: Array, coef: Array, starts: Array, sums: Array) -> None:
+    for i in range(codes.shape[0]):
+        for f in range(codes.shape[1]):
+            own = sums[starts[f] + codes[i, f]]
+            for part in range(own.size):
+                own[part] += coef[i, part]
 
 
 @kernel

@@ -102,6 +102,16 @@ class PiecewiseColumns(Columns):
         add(X, cells, rows, coef, active, bounds, knots.cell_starts, sums, self._intervals, added)
         out += added
 
+    def combined_rows(self, rows: Array, coef: Array) -> Array:
+        knots = self.knots
+        out = np.zeros((coef.shape[0], self.n_weights))
+        some = self.take(rows)
+        _combined_sums(
+            some.X, some.cells, np.ascontiguousarray(coef.T), knots.cell_starts, knots.origins,
+            self._intervals, out,
+        )  # fmt: skip
+        return out
+
     @cached_property
     def _intervals(self) -> _Intervals:
         knots = self.knots
@@ -427,6 +437,34 @@ def _column_sums(
                 c = cell_starts[f] + cells[f, rows[p]]
                 sums[c, 0] += coef[p]
                 sums[c, 1] += coef[p] * (column[rows[p]] - sums[c, 2])
+        _add_sums(sums, cell_starts, intervals, out[part])
+
+
+@kernel(fastmath=REORDERED_SUMS)
+def _combined_sums(
+    X: Array,
+    cells: Array,
+    coef: Array,
+    cell_starts: Array,
+    origins: Array,
+    intervals: _Intervals,
+    out: Array,
+) -> None:
+    """For all coefficients of a row at a time, which lie beside each other."""
+    n = coef.shape[1]
+    number = np.zeros((origins.size, n))
+    away = np.zeros((origins.size, n))
+    for i in range(X.shape[0]):
+        for f in range(X.shape[1]):
+            c = cell_starts[f] + cells[i, f]
+            distance = X[i, f] - origins[c]
+            for part in range(n):
+                number[c, part] += coef[i, part]
+                away[c, part] += coef[i, part] * distance
+    sums = np.empty((origins.size, 3))
+    for part in range(n):
+        sums[:, 0] = number[:, part]
+        sums[:, 1] = away[:, part]
         _add_sums(sums, cell_starts, intervals, out[part])
 
 
