@@ -153,7 +153,7 @@ class ZScore(Rule):
 
 def _ends(score: Array, query: Array) -> tuple[Array, Array]:
     """The lowest and the highest score of each row's list."""
-    lowest = np.full(int(query[-1]) + 1, np.inf)
+    lowest = np.full(int(query.max()) + 1, np.inf)
     np.minimum.at(lowest, query, score)
     highest = np.full(lowest.size, -np.inf)
     np.maximum.at(highest, query, score)

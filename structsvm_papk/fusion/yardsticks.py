@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from structsvm_papk._types import Array
+from structsvm_papk.data.validation import places_of
 from structsvm_papk.errors import InputError, check_number
-from structsvm_papk.fusion.entries import places
+from structsvm_papk.fusion.engines import MinMax, ReciprocalRank, Rule
 from structsvm_papk.fusion.joining import RUNS
 
 if TYPE_CHECKING:
@@ -36,24 +35,16 @@ def rrf(joined: pd.DataFrame, k: float = 60, *, runs: Sequence[str] | None = Non
     ndarray of shape (n_rows,)
     """
     check_number("k", k, least=0.0)
-    names = run_names(joined, runs)
-    query = _query(joined)
-    document = _codes_in_order(joined.iloc[:, 1])
-    total = np.zeros(len(joined))
-    for name in names:
-        score = joined[name].to_numpy()
-        rows = np.flatnonzero(~np.isnan(score))
-        total[rows] += 1.0 / (k + 1.0 + places(query[rows], score[rows], document[rows]))
-    return total
+    return _summed(ReciprocalRank(k), joined, runs)
 
 
 def combsum(joined: pd.DataFrame, *, runs: Sequence[str] | None = None) -> Array:
-    """CombSUM: the sum of the runs' `minmax` scores; equal weights. Shape (n_rows,).
+    """CombSUM: the sum of scores between 0 and 1; equal weights. Shape (n_rows,).
 
-    `runs` as for `rrf`. Fox and Shaw, TREC-2, 1994.
+    0 is the lowest of a run's list, what the run did not retrieve, and where all of its scores are
+    equal. `runs` as for `rrf`. Fox and Shaw, TREC-2, 1994.
     """
-    scaled: Array = minmax(joined, run_names(joined, runs)).sum(axis=1)
-    return scaled
+    return _summed(MinMax(), joined, runs)
 
 
 def combmnz(joined: pd.DataFrame, *, runs: Sequence[str] | None = None) -> Array:
@@ -66,21 +57,13 @@ def combmnz(joined: pd.DataFrame, *, runs: Sequence[str] | None = None) -> Array
     return combsum(joined, runs=names) * times
 
 
-def minmax(joined: pd.DataFrame, names: Sequence[str]) -> Array:
-    """Each run's scores between 0 (the lowest of the query's list) and 1, shape (n_rows, n_runs).
-
-    0 where the run did not retrieve the document, and where all of its scores are equal.
-    """
-    query = _query(joined)
-    scaled = np.zeros((len(joined), len(names)))
-    for column, name in enumerate(names):
-        score = joined[name]
-        of_query = score.groupby(query)
-        lowest = of_query.transform("min").to_numpy()
-        width = of_query.transform("max").to_numpy() - lowest
-        there = width > 0  # NaN where the run has nothing for the query
-        np.divide(score.to_numpy() - lowest, width, out=scaled[:, column], where=there)
-    return np.nan_to_num(scaled, copy=False, nan=0.0)
+def _summed(rule: Rule, joined: pd.DataFrame, runs: Sequence[str] | None) -> Array:
+    """The sum of what a rule makes of the lists."""
+    scores = joined[run_names(joined, runs)].to_numpy()
+    query = joined.iloc[:, 0].factorize()[0]
+    codes, ids = joined.iloc[:, 1].factorize()
+    summed: Array = rule.columns(scores, query, places_of(ids)[codes]).sum(axis=1)
+    return summed
 
 
 def from_lowest(scores: Array, query: Array) -> Array:
@@ -104,15 +87,3 @@ def run_names(joined: pd.DataFrame, runs: Sequence[str] | None = None) -> list[s
     if absent:
         raise InputError(f"the frame has no column {absent[0]!r} of a run")
     return list(names)
-
-
-def _query(joined: pd.DataFrame) -> Array:
-    return joined.iloc[:, 0].factorize()[0]
-
-
-def _codes_in_order(column: pd.Series) -> Array:
-    """The place of each row's id among the ids in their order."""
-    from structsvm_papk.data.validation import places_of
-
-    codes, ids = column.factorize()
-    return places_of(ids)[codes]
