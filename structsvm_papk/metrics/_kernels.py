@@ -36,7 +36,7 @@ class InOrder(NamedTuple):
 
     `bounds` are those of the users, of which the first may be any number. `stops` says of each
     place where its block of tied rows ends, counted from the user's first place; empty: nothing is
-    tied. `shown` has the places that were shown of each list; empty: all.
+    tied. `shown` has the places that were shown of each list.
     """
 
     gains: Array
@@ -132,7 +132,7 @@ def rank_users(
 
     ranks : (4, rows of these users), `ABOVE`, .. of a user's positives, in decreasing order of
     their scores, from its first row on; counts : (n_users, N_COUNTS);
-    lengths : places shown per user, or empty when every list is complete.
+    lengths : places shown of each list.
     """
     longest = 0
     for u in range(counts.shape[0]):
@@ -150,9 +150,7 @@ def rank_users(
             neg[n_neg] = -values[j]
             n_pos += labels[j]
             n_neg += 1 - labels[j]
-        length = n_pos + n_neg
-        if lengths.size:
-            length = min(length, lengths[u])
+        length = lengths[u]
         ranks_of_user = ranks[:, bounds[u] - bounds[0] :]
         sort(pos[:n_pos], spare)
         count_above(pos[:n_pos], neg[:n_neg], spare, ranks_of_user)
@@ -380,9 +378,7 @@ def in_order(
         values = scores[bounds[u] : bounds[u + 1]][order]
         gained = ordered.gains[own]
         gained[:] = gains[bounds[u] : bounds[u + 1]][order]
-        length = n
-        if ordered.shown.size:
-            length = min(n, ordered.shown[u])
+        length = ordered.shown[u]
         spare = np.empty(n)
         start = 0
         while start < n:
@@ -415,9 +411,7 @@ def graded_gains(lists: InOrder, k: int, discounts: Discounts, out: Array) -> No
     for u in range(lists.bounds.size - 1):
         first_row = lists.bounds[u] - lists.bounds[0]
         gains = lists.gains[first_row : lists.bounds[u + 1] - lists.bounds[0]]
-        end = min(k, gains.size)
-        if lists.shown.size:
-            end = min(end, lists.shown[u])
+        end = min(k, lists.shown[u])
         total = 0.0
         start = 0
         while start < end:
@@ -443,9 +437,7 @@ def expected_reciprocal_ranks(lists: InOrder, k: int, out: Array) -> None:
     for u in range(lists.bounds.size - 1):
         first_row = lists.bounds[u] - lists.bounds[0]
         gains = lists.gains[first_row : lists.bounds[u + 1] - lists.bounds[0]]
-        end = min(k, gains.size)
-        if lists.shown.size:
-            end = min(end, lists.shown[u])
+        end = min(k, lists.shown[u])
         total = 0.0
         going_on = 1.0
         start = 0

@@ -29,7 +29,8 @@ class RankedLists:
     """Rows sorted by user; user u owns the rows indptr[u] .. indptr[u+1]-1.
 
     `grades` are the labels of graded metrics, 0 for -1, None where they equal `relevant`, and
-    `gains` says what they are worth; `lengths` is empty when lists are complete; `codes` says of
+    `gains` says what they are worth; `lengths` has the places of each list that were shown, all of
+    them unless lists may be cut, `may_be_cut`; `codes` says of
     the rows as they were given whose they are; None: they stay. `tied` marks users whose scores
     tied before a rule ordered them; None: scores are as they were given. `views` has the lists of
     metrics that look at other rows: "judged", without rows that were not judged, and "known", where
@@ -42,6 +43,7 @@ class RankedLists:
     relevant: np.ndarray
     grades: np.ndarray | None
     lengths: np.ndarray
+    may_be_cut: bool = False
     codes: np.ndarray | None = None
     tied: np.ndarray | None = None
     gains: Gains = "linear"
@@ -67,11 +69,12 @@ class RankedLists:
 
     def pooled(self) -> RankedLists:
         """All rows as one list."""
-        if self.lengths.size:
+        if self.may_be_cut:
             raise InputError(
                 "a pooled mean needs complete lists, but list_length or relevant pairs were given"
             )
-        return replace(self, users=np.zeros(1, dtype=int), indptr=np.array([0, self.scores.size]))
+        whole = np.array([0, self.scores.size])
+        return replace(self, users=np.zeros(1, dtype=int), indptr=whole, lengths=whole[1:])
 
 
 def build(
@@ -105,7 +108,7 @@ def build(
     else:
         relevant = (labels > 0).view(np.uint8)
     grades = _grades(labels, binary, relevant, gains)
-    lengths = lengths_of(list_length, users)
+    lengths = lengths_of(list_length, users, np.diff(bounds))
     if codes is not None:
         if grades is not None:
             grades = _kernels.placed(codes, bounds, grades, relevant)[0]
@@ -117,6 +120,7 @@ def build(
         relevant=relevant,
         grades=grades,
         lengths=lengths,
+        may_be_cut=list_length is not None,
         codes=codes,
         gains="linear" if gains is None else gains,
     )
@@ -208,10 +212,10 @@ def grouped(groups: Array) -> tuple[Array, Array, Array, bool]:
     return users, codes, *_kernels.count_rows(codes, users.size)
 
 
-def lengths_of(list_length: ArrayLike | None, users: Array) -> Array:
-    """How many places of each list were shown; empty where all were."""
+def lengths_of(list_length: ArrayLike | None, users: Array, sizes: Array) -> Array:
+    """How many places of each list were shown, of lists of these sizes."""
     if list_length is None:
-        return np.empty(0, dtype=np.int64)
+        return sizes
     lengths = _validation.as_array(list_length, "list_length")
     if lengths.dtype.kind not in "iu":
         raise InputError(f"list_length must be whole numbers, not {lengths.dtype}")
@@ -220,7 +224,7 @@ def lengths_of(list_length: ArrayLike | None, users: Array) -> Array:
     lengths = np.broadcast_to(lengths, users.shape).astype(np.int64)
     if (lengths < 0).any():
         raise InputError(f"list_length is negative for user {users[np.argmax(lengths < 0)]!r}")
-    return lengths
+    return np.minimum(lengths, sizes)
 
 
 def run_over_users(

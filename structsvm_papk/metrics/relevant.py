@@ -265,9 +265,7 @@ def build(
         )
         return replace(built, users=matched.users[built.users])
 
-    lengths = np.bincount(matched.listed_user[rows], minlength=matched.users.size)
-    n_shown = np.minimum(lengths, shown)
-    built = made(rows, matched.grades, n_shown, extra)
+    built = made(rows, matched.grades, shown, extra)
     made_views: dict[str, RankedLists] = {}
     is_shown = rows
     if views:
@@ -280,7 +278,7 @@ def build(
         made_views["judged"] = made(rows & in_pool, matched.grades, n_judged, unseen)
     if "known" in views:
         none = np.empty(0, dtype=np.int64)
-        made_views["known"] = made(is_shown, matched.met.astype(float), n_shown, none, 0.5)
+        made_views["known"] = made(is_shown, matched.met.astype(float), shown, none, 0.5)
     tied = None
     if rules.ties == "trec_eval":  # it compares in single precision, where more scores tie
         coarse = np.concatenate([single(values[rows]), np.full(extra.size, np.nan)])
@@ -289,12 +287,11 @@ def build(
 
 
 def _shown_places(matched: Matched, list_length: ArrayLike | None) -> Array:
-    """How many places of each user's list were shown, without an end where all were."""
-    shown = np.full(matched.users.size, matched.listed_user.size)
-    with_list = np.flatnonzero(matched.is_listed)
-    lengths = lists.lengths_of(list_length, matched.users[with_list])
-    if lengths.size:
-        shown[with_list] = lengths
+    """How many places of each user's list were shown."""
+    shown = np.bincount(matched.listed_user, minlength=matched.users.size)
+    with_list = np.flatnonzero(shown)
+    users = matched.users[with_list]
+    shown[with_list] = lists.lengths_of(list_length, users, shown[with_list])
     return shown
 
 

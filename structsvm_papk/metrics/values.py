@@ -254,7 +254,7 @@ def _of_gains(
             shown = rows.lengths[lo:hi]
             lists = _kernels.InOrder(in_order, stops, bounds, shown)
             _kernels.in_order(scores, gains, ties, lists, best, counts[lo:hi])
-            ideal = _kernels.InOrder(best, none, bounds, none)
+            ideal = _kernels.InOrder(best, none, bounds, np.diff(bounds))
             for out, (metric, terms) in zip(values, wanted, strict=True):
                 _write_values(metric, terms, lists, ideal, out[lo:hi])
 
@@ -278,7 +278,7 @@ def _write_values(
 def _refuse_undecided(
     asked: Sequence[Asked], rows: RankedLists, rules: Conventions, counts: Array
 ) -> None:
-    if not rows.lengths.size:
+    if not rows.may_be_cut:
         return
     whole = [request.metric.name for request in asked if request.metric.needs_whole_list]
     if whole:
@@ -306,7 +306,7 @@ def _by_rule(asked: Asked, values: Array, rows: RankedLists, counts: Array) -> d
         masks["few_negatives"] = ~no_positives & (n_neg < asked.kernel_k)
     if metric.needs_whole_list:
         masks["no_negatives"] = ~no_positives & (n_neg == 0)
-    if metric.needs_negatives and rows.lengths.size:
+    if metric.needs_negatives and rows.may_be_cut:
         # cut before k negatives and before every positive was shown: RecTools' rule for both;
         # for pAp@k it is cautious: min(n_pos, k) shown positives would decide the value
         hidden = counts[:, _kernels.LISTED_POS] < counts[:, _kernels.N_POS]
