@@ -78,7 +78,7 @@ def gains_of_checked(grades: Array, label_gain: str | Sequence[float]) -> Array:
 
 def remark_of_grades(grades: Array, label_gain: Any) -> str:
     """What was made of graded labels, in a sentence."""
-    how = label_gain if isinstance(label_gain, str) else "given"
+    how = "given" if np.ndim(label_gain) else label_gain
     return (
         f"Labels from {grades.min():g} to {grades.max():g} are grades ({how} gains): each list "
         "counts once for every grade, with what the grade adds; relevance_threshold makes them "

@@ -15,7 +15,7 @@ score does not depend on which cases are asked for together.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -136,6 +136,13 @@ def refuse_sparse(X: Any, missing: str) -> None:
             f'missing="{missing}" needs a dense X: of a sparse one all that is not stored is 0, '
             "and not missing. Give X.toarray(), or leave the setting out"
         )
+
+
+def falling_columns(signs: Sequence[float] | Array | None) -> list[int]:
+    """The columns that have to fall."""
+    if signs is None:
+        return []
+    return np.flatnonzero(np.asarray(signs) < 0).tolist()
 
 
 def _lowest(X: Array, rows: Array, starts: Array, falling: Collection[int]) -> Array:

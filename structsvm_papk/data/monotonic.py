@@ -54,13 +54,6 @@ def signs_of_columns(
     return signs if signs.any() else None
 
 
-def falling_columns(signs: Sequence[float] | Array | None) -> list[int]:
-    """The columns that have to fall."""
-    if signs is None:
-        return []
-    return np.flatnonzero(np.asarray(signs) < 0).tolist()
-
-
 def _has_names(values: Any) -> bool:
     """Whether this is a series of pandas with an index of its own."""
     index: Any = getattr(values, "index", None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from structsvm_papk._types import Array
 from structsvm_papk.data import validation
 from structsvm_papk.data.roles import USER_COLUMNS, column_of
 from structsvm_papk.data.validation import ONE_LIST, groups_or_none
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, is_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,7 +21,7 @@ def ids_of(X: Any, groups: Any) -> tuple[Any, Any]:
 
     Items keep the name of their column.
     """
-    if isinstance(groups, Integral):
+    if is_number(groups):
         raise InputError(
             f"groups={groups}: give the user of each row; how many items is n={groups}"
         )

@@ -328,7 +328,7 @@ def _fewest_bytes(ids):
 
 def encode(ids: Array) -> tuple[Array, Array]:
     """Sorted distinct ids of checked ones, and the index of each row's id, as int64."""
-    if ids.dtype.kind == "O" and ids.size and isinstance(ids[0], str):
+    if ids.dtype.kind == "O" and ids.size and _family_of(ids) == "text":
         import pandas as pd  # hashes texts, which are slow to sort
 
         codes, users = pd.factorize(ids, sort=True)

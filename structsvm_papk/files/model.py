@@ -17,13 +17,12 @@ from numpy.typing import ArrayLike
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk._version import __version__
 from structsvm_papk.data.columns.additive import AdditiveFunction, FilledRows
-from structsvm_papk.data.columns.checks import LOWEST, MISSING, check_matrix
-from structsvm_papk.data.columns.tables import as_frame, in_numbers
+from structsvm_papk.data.columns.checks import LOWEST, MISSING, as_frame, check_matrix
+from structsvm_papk.data.columns.tables import in_numbers
 from structsvm_papk.data.columns.terms import Curve, Cut, Levels, Pair, Term
 from structsvm_papk.data.columns.units import ScaleRule
 from structsvm_papk.data.grades import check_label_gain
-from structsvm_papk.data.missing import filled_rows
-from structsvm_papk.data.monotonic import falling_columns
+from structsvm_papk.data.missing import falling_columns, filled_rows
 from structsvm_papk.data.roles import listed
 from structsvm_papk.data.top import ids_of, top_rows
 from structsvm_papk.errors import (

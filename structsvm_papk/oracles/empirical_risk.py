@@ -6,7 +6,6 @@ over boxes, and starting points for risks that are not convex.
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
@@ -130,8 +129,7 @@ class EmpiricalRisk(DualListRisk, BoxedOracle, FiniteSumOracle):
         *,
         thresholds: Thresholds = DEFAULTS,
     ) -> None:
-        if not isinstance(data, RankingData):
-            raise TypeError(f"data must be a RankingData, got {reprlib.repr(data)}")
+        check_type("data", data, RankingData, "a RankingData")
         check_type("thresholds", thresholds, Thresholds, "a Thresholds")
         n_blocks = whole_number("n_blocks", n_blocks)
         n_threads = whole_number("n_threads", n_threads)

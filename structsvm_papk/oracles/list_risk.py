@@ -26,7 +26,7 @@ from structsvm_papk.data.ranking_data import RankingData, checked_weights
 from structsvm_papk.errors import InputError, check_type
 from structsvm_papk.solvers.oracle import BlockOracle, Cuts, Oracle
 from structsvm_papk.surrogates._kernels import tangent_intercepts
-from structsvm_papk.surrogates.base import MajorantSurrogate, Surrogate, check_scores
+from structsvm_papk.surrogates.base import Surrogate, check_scores
 
 CHUNK_ROWS = 1 << 16
 
@@ -228,7 +228,7 @@ class ListRisk(BlockOracle):
 
         What a majorant has frozen stands by position of all lists.
         """
-        return self.data.shared is not None and not isinstance(self.surrogate, MajorantSurrogate)
+        return self.data.shared is not None and not self.surrogate.is_frozen
 
     def _cuts(self, w: Array, tangents: Tangents, coef: Array) -> Cuts:
         """The cuts of the users' tangents, with weighted coefficients of the rows."""

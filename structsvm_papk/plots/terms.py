@@ -17,8 +17,14 @@ from scipy import sparse
 
 from structsvm_papk._types import Array
 from structsvm_papk.data.columns.additive import AdditiveFunction
-from structsvm_papk.data.columns.checks import LOWEST, SEPARATE, check_matrix, check_missing
-from structsvm_papk.data.columns.tables import as_frame, in_numbers
+from structsvm_papk.data.columns.checks import (
+    LOWEST,
+    SEPARATE,
+    as_frame,
+    check_matrix,
+    check_missing,
+)
+from structsvm_papk.data.columns.tables import in_numbers
 from structsvm_papk.data.columns.terms import Curve, Levels, Pair, Term
 from structsvm_papk.errors import InputError, as_names, check_number
 from structsvm_papk.plots.axis import SMALL_SIZE, one_line, shortened, widths

@@ -15,14 +15,19 @@ from structsvm_papk import metrics
 from structsvm_papk._types import Array, Features, PathLike
 from structsvm_papk.data import validation
 from structsvm_papk.data.columns.additive import AdditiveFunction, FilledRows
-from structsvm_papk.data.columns.checks import LOWEST, check_missing, finite_matrix, readable
-from structsvm_papk.data.columns.tables import as_frame, in_numbers, levels_of
+from structsvm_papk.data.columns.checks import (
+    LOWEST,
+    as_frame,
+    check_missing,
+    finite_matrix,
+    readable,
+)
+from structsvm_papk.data.columns.tables import in_numbers, levels_of
 from structsvm_papk.data.columns.terms import Curve, Term
 from structsvm_papk.data.columns.units import Parts, ScaleRule
 from structsvm_papk.data.grades import are_grades, check_label_gain, gains_of
 from structsvm_papk.data.lists import Exclusions
-from structsvm_papk.data.missing import filled_rows, scores_of_lists
-from structsvm_papk.data.monotonic import falling_columns
+from structsvm_papk.data.missing import falling_columns, filled_rows, scores_of_lists
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.roles import remark_of_ids
 from structsvm_papk.data.validation import ONE_LIST, refuse_weights, required_groups

@@ -21,8 +21,7 @@ from structsvm_papk.data.columns.pairs import ColumnCut, PairCuts, cut_of_number
 from structsvm_papk.data.columns.plan import Plan
 from structsvm_papk.data.columns.terms import Cut
 from structsvm_papk.data.columns.units import Parts
-from structsvm_papk.data.missing import constant_fill, filled_lists
-from structsvm_papk.data.monotonic import falling_columns
+from structsvm_papk.data.missing import constant_fill, falling_columns, filled_lists
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.diagnosis.zero_test import beside_zero
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk

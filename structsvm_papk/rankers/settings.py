@@ -60,6 +60,11 @@ _OVERFLOWS = 1e300  # as the variance of a column that is not divided by its own
 def as_depth(depth: Any, missing: str | None = None) -> int | float | None:
     """The training depth that surrogates take, of one that may be 'auto'."""
     if not is_auto(depth):
+        if isinstance(depth, str):
+            raise InputError(
+                f"depth={depth!r} must be a whole number of at least k, a share between 0 and 1, "
+                "None for k, or 'auto'"
+            )
         return depth
     return AUTO_DEPTH_OF_HOLES if missing == LOWEST else AUTO_DEPTH
 

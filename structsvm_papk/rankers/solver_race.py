@@ -356,16 +356,16 @@ def compare(
     pieces = check_curves(curves)
     of_another = depth is not None or standardize not in ("auto", False) or pieces is not None
     surrogates = as_names("surrogates", surrogates)
-    of_another |= any(isinstance(each, Surrogate) and each.depth for each in surrogates)
-    if paper and of_another:
-        raise InputError(
-            "paper=True is depth k and columns as they are: no depth, standardize or curves"
-        )
     if not surrogates:
         raise InputError("surrogates must not be empty")
     k = k_of(k, surrogates)
     units = False if paper else standardize
     settings = [_setting(each, k, depth, pieces) for each in surrogates]
+    of_another |= any(setting.surrogate.depth for setting in settings)
+    if paper and of_another:
+        raise InputError(
+            "paper=True is depth k and columns as they are: no depth, standardize or curves"
+        )
     check_alpha(alpha)
     check_signs(positive)
     columns = TrainingColumns(data, missing, units, positive=positive)

@@ -10,7 +10,8 @@ import pytest
 from scipy import sparse
 
 from structsvm_papk import PAPKRanker
-from structsvm_papk.data.columns.tables import as_frame, in_numbers, levels_of
+from structsvm_papk.data.columns.checks import as_frame
+from structsvm_papk.data.columns.tables import in_numbers, levels_of
 from structsvm_papk.errors import InputError
 
 TEXT = ["tent", "flat", None, "flat", "house", "tent"]

@@ -31,6 +31,12 @@ LOWEST = "lowest"
 MISSING = (SEPARATE, LOWEST)
 _TIMES = (date, time, timedelta, np.datetime64, np.timedelta64)
 _TEXTS = (str, bytes)
+_MISREAD = {
+    _TEXTS: "text is no number; a column of a data frame that is all text counts by its values, "
+    f"where it was text in training {YOUR_TABLE}",
+    _TIMES: "dates and durations are numbers only in a unit: give days, for example, "
+    f"(today - date).dt.days {YOUR_TABLE}",
+}
 _BATCH_VALUES = 1 << 22  # values of X that are looked at before the next ones
 
 
@@ -71,10 +77,71 @@ def check_matrix(X: Any, names: Sequence[str] | None = None, missing: str | None
     return finite_matrix(X, names, missing)
 
 
+def as_frame(X: Any) -> Any:
+    """X, of an Arrow table or a Polars frame a pandas frame of the same columns."""
+    if hasattr(X, "column_names") and hasattr(X, "to_pandas"):  # Arrow
+        return X.to_pandas()
+    if hasattr(X, "columns") and hasattr(X, "to_numpy") and not hasattr(X, "iloc"):  # Polars
+        import pandas as pd
+
+        return pd.DataFrame({str(name): _of_polars(X[name]) for name in X.columns})
+    return X
+
+
+def _of_polars(column: Any) -> Any:
+    """The values of a Polars series, None where one is missing."""
+    values = column.to_numpy()
+    if values.dtype.kind == "O" or column.null_count():
+        return np.array(column.to_list(), dtype=object)
+    return values
+
+
 def readable(X: Any) -> Any:
-    """X where its conversion to floats changes no value, with NaN for what is missing."""
-    refuse_misread(X)
-    return nan_for_missing(X)
+    """X where its conversion to floats changes no value, with NaN for None and pandas' NA.
+
+    Refused are times and text, and whole numbers that double precision rounds: conversion would
+    take them without a word. Frames are looked at column by column, as their own conversion to an
+    array may be such a one.
+    """
+    if sparse.issparse(X):
+        if X.dtype.kind in "iu":
+            entries = X.tocoo()
+            _refuse_misread(entries.data, lambda e: (entries.row[e], entries.col[e]))
+        return X
+    X = as_frame(X)
+    if hasattr(X, "iloc"):
+        columns = [X.iloc[:, c] for c in range(X.shape[1])]  # several may have one name
+        for name, column in zip(X.columns, columns, strict=True):
+            _refuse_misread(_exact(column), lambda row, name=name: (row, repr(name)))
+        if all(map(_is_plain_number, columns)) or not X.isna().any(axis=None):
+            return X
+        floats = {c: _as_floats(as_array(column, "X")) for c, column in enumerate(columns)}
+        frame = type(X)(floats, index=X.index)
+        frame.columns = X.columns
+        return frame
+    # lists as objects: of mixed types numpy would make text, or floats that are rounded
+    values = np.array(X, dtype=object) if isinstance(X, list | tuple) else as_array(X, "X")
+    n_columns = values.shape[-1] if values.ndim > 1 else 1
+    _refuse_misread(values, lambda index: divmod(index, n_columns))
+    if values.dtype.kind == "O" and missing_values(values).any():
+        return _as_floats(values)
+    return X
+
+
+def _is_plain_number(column):
+    """Whether a series has one of numpy's types of numbers, in which NaN is the only hole."""
+    return isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf"
+
+
+def _exact(column):
+    """Values of a column of a frame; whole numbers beside missing ones as objects, not floats."""
+    if column.dtype.kind in "iu" and not _is_plain_number(column):
+        return column.to_numpy(dtype=object)
+    return as_array(column, "X")
+
+
+def _as_floats(values):
+    return as_numbers(values, "X").astype(np.float64, copy=False)
 
 
 def finite_matrix(X: Any, names: Sequence[str] | None = None, missing: str | None = None) -> Any:
@@ -89,74 +156,6 @@ def check_missing(missing: Any) -> None:
     """Refuse what is neither None nor a way to treat missing values."""
     if missing is not None:
         check_choice("missing", missing, MISSING)
-
-
-def nan_for_missing(X: Any) -> Any:
-    """X with NaN for None and pandas' NA, which numbers cannot be made of; else X itself."""
-    if sparse.issparse(X):
-        return X
-    if hasattr(X, "iloc") and hasattr(X, "columns"):
-        columns = [X.iloc[:, c] for c in range(X.shape[1])]
-        if all(map(_is_numeric, columns)) or not any(column.isna().any() for column in columns):
-            return X
-        # by number, as several columns may have one name
-        floats = {c: _as_floats(column) for c, column in enumerate(columns)}
-        frame = type(X)(floats, index=X.index)
-        frame.columns = X.columns
-        return frame
-    if isinstance(X, list | tuple) and _holds_none(X):
-        X = np.array(X, dtype=object)
-    if isinstance(X, np.ndarray) and X.dtype.kind == "O" and missing_values(X).any():
-        return _as_floats(X)
-    return X
-
-
-def _is_numeric(column):
-    """Whether a series has one of numpy's types of numbers, in which NaN is the only hole."""
-    return isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf"
-
-
-def _as_floats(values):
-    values = as_array(values, "X")
-    return as_numbers(values, "X").astype(np.float64, copy=False)
-
-
-def _holds_none(rows):
-    for row in rows:
-        if isinstance(row, list | tuple) and any(value is None for value in row):
-            return True
-    return False
-
-
-def refuse_misread(X: Any) -> None:
-    """Raise where features are times or text, or whole numbers that double precision rounds.
-
-    Conversion to numbers would take them without a word. Frames are looked at column by column, as
-    their own conversion to an array may be such a one.
-    """
-    if sparse.issparse(X):
-        if X.dtype.kind in "iu":
-            X = X.tocoo()
-            _refuse_misread(X.data, lambda e: (X.row[e], X.col[e]))
-    elif hasattr(X, "to_numpy") and hasattr(X, "columns"):
-        for c, name in enumerate(X.columns):
-            column = X.iloc[:, c] if hasattr(X, "iloc") else X[:, c]
-            _refuse_misread(_exact(column), lambda row, name=name: (row, repr(name)))
-    else:
-        # lists as objects: of mixed types numpy would make text, or floats that are rounded
-        values = np.array(X, dtype=object) if isinstance(X, list) else as_array(X, "X")
-        n_columns = values.shape[-1] if values.ndim > 1 else 1
-        _refuse_misread(values, lambda index: divmod(index, n_columns))
-
-
-def _exact(column):
-    """Values of a column of a frame; whole numbers beside missing ones as objects, not floats."""
-    if hasattr(column, "null_count"):  # of polars
-        if column.dtype.is_integer() and column.null_count():
-            return np.array(column.to_list(), dtype=object)
-    elif not isinstance(column.dtype, np.dtype) and column.dtype.kind in "iu":
-        return column.to_numpy(dtype=object)
-    return as_array(column, "X")
 
 
 def _refuse_misread(values, place):
@@ -181,19 +180,11 @@ def _refuse_misread(values, place):
         return
     value = values.flat[index]
     shown = value
-    if isinstance(value, _TEXTS):
-        shown = repr(str(value))
-        reason = (
-            "text is no number; a column of a data frame that is all text counts by its values, "
-            f"where it was text in training {YOUR_TABLE}"
-        )
-    elif isinstance(value, _TIMES):
-        reason = (
-            "dates and durations are numbers only in a unit: give days, for example, "
-            f"(today - date).dt.days {YOUR_TABLE}"
-        )
-    else:
-        reason = ROUNDED
+    reason = ROUNDED
+    for kinds, why in _MISREAD.items():
+        if isinstance(value, kinds):
+            shown = repr(str(value)) if kinds is _TEXTS else value
+            reason = why
     row, column = place(index)
     raise InputError(f"X holds {shown} at row {row}, column {column} (counted from 0): {reason}")
 

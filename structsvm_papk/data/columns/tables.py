@@ -8,6 +8,7 @@ value among them, -1 for a value that is none of them, NaN for a missing one. Nu
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,26 +26,6 @@ from structsvm_papk.errors import InputError
 Levels = Mapping[int, tuple[Any, ...]]
 FROM_DTYPE = "from_dtype"
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-
-
-def as_frame(X: Any) -> Any:
-    """X, of an Arrow table or a Polars frame a pandas frame of the same columns."""
-    import pandas as pd
-
-    if hasattr(X, "column_names") and hasattr(X, "to_pandas"):  # Arrow
-        return X.to_pandas()
-    if hasattr(X, "columns") and hasattr(X, "to_numpy") and not hasattr(X, "iloc"):  # Polars
-        columns = {str(name): _values(X[name]) for name in X.columns}
-        return pd.DataFrame(columns)
-    return X
-
-
-def _values(column: Any) -> Any:
-    """The values of a Polars series, None where one is missing."""
-    values = column.to_numpy()
-    if values.dtype.kind == "O" or column.null_count():
-        return np.array(column.to_list(), dtype=object)
-    return values
 
 
 def levels_of(X: Any, categorical: Any) -> dict[int, tuple[Any, ...]]:
@@ -106,12 +87,13 @@ def _numbers_of(categorical: Any, X: Any) -> list[int]:
             )
         return [int(j) for j in np.flatnonzero(given)]
     names = [str(name) for name in getattr(X, "columns", ())]
+    n_called = Counter(names)
+    places: dict[Any, int] = {name: j for j, name in enumerate(names) if n_called[name] == 1}
+    places |= {j: j for j in range(n_columns)}
     numbers = []
     for column in given.tolist():
-        if isinstance(column, str) and names.count(column) == 1:
-            numbers.append(names.index(column))
-        elif isinstance(column, int) and 0 <= column < n_columns:
-            numbers.append(column)
+        if column in places:
+            numbers.append(places[column])
         else:
             have = listed(names) if names else f"{n_columns} columns, without names"
             raise InputError(
@@ -137,7 +119,7 @@ def _column(X: Any, j: int) -> Array:
 def levels_in(values: Array, name: str) -> tuple[Any, ...]:
     """The different values of a column that are not missing, which are None."""
     different = {_plain(value) for value in values if value is not None}
-    dates = [value for value in different if isinstance(value, str) and _DATE.match(value)]
+    dates = [value for value in different if _DATE.match(str(value))]
     if dates and len(dates) == len(different):
         raise InputError(
             f"column {name!r} holds dates as text ({min(dates)!r}): give days since one of them, "
@@ -213,12 +195,12 @@ def places_in(values: Array, levels: Sequence[Any], name: str) -> Array:
     plain = [None if value is None else _plain(value) for value in values]
     places = np.array([place_of.get(value, -1.0) for value in plain], dtype=np.float64)
     was_text = are_texts(levels)
+    words = {True: "text", False: "numbers"}
     for value in plain:
-        if value is not None and isinstance(value, str) != was_text and levels:
-            now = "text" if isinstance(value, str) else "numbers"
+        if value is not None and are_texts([value]) != was_text and levels:
             raise InputError(
-                f"column {name!r} holds {now} ({value!r}), and in training it held "
-                f"{'text' if was_text else 'numbers'} ({levels[0]!r}): its values must be of the "
+                f"column {name!r} holds {words[not was_text]} ({value!r}), and in training it held "
+                f"{words[was_text]} ({levels[0]!r}): its values must be of the "
                 f"same kind {YOUR_TABLE}"
             )
     return places
