@@ -11,7 +11,7 @@ import typer
 
 from structsvm_papk import metrics
 from structsvm_papk.cli._shared import console, options
-from structsvm_papk.cli._shared.outputs import check_format, check_outputs
+from structsvm_papk.cli._shared.outputs import check_outputs
 from structsvm_papk.cli._shared.scores import Rows, Scoring, load
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import write_atomically
@@ -124,9 +124,8 @@ def evaluate(
     Exit status 1 if no list can be used for any metric, and with --require-better if the first
     ranker is not shown to be better.
     """
-    check_outputs([file, data, columns.model, columns.qrels, compare], [per_user, html])
-    check_format(per_user, "CSV", ["CSV"])
-    check_format(html, "HTML", ["HTML"])
+    read = [file, data, columns.model, columns.qrels, compare]
+    check_outputs(read, [(per_user, "CSV"), (html, "HTML")])
     wanted = _metric_names(names)
     resolve(preset, population=population)
     if require_better and compare is None:

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from structsvm_papk.cli import scale
 from structsvm_papk.cli._shared import console, options
-from structsvm_papk.cli._shared.outputs import check_format, check_outputs, save_plot
+from structsvm_papk.cli._shared.outputs import check_outputs, save_plot
 from structsvm_papk.cli._shared.reading import GradedReading, Problem, say_columns
 from structsvm_papk.data.columns.knots import MOST_PIECES, check_curves
 from structsvm_papk.data.columns.terms import Term
@@ -35,6 +35,7 @@ from structsvm_papk.surrogates.losses import SURROGATES
 
 # what a warning advises to leave out, as an option
 _WITHOUT = {"positive": "--positive", "monotonic_cst": "--monotonic"}
+_MODEL = "a model file (Python's export_weights() and to_onnx() convert)"
 _MOST_COLUMNS = 12  # that are shown
 
 
@@ -116,10 +117,8 @@ def fit(
     Ctrl-C keeps the best model so far.
     """
     kept = None if checkpoint is None else Checkpoint(checkpoint)
-    check_outputs([data], [model_file, checkpoint], plot=plot)
-    check_format(
-        model_file, "a model file", hint="; Python's export_weights() and to_onnx() convert"
-    )
+    files = [(model_file, _MODEL), (checkpoint, "a checkpoint")]
+    check_outputs([data], files, plot=plot)
     signs = _signs(monotonic or ())
     missing = reading.missing
     ranker = PAPKRanker(

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from structsvm_papk.cli._shared import console, options
-from structsvm_papk.cli._shared.outputs import TABLES, check_format, check_outputs, save_plot
+from structsvm_papk.cli._shared.outputs import check_outputs, save_plot
 from structsvm_papk.errors import InputError, check_choice
 from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.files.model import load_model, save_model, weights_of
@@ -24,6 +24,8 @@ from structsvm_papk.fusion.requests import read_weights
 from structsvm_papk.fusion.serving import Fusing
 
 _learning_option = partial(typer.Option, rich_help_panel="Learning")
+_LISTS = "a run, CSV, TSV or Parquet"
+_MODEL = "a model file (--weights writes the weights alone)"
 _model_option = partial(typer.Option, rich_help_panel="Model")
 
 
@@ -184,8 +186,7 @@ def fuse(
             )
         if output is None:
             raise InputError("give --output FILE for the fused lists")
-        check_outputs([path for path in (model, *given.values()) if path is not None], [output])
-        check_format(output, "a run, CSV, TSV or Parquet", TABLES)
+        check_outputs([model, *given.values()], [(output, _LISTS)])
         if model is None:
             check_choice("--method", str(method), storing.METHODS)
             joined = _joined(given, depth, taking)
@@ -206,11 +207,8 @@ def fuse(
         raise InputError("--request needs --for-engine NAME")
     if model is not None and for_engine is not None:
         raise InputError("the weights of an engine are written by --weights, not by --model")
-    check_outputs([qrels, *given.values()], [model, output, weights, html], plot=plot)
-    check_format(output, "a run, CSV, TSV or Parquet", TABLES)
-    check_format(model, "a model file", hint="; --weights writes JSON")
-    check_format(weights, "JSON", ["JSON"])
-    check_format(html, "HTML", ["HTML"])
+    files = [(model, _MODEL), (output, _LISTS), (weights, "JSON"), (html, "HTML")]
+    check_outputs([qrels, *given.values()], files, plot=plot)
     settings = Settings(
         k=k,
         threshold=relevance_threshold,

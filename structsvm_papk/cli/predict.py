@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from structsvm_papk.cli._shared import console, options
-from structsvm_papk.cli._shared.outputs import TABLES, check_format, check_outputs
+from structsvm_papk.cli._shared.outputs import check_outputs
 from structsvm_papk.cli._shared.reading import Reading, say_columns
 from structsvm_papk.cli._shared.scores import (
     contributions_of,
@@ -63,8 +63,7 @@ def predict(
     """
     import pandas as pd
 
-    check_outputs([model, data], [output])
-    check_format(output, "CSV, TSV or Parquet", TABLES)
+    check_outputs([model, data], [(output, "CSV, TSV or Parquet")])
     trained = load_model(model)
     format = format_of(data)
     name = None if format is None else item_column(data, format, item, group)

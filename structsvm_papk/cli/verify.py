@@ -11,7 +11,7 @@ import typer
 from structsvm_papk import propositions
 from structsvm_papk._html import check_templates
 from structsvm_papk.cli._shared import console, options
-from structsvm_papk.cli._shared.outputs import check_format, check_outputs
+from structsvm_papk.cli._shared.outputs import check_outputs
 from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.propositions.running import ALL_IDS, expanded, render
 
@@ -43,8 +43,7 @@ def verify(
 
     Prints which claims hold, and the smallest counterexample to each that does not.
     """
-    check_outputs([], [report])
-    check_format(report, "HTML", ["HTML"])
+    check_outputs([], [(report, "HTML")])
     if report is not None:
         check_templates()
     ids = expanded(check or ALL_IDS)

@@ -1,7 +1,7 @@
 """Files that a command writes: refused before any work, and the pictures among them written."""
 
 import io
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +27,11 @@ _FORMATS = {
     ".xlsx": "Excel's format",
     **dict.fromkeys((".pkl", ".pickle", ".joblib"), "a pickle"),
 }
-TABLES = ("CSV", "TSV", "Parquet")  # that are written
 
 
 def check_outputs(
     inputs: Iterable[Path | None],
-    files: Iterable[Path | None] = (),
+    files: Iterable[tuple[Path | None, str]] = (),
     *,
     plot: Path | None = None,
 ) -> None:
@@ -42,27 +41,25 @@ def check_outputs(
     ----------
     inputs : iterable of Path or None
         Files and folders that the command reads; the counts of rows beside them are among them.
-    files : iterable of Path or None
-        Files that it writes.
+    files : iterable of pairs of Path or None and str
+        Files that it writes, and in which format: a name that says another one is refused.
     plot : Path, optional
         A picture that it draws.
     """
     read = [path for path in inputs if path is not None]
     read += [counts for path in read if (counts := sidecar(path)) is not None]
-    written = [path for path in (*files, plot) if path is not None]
+    given = [(path, what) for path, what in files if path is not None]
+    written = [path for path, _ in given]
+    if plot is not None:
+        written.append(plot)
     check_apart(written, [path for path in read if path.exists()])
     _check_plot(plot)
     for path in written:
         check_writable(path)
-
-
-def check_format(path: Path | None, what: str, formats: Sequence[str] = (), hint: str = "") -> None:
-    """Refuse a name that says another format than what is written."""
-    if path is None:
-        return
-    format = _FORMATS.get(path.suffix.lower())
-    if format is not None and format not in formats:
-        raise InputError(f"{path}: {what} is written, not {format}; choose another name{hint}")
+    for path, what in given:
+        named = _FORMATS.get(path.suffix.lower())
+        if named is not None and named not in what:
+            raise InputError(f"{path}: {what} is written, not {named}; choose another name")
 
 
 def _check_plot(path: Path | None) -> None:
