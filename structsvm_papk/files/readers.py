@@ -5,7 +5,6 @@ compiled parser reads the rows.
 """
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from structsvm_papk.data.columns.checks import LOWEST, check_missing
 from structsvm_papk.data.roles import listed
 from structsvm_papk.errors import InputError, as_names, as_path, check_choice, check_type
 from structsvm_papk.files import tables
-from structsvm_papk.files.lines import open_bytes, place_of, without_gz
+from structsvm_papk.files.lines import open_bytes, without_gz
 from structsvm_papk.files.tables import Table
 
 FORMATS = ("svmlight", *tables.FORMATS)
@@ -149,7 +148,6 @@ def _read_svmlight(path, query, like, first_index):
         X=X,
         labels=labels,
         groups=groups,
-        place=partial(place_of, path),
         columns_used=used,
         first_index=first,
     )

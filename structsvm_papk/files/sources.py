@@ -16,7 +16,6 @@ from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data.roles import Kind, listed, needed_column
 from structsvm_papk.errors import InputError
 from structsvm_papk.files import parquet
-from structsvm_papk.files.lines import place_of
 from structsvm_papk.files.tables import choose_columns, feature_matrix, reading
 from structsvm_papk.files.text import each_column
 
@@ -386,7 +385,7 @@ class ParquetFiles(Source):
             )
 
         columns = each_column(names, values, names)
-        X = feature_matrix(columns, lambda row: place_of(self.name, first + row))
+        X = feature_matrix(columns, self.name, first)
         return X.astype(self.dtype, copy=False)
 
     def _labels_and_groups(self, first, frame):

@@ -5,10 +5,9 @@ columns have types, it is what the type says.
 """
 
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -51,7 +50,7 @@ class Table:
     """What a file holds, before grades become relevance.
 
     Labels are the grades of the file, groups the user of each row; None where the file does not
-    say. `place` says where a row stands. `first_index`, 0 or 1, is the svmlight index of the first
+    say. `first_index`, 0 or 1, is the svmlight index of the first
     column of X. `list_column` is the name of the column of lists; `columns_used` is one line that
     says what was taken for what. With `missing` X may hold NaN. In the columns that have `levels`
     X holds the place of each text among them, see `data.columns.tables`.
@@ -61,7 +60,6 @@ class Table:
     X: Any
     labels: Array | None
     groups: Array | None
-    place: Callable[[int], str]
     columns_used: str
     feature_names: tuple[str, ...] | None = None
     first_index: int | None = None
@@ -74,14 +72,18 @@ class Table:
         if self.labels is not None:
             bad = np.flatnonzero(~np.isfinite(self.labels))
             if bad.size:
-                raise InputError(f"{self.place(bad[0])}: the label is {self.labels[bad[0]]}")
+                raise InputError(
+                    f"{place_of(self.source, bad[0])}: the label is {self.labels[bad[0]]}"
+                )
         feature = first_non_finite(self.X, self.missing)
         if feature is not None:
             name = f"feature {feature.column + (self.first_index or 0)}"
             if self.feature_names is not None:
                 name = f"column {self.feature_names[feature.column]!r}"
             advice = what_to_do(feature.value, sparse.issparse(self.X))
-            raise InputError(f"{self.place(feature.row)}: {name} is {feature.value}; {advice}")
+            raise InputError(
+                f"{place_of(self.source, feature.row)}: {name} is {feature.value}; {advice}"
+            )
 
     @property
     def n_features(self) -> int:
@@ -282,7 +284,6 @@ def read_features(
         kinds[columns.group] = Kind.ID
     values = read_columns(path, format, kinds, columns.features, may_be_text)
     features = {name: values[name] for name in columns.features}
-    place = partial(place_of, path)
     levels = {}
     for j, name in enumerate(columns.features):
         own = features[name]
@@ -292,7 +293,7 @@ def read_features(
             levels[j] = known[name] if name in known else _levels_in(path, name, own)
             _refuse_numbers(path, name, own, levels[j])
             features[name] = places_in(own, levels[j], name)
-    X = feature_matrix(features, place)
+    X = feature_matrix(features, path)
     labels = None
     if columns.label is not None:
         labels = values[columns.label].astype(float)
@@ -304,7 +305,6 @@ def read_features(
         X=X,
         labels=labels,
         groups=users,
-        place=place,
         columns_used=columns.used,
         feature_names=columns.features,
         missing=missing,
@@ -337,10 +337,10 @@ def _refuse_numbers(path: Path, name: str, values: Array, levels: Sequence[Any])
         )
 
 
-def feature_matrix(columns: Mapping[str, Array], place: Callable[[int], str]) -> Array:
+def feature_matrix(columns: Mapping[str, Array], path: PathLike, first: int = 0) -> Array:
     """Columns of numbers as one matrix, float32 where every one of them is, else float64.
 
-    `place` says where a row stands, for a message.
+    They are the rows of a file from `first` on, for messages.
     """
     arrays = list(columns.values())
     all_float32 = all(values.dtype == np.float32 for values in arrays)
@@ -350,7 +350,9 @@ def feature_matrix(columns: Mapping[str, Array], place: Callable[[int], str]) ->
         X[:, c] = values
         row = first_rounded(values)
         if row is not None:
-            raise InputError(f"{place(row)}: column {name!r} holds {values[row]}: {ROUNDED}")
+            raise InputError(
+                f"{place_of(path, first + row)}: column {name!r} holds {values[row]}: {ROUNDED}"
+            )
     return X
 
 

@@ -28,37 +28,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class InputRules:
-    """How runs and judgments are taken; see `join_lists`."""
+    """How runs of some names, and judgments, are taken; see `join_lists`."""
 
+    names: Collection[str]
     lower_is_better: Collection[str] = ()
     duplicates: str = "refuse"
     label_gain: Mapping[str, float] | None = None
     ignore_identical: bool = False
 
-    @classmethod
-    def of(
-        cls,
-        names: Collection[str],
-        lower_is_better: Any = (),
-        duplicates: str = "refuse",
-        label_gain: Any = None,
-        ignore_identical: bool = False,
-    ) -> InputRules:
-        """The checked arguments of `join_lists`, for runs of these names."""
-        check_type("lower_is_better", lower_is_better, list | tuple | set | frozenset, "run names")
-        unknown = [name for name in lower_is_better if name not in names]
+    def __post_init__(self) -> None:
+        given = self.lower_is_better
+        check_type("lower_is_better", given, list | tuple | set | frozenset, "run names")
+        unknown = [name for name in given if name not in self.names]
         if unknown:
             raise InputError(
-                f"lower_is_better names {unknown[0]!r}; the runs are {', '.join(names)}"
+                f"lower_is_better names {unknown[0]!r}; the runs are {', '.join(self.names)}"
             )
-        check_choice("duplicates", duplicates, ("refuse", "best"))
-        check_type("ignore_identical", ignore_identical, bool, "True or False")
-        return cls(
-            lower_is_better=tuple(lower_is_better),
-            duplicates=duplicates,
-            label_gain=checked_label_gain(label_gain),
-            ignore_identical=ignore_identical,
-        )
+        check_choice("duplicates", self.duplicates, ("refuse", "best"))
+        check_type("ignore_identical", self.ignore_identical, bool, "True or False")
+        object.__setattr__(self, "label_gain", checked_label_gain(self.label_gain))
 
 
 @dataclass(frozen=True)

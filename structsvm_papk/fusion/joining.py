@@ -212,7 +212,7 @@ def join(
 
     on = _checked_on(on)
     names = _checked_names(runs, on)
-    rules = InputRules.of(names, **taking)
+    rules = InputRules(names, **taking)
     parts = [run_of(runs[name], name, on, rules) for name in names]
     ranked_only = tuple(name for name, part in zip(names, parts, strict=True) if part.is_rank)
     if depth is not None:

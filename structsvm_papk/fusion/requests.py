@@ -316,63 +316,54 @@ def _azure(weights: Weights, window: int, constant: float | None) -> dict[str, A
     return {"search": f"PUT HERE the text query, which counts 1, here {text}"} | body
 
 
-def _milvus(weights: Weights, window: int, constant: float | None) -> str:
-    values = ", ".join(map(str, weights.values()))
-    return (
-        f"collection.hybrid_search({_listed(weights)}, "
-        f"rerank=WeightedRanker({values}, norm_score=False), limit={_SHOWN})"
-        f"  # requests AnnSearchRequest(.., limit={window}) of these fields, by COSINE, IP or BM25"
-    )
-
-
-def _milvus_rrf(weights: Weights, window: int, constant: float | None) -> str:
-    return (
-        f"collection.hybrid_search({_listed(weights)}, rerank=RRFRanker({constant}), "
-        f"limit={_SHOWN})  # requests AnnSearchRequest(.., limit={window}) of these fields"
-    )
-
-
 def _vespa(weights: Weights, window: int, constant: float | None) -> str:
     names = zip(_plain(weights), weights.values(), strict=True)
     terms = [f"{w} * normalize_linear({name})" for name, w in names]
     return f"global-phase {{\n    expression: {' + '.join(terms)}\n    rerank-count: {window}\n}}"
 
 
-def _listed(names: Iterable[str]) -> str:
-    return f"[{', '.join(_plain(names))}]"
+def _code(template: str) -> Request:
+    """A line of code with names of lists, weights, constant, window and number of documents."""
+
+    def request(weights: Weights, window: int, constant: float | None) -> str:
+        values = list(weights.values())
+        return template.format(
+            names=f"[{', '.join(_plain(weights))}]",
+            weights=values,
+            separate=", ".join(map(str, values)),
+            constant=constant,
+            window=window,
+            shown=_SHOWN,
+        )
+
+    return request
 
 
-def _langchain(weights: Weights, window: int, constant: float | None) -> str:
-    values = list(weights.values())
-    return (
-        f"EnsembleRetriever(retrievers={_listed(weights)}, weights={values}, c={constant})"
-        f"  # each with k={window}"
-    )
-
-
-def _llamaindex(weights: Weights, window: int, constant: float | None) -> str:
-    values = list(weights.values())
-    return (
-        f"QueryFusionRetriever({_listed(weights)}, retriever_weights={values}, "
-        f'mode="relative_score", num_queries=1, llm=MockLLM(), similarity_top_k={_SHOWN})'
-        f"  # each with similarity_top_k={window}; no language model is asked"
-    )
-
-
-def _haystack(weights: Weights, window: int, constant: float | None) -> str:
-    return (
-        f'DocumentJoiner(join_mode="merge", weights={list(weights.values())}, top_k={_SHOWN})'
-        f"  # lists of {_listed(weights)}, each with top_k={window}, scaled to 0..1 before"
-    )
-
-
-def _haystack_rrf(weights: Weights, window: int, constant: float | None) -> str:
-    return (
-        f'DocumentJoiner(join_mode="reciprocal_rank_fusion", weights={list(weights.values())}, '
-        f"top_k={_SHOWN})  # lists of {_listed(weights)}, each with top_k={window}"
-    )
-
-
+_MILVUS = _code(
+    "collection.hybrid_search({names}, rerank=WeightedRanker({separate}, norm_score=False), "
+    "limit={shown})  # requests AnnSearchRequest(.., limit={window}) of these fields, by COSINE, "
+    "IP or BM25"
+)
+_MILVUS_RRF = _code(
+    "collection.hybrid_search({names}, rerank=RRFRanker({constant}), limit={shown})"
+    "  # requests AnnSearchRequest(.., limit={window}) of these fields"
+)
+_LANGCHAIN = _code(
+    "EnsembleRetriever(retrievers={names}, weights={weights}, c={constant})  # each with k={window}"
+)
+_LLAMAINDEX = _code(
+    "QueryFusionRetriever({names}, retriever_weights={weights}, "
+    'mode="relative_score", num_queries=1, llm=MockLLM(), similarity_top_k={shown})'
+    "  # each with similarity_top_k={window}; no language model is asked"
+)
+_HAYSTACK = _code(
+    'DocumentJoiner(join_mode="merge", weights={weights}, top_k={shown})'
+    "  # lists of {names}, each with top_k={window}, scaled to 0..1 before"
+)
+_HAYSTACK_RRF = _code(
+    'DocumentJoiner(join_mode="reciprocal_rank_fusion", weights={weights}, top_k={shown})'
+    "  # lists of {names}, each with top_k={window}"
+)
 _REQUESTS: dict[str, Request] = {
     "elasticsearch": _elasticsearch,
     "elasticsearch-rrf": _elasticsearch_rrf,
@@ -384,13 +375,13 @@ _REQUESTS: dict[str, Request] = {
     "weaviate": _weaviate,
     "mongodb": _mongodb,
     "mongodb-rrf": _mongodb_rrf,
-    "milvus": _milvus,
-    "milvus-rrf": _milvus_rrf,
+    "milvus": _MILVUS,
+    "milvus-rrf": _MILVUS_RRF,
     "vespa": _vespa,
-    "llamaindex": _llamaindex,
-    "haystack": _haystack,
-    "haystack-rrf": _haystack_rrf,
-    "langchain": _langchain,
+    "llamaindex": _LLAMAINDEX,
+    "haystack": _HAYSTACK,
+    "haystack-rrf": _HAYSTACK_RRF,
+    "langchain": _LANGCHAIN,
     "azure": _azure,
     "qdrant": _qdrant,
 }
