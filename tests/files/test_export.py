@@ -167,9 +167,9 @@ def test_columns_without_names_are_x0_x1_in_all_of_the_json(lists, scores_by_jso
     X = lists.X.copy()
     X[::7, 2] = np.nan
     signs = [0, -1, 0, 0, 0, 0]
-    ranker = PAPKRanker(
-        k=5, alpha=0.05, curves=4, pairs=1, missing="lowest", monotonic_cst=signs, one_list=True
-    ).fit(X, lists.y)
+    settings = {"missing": "lowest", "monotonic_cst": signs, "one_list": True}
+    ranker = PAPKRanker(5, surrogate="ts", alpha=0.5, curves=3, pairs=1, **settings)
+    ranker.fit(X, lists.y)
     plain = json.loads(json.dumps(ranker.export_weights()))
     names = [f"x{j}" for j in range(6)]
     assert [term["column"] for term in plain["terms"][:6]] == list(plain["lowest"]) == names

@@ -145,7 +145,7 @@ def _suits(settings, columns):
 
 def _cases():
     """Every day curves on every kind of columns, and every kind of ranker on some."""
-    usual = {"numbers", "constant", "missing values"}
+    usual = {"numbers", "missing values"}
     other = {
         "default": {"numbers", "far", "a huge value", "text and gaps"},
         "default, one list of grades": set(),

@@ -317,7 +317,7 @@ def test_without_time_the_usual_settings_are_taken():
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
-@pytest.mark.parametrize("one_list", [False, True])
+@pytest.mark.parametrize("one_list", [False, slow(True)])
 def test_ctrl_c_ends_the_choice_and_the_fit_goes_on(one_list):
     X, y = rows()
     groups = "one_list" if one_list else GROUPS

@@ -331,7 +331,8 @@ def test_the_largest_and_smallest_weights_that_are_taken_give_a_certificate(low_
 
 
 def test_a_model_says_that_its_weights_were_given(tmp_path, capsys):
-    ranker = PAPKRanker(k=2, policy="cap").fit(X, Y, GROUPS, sample_weight=WEIGHTS)
+    ranker = PAPKRanker(k=2, surrogate="avg", alpha=0.1, curves=None, policy="cap")
+    ranker.fit(X, Y, GROUPS, sample_weight=WEIGHTS)
     path = tmp_path / "given.model"
     ranker.save(path)
     assert load_model(path).user_weight == "given"

@@ -26,7 +26,9 @@ def rows(n_lists):
 
 
 def fit(kept, n_lists, **settings):
-    settings = settings if n_lists > 1 else {"pairs": None, **settings}  # fewer to choose from
+    settings = (
+        settings if n_lists > 1 else {"pairs": None, "curves": None, **settings}
+    )  # fewer to choose from
     return PAPKRanker(3, checkpoint=kept, **settings).fit(**rows(n_lists))
 
 

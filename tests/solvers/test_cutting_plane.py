@@ -47,7 +47,7 @@ def test_no_bound_is_below_0_of_a_risk_that_is_not(name, solver):
     assert min(result.curve("lower_bound")) >= 0.0 and result.gap <= 1.0
 
 
-def test_a_run_that_stalls_names_columns_of_very_different_sizes():
+def test_a_run_without_end_names_columns_of_very_different_sizes():
     rng = np.random.default_rng(0)
     X = rng.standard_t(3, size=(1500, 10))
     score = X[:, :5].sum(axis=1) + 3 * rng.standard_t(3, size=1500)
@@ -55,7 +55,7 @@ def test_a_run_that_stalls_names_columns_of_very_different_sizes():
     X[:, 7] /= 1e6
     lists = RankingData.from_groups(X, score > np.quantile(score, 0.8), np.repeat(range(50), 30))
     risk = EmpiricalRisk(make_surrogate("avg", 5), lists)
-    result = CuttingPlane(0.01, tol=1e-8, max_iter=400).solve(risk)
+    result = CuttingPlane(0.01, tol=1e-8, max_iter=40).solve(risk)
     assert not result.converged
     (note,) = [note for note in result.notes if "differ in size" in note]
     assert "e+1" in note and note.index("column 3 ") < note.index("column 7 ")
