@@ -269,7 +269,7 @@ class Lists:
         return self._part(positions=keep, users=sizes > 0, sizes=sizes, n_pos=n_pos)
 
     def _part(self, *, positions: Array, users: Array, sizes: Array, n_pos: Array) -> Self:
-        """Restrict to list positions and users, two masks.
+        """Restrict to list positions and users, two masks, or arrays of indices in an order.
 
         `sizes` and `n_pos` are the rows and positives that remain of every user, shape (n_users,).
         """

@@ -16,6 +16,7 @@ score does not depend on which cases are asked for together.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,20 +31,133 @@ from structsvm_papk.data.validation import groups_or_none
 from structsvm_papk.errors import InputError
 
 
-def constant_fill(
-    lists: RankingData, missing: str | None, falling: Collection[int] = ()
-) -> Array | None:
-    """What stands in for missing values of each column in every list; None: no one number does."""
-    if lists.is_sparse or not lists.with_holes.any():
-        return None
-    if missing == SEPARATE:
-        return _or_zero(np.median, lists, np.flatnonzero(lists.with_holes))
-    if missing == LOWEST and lists.one_list:
-        every = np.arange(lists.n_columns)
-        lowest = _or_zero(np.min, lists, every)
-        highest = _or_zero(np.max, lists, every)
-        return np.where(np.isin(np.arange(lists.n_columns), list(falling)), highest, lowest)
-    return None
+@dataclass(frozen=True, eq=False)
+class Filling:
+    """What stands in for missing values.
+
+    Attributes
+    ----------
+    missing : {None, 'separate', 'lowest'}
+    falling : sequence of int
+        Columns of which the highest of a list stands in, not the lowest.
+    constant : ndarray of shape (n_columns,), or None
+        What stands in for missing values of each column in every list; None: no one number does.
+    """
+
+    missing: str | None
+    falling: Sequence[int] = ()
+    constant: Array | None = None
+
+    @classmethod
+    def of(cls, lists: RankingData, missing: str | None, falling: Sequence[int] = ()) -> Filling:
+        """What stands in while lists train."""
+        constant = None
+        if not lists.is_sparse and lists.with_holes.any():
+            every = np.arange(lists.n_columns)
+            if missing == SEPARATE:
+                constant = _or_zero(np.median, lists, np.flatnonzero(lists.with_holes))
+            elif missing == LOWEST and lists.one_list:
+                lowest = _or_zero(np.min, lists, every)
+                highest = _or_zero(np.max, lists, every)
+                constant = np.where(np.isin(every, falling), highest, lowest)
+        return cls(missing, falling, constant)
+
+    def of_rows(self, X: Any, groups: Any, levels: Collection[int] = ()) -> FilledRows:
+        """A checked matrix, filled with the lowest of each list, or with the constants.
+
+        With ``missing="separate"`` nothing is filled: terms know what a missing value adds. Nor are
+        columns of `levels`.
+
+        Raises
+        ------
+        InputError
+            With ``missing="lowest"``: no groups, or X is sparse.
+        """
+        check_missing(self.missing)
+        if self.missing != LOWEST:
+            return FilledRows(X)
+        _refuse_sparse(X)
+        if self.constant is not None:
+            return self._with_constants(X, levels)
+        if groups is None:
+            raise InputError(
+                f"missing={self.missing!r} fills X inside each user's list: give groups=, the user "
+                "of each row, or 'one_list'"
+            )
+        users = groups_or_none(groups)
+        codes = np.zeros(X.shape[0], dtype=np.int64)
+        if users is not None:
+            _, codes = validation.encode(validation.check_ids(users, X.shape[0]))
+        rows = np.argsort(codes, kind="stable")
+        starts = np.flatnonzero(np.diff(codes[rows], prepend=-1))
+        return self._with_lowest(X, levels, rows, starts, codes)
+
+    def of_lists(self, lists: RankingData, levels: Collection[int] = ()) -> FilledRows:
+        """The rows of lists, filled as by `of_rows`, while they train by constants, too."""
+        check_missing(self.missing)
+        if self.missing == LOWEST:
+            _refuse_sparse(lists.X)
+        if self.missing is None:
+            lists.refuse_holes()
+        if lists.is_sparse or not lists.with_holes.any():
+            return FilledRows(lists.X)
+        if self.constant is not None:
+            return self._with_constants(lists.X, levels)
+        users = np.flatnonzero(lists.sizes)  # who have rows
+        list_of_row = np.full(lists.X.shape[0], users.size)  # rows of no list: one that is not read
+        list_of_row[lists.rows] = np.repeat(np.arange(users.size), lists.sizes[users])
+        return self._with_lowest(lists.X, levels, lists.rows, lists.indptr[users], list_of_row)
+
+    def _with_constants(self, X: Array, levels: Collection[int]) -> FilledRows:
+        assert self.constant is not None
+        holes = _holes(X, levels)
+        return FilledRows(np.where(holes, self.constant.astype(X.dtype), X), holes)
+
+    def _with_lowest(
+        self, X: Array, levels: Collection[int], rows: Array, starts: Array, list_of_row: Array
+    ) -> FilledRows:
+        """X with the lowest of each list, the rows of which begin at `starts`."""
+        lowest = _lowest(X, rows, starts, self.falling)
+        lowest = np.vstack([lowest, np.zeros((1, X.shape[1]), dtype=X.dtype)])
+        holes = _holes(X, levels)
+        filled = X.copy()
+        where, columns = np.nonzero(holes)
+        filled[where, columns] = lowest[list_of_row[where], columns]
+        return FilledRows(filled, holes)
+
+    def rows_for(
+        self, function: AdditiveFunction, X: Any, groups: Any, names: Sequence[str] | None
+    ) -> FilledRows:
+        """A checked matrix as a fitted function takes it; refused where a gap is new to it."""
+        if self.missing != LOWEST:
+            function.refuse_new_gaps(X, names)
+        return self.of_rows(X, groups, function.levels)
+
+    def scores(self, function: AdditiveFunction, lists: RankingData) -> Array:
+        """The scores of lists at their positions."""
+        if self.missing != LOWEST:
+            function.refuse_new_gaps(lists.X, lists.feature_names)
+            return function.scores(FilledRows(lists.X))[lists.rows]
+        rows = self.of_lists(lists, function.levels)
+        if rows.holes is None:
+            rows = rows._replace(holes=np.zeros(lists.X.shape, dtype=bool))
+        return function.scores(rows)[lists.rows]
+
+
+def _holes(X: Array, levels: Collection[int]) -> Array:
+    """Where numbers are missing."""
+    holes = np.isnan(X)
+    holes[:, list(levels)] = False
+    return holes
+
+
+def _refuse_sparse(X: Any) -> None:
+    """Refuse a sparse matrix, in which nothing can be missing."""
+    if sparse.issparse(X):
+        raise InputError(
+            f'missing="{LOWEST}" needs a dense X: of a sparse one all that is not stored is 0, '
+            "and not missing. Give X.toarray(), or leave the setting out"
+        )
 
 
 def _or_zero(function: Any, lists: RankingData, columns: Array) -> Array:
@@ -55,87 +169,6 @@ def _or_zero(function: Any, lists: RankingData, columns: Array) -> Array:
         if known.size:
             fill[j] = function(known)
     return fill
-
-
-def filled_rows(
-    X: Any,
-    groups: Any,
-    missing: str | None,
-    fill: Array | None = None,
-    levels: Collection[int] = (),
-    falling: Collection[int] = (),
-) -> FilledRows:
-    """A checked matrix, filled with the lowest of each list, or with the numbers of `fill`.
-
-    With ``missing="separate"`` nothing is filled: terms know what a missing value adds. Nor are
-    columns of `levels`. Columns that are `falling` are filled with the highest of each list.
-
-    Raises
-    ------
-    InputError
-        With ``missing="lowest"``: no groups, or X is sparse.
-    """
-    check_missing(missing)
-    if missing != LOWEST:
-        return FilledRows(X)
-    refuse_sparse(X, missing)
-    holes = np.isnan(X)
-    holes[:, list(levels)] = False
-    if fill is not None:
-        return FilledRows(np.where(holes, fill.astype(X.dtype), X), holes)
-    if groups is None:
-        raise InputError(
-            f"missing={missing!r} fills X inside each user's list: give groups=, the user of each "
-            "row, or 'one_list'"
-        )
-    users = groups_or_none(groups)
-    codes = np.zeros(X.shape[0], dtype=np.int64)
-    if users is not None:
-        _, codes = validation.encode(validation.check_ids(users, X.shape[0]))
-    rows = np.argsort(codes, kind="stable")
-    starts = np.flatnonzero(np.diff(codes[rows], prepend=-1))
-    lowest = _lowest(X, rows, starts, falling)  # a row each user, in the order of the codes
-    return FilledRows(np.where(holes, lowest[codes], X), holes)
-
-
-def filled_lists(
-    lists: RankingData,
-    missing: str | None,
-    fill: Array | None = None,
-    levels: Collection[int] = (),
-    falling: Collection[int] = (),
-) -> FilledRows:
-    """The rows of lists, filled as by `filled_rows`; copied where any is."""
-    check_missing(missing)
-    if missing == LOWEST:
-        refuse_sparse(lists.X, missing)
-    if missing is None:
-        lists.refuse_holes()
-    if lists.is_sparse or not lists.with_holes.any():
-        return FilledRows(lists.X)
-    X = lists.X
-    holes = np.isnan(X)
-    holes[:, list(levels)] = False
-    if fill is not None:
-        return FilledRows(np.where(holes, fill.astype(X.dtype), X), holes)
-    user_of_row = np.full(X.shape[0], lists.n_users)  # rows of no list: one that nobody reads
-    user_of_row[lists.rows] = lists.user_of_position
-    users = np.flatnonzero(lists.sizes)  # who have rows
-    lowest = np.zeros((lists.n_users + 1, X.shape[1]), dtype=X.dtype)
-    lowest[users] = _lowest(X, lists.rows, lists.indptr[users], falling)
-    filled = X.copy()
-    rows, columns = np.nonzero(holes)
-    filled[rows, columns] = lowest[user_of_row[rows], columns]
-    return FilledRows(filled, holes)
-
-
-def refuse_sparse(X: Any, missing: str) -> None:
-    """Refuse a sparse matrix, in which nothing can be missing."""
-    if sparse.issparse(X):
-        raise InputError(
-            f'missing="{missing}" needs a dense X: of a sparse one all that is not stored is 0, '
-            "and not missing. Give X.toarray(), or leave the setting out"
-        )
 
 
 def falling_columns(signs: Sequence[float] | Array | None) -> list[int]:
@@ -154,20 +187,3 @@ def _lowest(X: Array, rows: Array, starts: Array, falling: Collection[int]) -> A
     for j in falling:
         lowest[:, j] = np.fmax.reduceat(X[rows, j], starts)
     return np.where(np.isnan(lowest), 0.0, lowest)
-
-
-def scores_of_lists(
-    function: AdditiveFunction,
-    lists: RankingData,
-    missing: str | None,
-    fill: Array | None = None,
-    falling: Collection[int] = (),
-) -> Array:
-    """The scores of lists at their positions."""
-    if missing != LOWEST:
-        function.refuse_new_gaps(lists.X, lists.feature_names)
-        return function.scores(FilledRows(lists.X))[lists.rows]
-    rows = filled_lists(lists, missing, fill, function.levels, falling)
-    if rows.holes is None:
-        rows = rows._replace(holes=np.zeros(lists.X.shape, dtype=bool))
-    return function.scores(rows)[lists.rows]

@@ -422,16 +422,9 @@ class RankingData(Lists, Parts):
 
     def rearranged(self, users: Array, positions: Array) -> RankingData:
         """Some users in this order, with a copy of their rows of X at `positions_of` them."""
-        lists = self.to_change()
-        lists.columns = self.columns.take(self.rows[positions])
+        lists = self._part(positions=positions, users=users, sizes=self.sizes, n_pos=self.n_pos)
+        lists.columns = self.columns.take(lists.rows)
         lists.rows = np.arange(positions.size)
-        lists.indptr = np.concatenate([[0], np.cumsum(self.sizes[users])])
-        lists.n_pos = self.n_pos[users]
-        lists.users = self.users[users]
-        if self.user_weight is not None:
-            lists.user_weight = self.user_weight[users]
-        if self.grades is not None:
-            lists.grades = self.grades[positions]
         return lists
 
     def one_of(self, n: int) -> RankingData:

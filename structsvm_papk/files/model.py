@@ -22,7 +22,7 @@ from structsvm_papk.data.columns.tables import in_numbers
 from structsvm_papk.data.columns.terms import Curve, Cut, Levels, Pair, Term
 from structsvm_papk.data.columns.units import ScaleRule
 from structsvm_papk.data.grades import check_label_gain
-from structsvm_papk.data.missing import falling_columns, filled_rows
+from structsvm_papk.data.missing import Filling, falling_columns
 from structsvm_papk.data.roles import listed
 from structsvm_papk.data.top import ids_of, top_rows
 from structsvm_papk.errors import (
@@ -260,9 +260,8 @@ class Model:
 
     def filled(self, X: Any, groups: ArrayLike | None) -> FilledRows:
         """Rows of a table whose `levels` are the model's, as `function` takes them."""
-        if self.missing != LOWEST:
-            self.function.refuse_new_gaps(X, self.feature_names)
-        return filled_rows(X, groups, self.missing, self.fill, self.function.levels, self.falling)
+        filling = Filling(self.missing, self.falling, self.fill)
+        return filling.rows_for(self.function, X, groups, self.feature_names)
 
     def _features(self, X: Any) -> Any:
         """The columns of the model, checked."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.data.missing import filled_rows
+from structsvm_papk.data.missing import Filling
 from structsvm_papk.errors import InputError
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class PAPKReranker(Reranker):  # type: ignore[misc,valid-type]
         scores = frame * signs
         if self.standardize:
             scores = _standardized(scores, groups)
-        frame[:] = filled_rows(scores.to_numpy(), groups, "lowest").X * signs
+        frame[:] = Filling("lowest").of_rows(scores.to_numpy(), groups).X * signs
         return frame.join(there)
 
 

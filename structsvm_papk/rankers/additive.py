@@ -27,7 +27,7 @@ from structsvm_papk.data.columns.terms import Curve, Term
 from structsvm_papk.data.columns.units import Parts, ScaleRule
 from structsvm_papk.data.grades import are_grades, check_label_gain, gains_of
 from structsvm_papk.data.lists import Exclusions
-from structsvm_papk.data.missing import falling_columns, filled_rows, scores_of_lists
+from structsvm_papk.data.missing import Filling
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.roles import remark_of_ids
 from structsvm_papk.data.validation import ONE_LIST, refuse_weights, required_groups
@@ -201,7 +201,7 @@ class AdditiveRanker(BaseEstimator):
     _setting: Setting
     _scale_rule: ScaleRule | None  # by which `scale_` was chosen
     _zero_is_proved: bool  # where the weights are 0, and the surrogate is not convex
-    _fill: Array | None  # with missing="lowest": what fills further rows of one list
+    _filling: Filling
     _signs: Array | None  # 1 and -1 for columns that had to rise and to fall
     _weights_given: bool
 
@@ -348,10 +348,8 @@ class AdditiveRanker(BaseEstimator):
         X = self._features(X)
         if groups is None and self._is_one_list():
             groups = ONE_LIST
-        if self.missing != LOWEST:
-            self.function_.refuse_new_gaps(X, getattr(self, "feature_names_in_", None))
-        falling = falling_columns(self._signs)
-        return filled_rows(X, groups, self.missing, self._fill, self.function_.levels, falling)
+        names = getattr(self, "feature_names_in_", None)
+        return self._filling.rows_for(self.function_, X, groups, names)
 
     def _features(self, X: Features) -> Any:
         """Rows as a checked matrix of numbers, of levels their places."""
@@ -385,8 +383,7 @@ class AdditiveRanker(BaseEstimator):
     def gain_on(self, lists: RankingData) -> float:
         """The mean pAp@k gain on lists that are laid out already, ties counting as errors."""
         check_is_fitted(self)
-        falling = falling_columns(self._signs)
-        scores = scores_of_lists(self.function_, lists, self.missing, self._fill, falling)
+        scores = self._filling.scores(self.function_, lists)
         return evaluate_by_grade(f"pap@{self.n_shown}", scores, lists).mean(f"pap@{self.n_shown}")
 
     def _mean(self, metric: str, X: Features, y: Any, groups: Any) -> float:
@@ -420,7 +417,7 @@ class AdditiveRanker(BaseEstimator):
             user_weight="given" if self._weights_given else self._setting.user_weight,
             scale_rule=None if self._scale_rule is None else str(self._scale_rule),
             missing=self.missing,
-            fill=self._fill,
+            fill=self._filling.constant if self.missing == LOWEST else None,
             curves=self._setting.pieces,
             stiffness=self._setting.stiffness,
             certificate=certificate_of(self.result_),

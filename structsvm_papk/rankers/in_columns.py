@@ -21,7 +21,7 @@ from structsvm_papk.data.columns.pairs import ColumnCut, PairCuts, cut_of_number
 from structsvm_papk.data.columns.plan import Plan
 from structsvm_papk.data.columns.terms import Cut
 from structsvm_papk.data.columns.units import Parts
-from structsvm_papk.data.missing import constant_fill, falling_columns, filled_lists
+from structsvm_papk.data.missing import Filling, falling_columns
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.diagnosis.zero_test import beside_zero
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
@@ -90,13 +90,13 @@ class ColumnsToFit(ABC, Generic[PartsT]):
         As they came.
     signs : ndarray of shape (n_columns,), or None
         1 and -1 for columns that have to rise and to fall, 0 for others.
-    fill : ndarray of shape (n_columns,), or None
-        What stands in for missing values of each column in every list.
+    filling : Filling
+        What stands in for missing values.
     """
 
     given: PartsT
     signs: Array | None = None
-    fill: Array | None = None
+    filling: Filling = Filling(None)
 
     @abstractmethod
     def of(self, setting: Setting, pairs: PairCuts | None = None) -> InColumns[PartsT]:
@@ -173,18 +173,17 @@ class TrainingColumns(ColumnsToFit[RankingData]):
         self.standardize = standardize
         self.signs = signs
         self.positive = positive
-        self.falling = falling_columns(signs)
-        self.fill = constant_fill(given, missing, self.falling)
+        self.filling = Filling.of(given, missing, falling_columns(signs))
         names = given.feature_names
         numbers = tuple(map(str, range(given.n_columns)))
         self.plan = Plan(
             names=numbers if names is None else tuple(map(str, names)),
             levels=given.levels,
             with_gaps=given.with_holes,
-            fill=self.fill,
+            fill=self.filling.constant,
             adds_fill=missing == LOWEST,
         )
-        self.rows = filled_lists(given, missing, self.fill, given.levels, self.falling)
+        self.rows = self.filling.of_lists(given, given.levels)
         self._made: dict[int | None, InColumns[RankingData]] = {}
 
     def of(  # noqa: D102

@@ -466,7 +466,7 @@ class PAPKRanker(AdditiveRanker):
             setting = replace(setting, alpha=alpha)
         self._setting = setting
         self._signs = columns.signs
-        self._fill = columns.fill if self.missing == LOWEST else None
+        self._filling = columns.filling
         solver = self._make_solver(setting, in_columns.constrained, risk, chosen.seconds)
         start = None
         if self.warm_start and hasattr(self, "function_"):

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from structsvm_papk._types import Array, Callback
-from structsvm_papk.data.columns.checks import LOWEST
 from structsvm_papk.data.columns.knots import check_curves
 from structsvm_papk.data.lists import Exclusions
-from structsvm_papk.data.missing import scores_of_lists
+from structsvm_papk.data.missing import Filling
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import (
     AUTO,
@@ -373,10 +372,7 @@ def compare(
     lists = in_columns.lists
     gain_on_test = None
     if test is not None:
-        fill = columns.fill if missing == LOWEST else None
-        gain_on_test = partial(
-            _gain, columns=in_columns, lists=test, k=k, missing=missing, fill=fill
-        )
+        gain_on_test = partial(_gain, columns=in_columns, lists=test, k=k, filling=columns.filling)
 
     policy = "exclude" if paper else "cap"
     race = _Race(etas, passes, seconds, positive, qp_solver, limits)
@@ -449,15 +445,10 @@ def _remark(
 
 
 def _gain(
-    w: Array,
-    columns: InColumns[RankingData],
-    lists: RankingData,
-    k: int,
-    missing: str | None,
-    fill: Array | None,
+    w: Array, columns: InColumns[RankingData], lists: RankingData, k: int, filling: Filling
 ) -> float:
     """Mean pAp@k gain of a solver's weights on other lists."""
-    return mean_pap_at_k(scores_of_lists(columns.function(w), lists, missing, fill), lists, k)
+    return mean_pap_at_k(filling.scores(columns.function(w), lists), lists, k)
 
 
 def _setting(surrogate: Any, k: int, depth: int | float | None, pieces: int | None) -> Setting:

@@ -6,7 +6,7 @@ import pytest
 from scipy import sparse
 
 from structsvm_papk import PAPKRanker, RankingData
-from structsvm_papk.data.missing import filled_lists, filled_rows
+from structsvm_papk.data.missing import Filling
 from structsvm_papk.errors import InputError
 from structsvm_papk.surrogates import make_surrogate
 
@@ -58,7 +58,7 @@ def ranker(**settings):
 def test_holes_are_the_lowest_of_what_is_there():
     right, holes = by_hand(X, GROUPS)
     lists = RankingData.from_groups(X, Y, GROUPS, missing="lowest")
-    for filled in (filled_rows(X, GROUPS, "lowest"), filled_lists(lists, "lowest")):
+    for filled in (Filling("lowest").of_rows(X, GROUPS), Filling("lowest").of_lists(lists)):
         np.testing.assert_array_equal(filled.X, right)
         assert (filled.holes == holes).all()
 
