@@ -347,6 +347,13 @@ def _of_one_list(columns: TrainingColumns, given: Setting, left: Left) -> list[C
 
 
 def _as_folds_see(columns: TrainingColumns, keep: Array) -> tuple[TrainingColumns, Digests]:
+    """The lists that folds look at, `keep`, made once; see `_in_own_order`."""
+    if columns.as_folds_see is None:
+        columns.as_folds_see = _in_own_order(columns, keep)
+    return columns.as_folds_see
+
+
+def _in_own_order(columns: TrainingColumns, keep: Array) -> tuple[TrainingColumns, Digests]:
     """Some of the lists, in numbers that do not depend on how they came.
 
     Fits on folds stop early, and where depends on the last bits. So rows, lists and columns are in

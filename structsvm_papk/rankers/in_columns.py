@@ -158,7 +158,14 @@ class TrainingColumns(ColumnsToFit[RankingData]):
         1 and -1 for columns that have to rise and to fall, 0 for others.
     positive : bool
         Whether all columns have to rise.
+
+    Attributes
+    ----------
+    as_folds_see : tuple of TrainingColumns and Digests, or None
+        Where `choosing` keeps those that folds look at, for the search for pairs that follows.
     """
+
+    as_folds_see: Any = None
 
     def __init__(
         self,
