@@ -26,25 +26,27 @@ def named_runs(given: Sequence[str]) -> dict[str, Path]:
     ``2019/dl19.bm25.run`` and ``2019/dl19.splade.run`` are bm25 and splade, so that the files of
     another year have the same names. ``2019/*.run`` is all of them, where no shell has said so.
     """
-    given = [text for pattern in given for text in _expanded(pattern)]
-    stated: dict[str, Path] = {}
-    unnamed: list[Path] = []
-    for text in given:
-        name, equals, path = text.partition("=")
-        if equals and not Path(text).exists():
-            if not name or not path:
-                raise InputError(f"run {text!r}: give a path, or name=path")
-            _add(stated, name, Path(path))
+    named: list[tuple[str, Path]] = []
+    for text in (text for pattern in given for text in _expanded(pattern)):
+        stated, equals, file = text.partition("=")
+        if not equals or Path(text).exists():
+            named.append(("", Path(text)))
+        elif stated and file:
+            named.append((stated, Path(file)))
         else:
-            unnamed.append(Path(text))
+            raise InputError(f"run {text!r}: give a path, or name=path")
+    names = iter(_different_parts([path for name, path in named if not name]))
     runs: dict[str, Path] = {}
-    names = dict(zip(unnamed, _different_parts(unnamed), strict=True))
-    if len(names) < len(unnamed):
-        twice = next(path for path in unnamed if unnamed.count(path) > 1)
-        raise InputError(f"run {twice} is given twice")
-    for text in given:  # in the order in which they were given
-        name = names.get(Path(text)) or text.partition("=")[0]
-        _add(runs, name, stated.get(name) or Path(text))
+    for name, path in named:
+        name = name or next(names)
+        if runs.get(name) == path:
+            raise InputError(f"run {path} is given twice")
+        if name in runs:
+            raise InputError(
+                f"two runs are called {name!r}: {runs[name]} and {path}; give names, as "
+                f"{name}2={path}"
+            )
+        runs[name] = path
     return runs
 
 
@@ -56,14 +58,6 @@ def _expanded(pattern: str) -> list[str]:
     if not files:
         raise InputError(f"no file is called like {pattern}")
     return files
-
-
-def _add(runs: dict[str, Path], name: str, path: Path) -> None:
-    if name in runs:
-        raise InputError(
-            f"two runs are called {name!r}: {runs[name]} and {path}; give names, as {name}2={path}"
-        )
-    runs[name] = path
 
 
 def _different_parts(paths: Sequence[Path]) -> list[str]:

@@ -31,6 +31,12 @@ def has_matplotlib() -> bool:
     return find_spec("matplotlib") is not None
 
 
+def refuse_without_matplotlib() -> None:
+    """Raise `InputError` where matplotlib is not installed."""
+    if not has_matplotlib():
+        raise InputError("plots need matplotlib: pip install 'structsvm-papk[plot]'")
+
+
 def literal(text: object) -> str:
     """A text as matplotlib has to be given it: $ begins no formula, _ hides it from no legend."""
     text = str(text).replace("$", r"\$")

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from structsvm_papk.errors import InputError
-from structsvm_papk.plots.figures import COLORS, has_matplotlib, literal
+from structsvm_papk.plots.figures import COLORS, literal, refuse_without_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -17,8 +16,7 @@ _OTHERS = "#7d8794"
 
 def comparison_figure(report: Any) -> Figure:
     """Two panels of a `FusionReport`: means with intervals, and paired differences to the first."""
-    if not has_matplotlib():
-        raise InputError("cannot draw: matplotlib is missing; pip install 'structsvm-papk[plot]'")
+    refuse_without_matplotlib()
     from matplotlib.figure import Figure
 
     rankings = report.rankings

@@ -9,7 +9,7 @@ from structsvm_papk.cli._shared import console
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.atomic import check_apart, check_writable, write_atomically
 from structsvm_papk.files.readers import sidecar
-from structsvm_papk.plots.figures import has_matplotlib
+from structsvm_papk.plots.figures import refuse_without_matplotlib
 
 _PLOTS = (".png", ".svg", ".pdf")
 _FORMATS = {
@@ -67,10 +67,7 @@ def _check_plot(path: Path | None) -> None:
         return
     if path.suffix.lower() not in _PLOTS:
         raise InputError(f"cannot draw {path}: the name must end in {', '.join(_PLOTS)}")
-    if not has_matplotlib():
-        raise InputError(
-            f"cannot draw {path}: matplotlib is missing; pip install matplotlib (the extra 'plot')"
-        )
+    refuse_without_matplotlib()
 
 
 def save_plot(path: Path | None, figure: Callable[[], Any]) -> None:
