@@ -86,9 +86,12 @@ class Columns(ABC):
 
     # --- products -------------------------------------------------------------------------------
 
-    @abstractmethod
     def add_scores(self, rows: Array, w: Array, start: int, stop: int, out: Array) -> None:
-        """Add ``M[rows[p]] . w`` to ``out[p]`` for ``start <= p < stop``."""
+        """Add ``M[rows[p]] . w`` to ``out[p]`` for ``start <= p < stop``.
+
+        In any order: that of the columns, where another one is not faster.
+        """
+        self.add_in_order(rows[start:stop], w, out[start:stop])
 
     @abstractmethod
     def add_active_rows(

@@ -46,9 +46,6 @@ class CSRColumns(Columns):
     def nbytes(self) -> int:
         return sum(array.nbytes for array in self._stored)
 
-    def add_scores(self, rows: Array, w: Array, start: int, stop: int, out: Array) -> None:
-        _csr_scores(self._stored, rows, w, start, stop, out)
-
     def add_active_rows(
         self, rows: Array, coef: Array, active: Array, bounds: Array, out: Array
     ) -> None:
@@ -124,15 +121,6 @@ class Stored(NamedTuple):
     data: Array
     indices: Array
     indptr: Array
-
-
-@kernel(fastmath=REORDERED_SUMS)
-def _csr_scores(X: Stored, rows: Array, w: Array, start: int, stop: int, out: Array) -> None:
-    for p in range(start, stop):
-        total = 0.0
-        for e in range(X.indptr[rows[p]], X.indptr[rows[p] + 1]):
-            total += X.data[e] * w[X.indices[e]]
-        out[p] += total
 
 
 @kernel(fastmath=REORDERED_SUMS)

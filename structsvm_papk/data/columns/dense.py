@@ -44,7 +44,8 @@ class DenseColumns(Columns):
         if is_row_major(self.X):
             _row_scores(read_only(self.X), rows, w, start, stop, out)
         else:
-            _column_scores(read_only(self.X.T), rows, w, start, stop, out)
+            some = rows[start:stop]
+            _columns_in_order(read_only(self.X.T), some, read_only(w), out[start:stop])
 
     def add_active_rows(
         self, rows: Array, coef: Array, active: Array, bounds: Array, out: Array
@@ -210,16 +211,6 @@ def _row_add(X: Array, rows: Array, coef: Array, active: Array, bounds: Array, o
             coef_p = coef[p]
             for f in range(total.size):
                 total[f] += coef_p * row[f]
-
-
-@kernel(fastmath=REORDERED_SUMS)
-def _column_scores(
-    columns: Array, rows: Array, w: Array, start: int, stop: int, out: Array
-) -> None:
-    for f in range(w.size):
-        column = columns[f]
-        for p in range(start, stop):
-            out[p] += w[f] * column[rows[p]]
 
 
 @kernel(fastmath=REORDERED_SUMS)

@@ -78,14 +78,6 @@ class PiecewiseColumns(Columns):
 
     # --- products -------------------------------------------------------------------------------
 
-    def add_scores(self, rows: Array, w: Array, start: int, stop: int, out: Array) -> None:
-        table = self.knots.table(w)
-        X, cells = self._stored
-        if is_row_major(X):
-            _row_scores(X, cells, rows, self.knots.cell_starts, table, start, stop, out)
-        else:
-            _column_scores(X.T, cells.T, rows, self.knots.cell_starts, table, start, stop, out)
-
     def add_active_rows(
         self, rows: Array, coef: Array, active: Array, bounds: Array, out: Array
     ) -> None:
@@ -302,50 +294,6 @@ def _count_knots(X: Array, positions: Array, starts: Array, cells: Array) -> Non
                     number[i] += np.uint8(values[i] >= knot)
             for i in range(n):
                 cells[first + i, f] = number[i]
-
-
-# not REORDERED_SUMS: in vector registers look-ups take half as long again; and both orders of X
-# give the same bits
-@kernel
-def _row_scores(
-    X: Array,
-    cells: Array,
-    rows: Array,
-    cell_starts: Array,
-    table: Array,
-    start: int,
-    stop: int,
-    out: Array,
-) -> None:
-    for p in range(start, stop):
-        row = X[rows[p]]
-        cell = cells[rows[p]]
-        total = 0.0
-        for f in range(row.size):
-            c = cell_starts[f] + cell[f]
-            total += table[c, 0] + table[c, 1] * (row[f] - table[c, 2])
-        out[p] += total
-
-
-@kernel
-def _column_scores(
-    columns: Array,
-    cells: Array,
-    rows: Array,
-    cell_starts: Array,
-    table: Array,
-    start: int,
-    stop: int,
-    out: Array,
-) -> None:
-    total = np.zeros(stop - start)
-    for f in range(columns.shape[0]):
-        column = columns[f]
-        for p in range(start, stop):
-            c = cell_starts[f] + cells[f, rows[p]]
-            total[p - start] += table[c, 0] + table[c, 1] * (column[rows[p]] - table[c, 2])
-    for p in range(start, stop):
-        out[p] += total[p - start]
 
 
 @kernel
