@@ -75,11 +75,10 @@ def read_columns(
     path: Path,
     kinds: Mapping[str, Kind],
     features: Collection[str] = (),
-    may_be_text: Collection[str] = (),
 ) -> dict[str, Array]:
-    """Some columns of a whole file, see `values_of`; of text where they may be."""
+    """Some columns of a whole file, see `values_of`; features may be text."""
     with opened(path) as file:
-        texts = text_columns(file.schema_arrow).intersection(may_be_text)
+        texts = text_columns(file.schema_arrow).intersection(features)
         kinds = {**kinds, **dict.fromkeys(texts, Kind.TEXT_OR_HOLE)}
         frame = file.read(list(kinds), use_threads=False)
         if frame.num_rows != file.metadata.num_rows:

@@ -273,17 +273,20 @@ def read_features(
     number = Kind.NUMBER if missing is None else Kind.NUMBER_OR_HOLE
     kinds = dict.fromkeys(columns.features, number)
     known = _levels_like(columns.features, like)
-    may_be_text: Sequence[str] = columns.features
-    if like is not None:
-        may_be_text = ()
-        texts = (name for name, levels in known.items() if are_texts(levels))
-        kinds |= dict.fromkeys(texts, Kind.TEXT_OR_HOLE)
+    texts = [name for name, levels in known.items() if are_texts(levels)]
+    kinds |= dict.fromkeys(texts, Kind.TEXT_OR_HOLE)
     if columns.label is not None:
         kinds[columns.label] = Kind.NUMBER
     if columns.group is not None:
         kinds[columns.group] = Kind.ID
-    values = read_columns(path, format, kinds, columns.features, may_be_text)
+    values = read_columns(path, format, kinds, columns.features)
     features = {name: values[name] for name in columns.features}
+    new = [name for name in features if features[name].dtype == object and name not in known]
+    if new and like is not None:
+        raise InputError(
+            f"{path}: column {listed(new)} holds text, and in training it held numbers; "
+            f"{how_to_leave_out(*new)}"
+        )
     levels = {}
     for j, name in enumerate(columns.features):
         own = features[name]
@@ -361,19 +364,18 @@ def read_columns(
     format: str,
     kinds: Mapping[str, Kind],
     features: Collection[str] = (),
-    may_be_text: Collection[str] = (),
 ) -> dict[str, Array]:
     """Some columns of a file by name, which must be there; `kinds` says what they hold.
 
     Of text in one of the `features` the message says how to leave the column out. In Parquet
     columns are of the type of the file; else numbers are of the type that pandas finds, and ids are
-    text. Texts that may be missing, and columns that `may_be_text` and are, are objects with None.
+    text. Texts that may be missing, and features that are text, are objects with None.
     """
     path = Path(path)
     with reading(path):
         if format == "parquet":
-            return parquet.read_columns(path, kinds, features, may_be_text)
-        columns = read_text(path, format, kinds, features, may_be_text)
+            return parquet.read_columns(path, kinds, features)
+        columns = read_text(path, format, kinds, features)
     for name, kind in kinds.items():
         if kind is Kind.ID and "" in columns[name]:
             place = place_of(path, int(np.argmax(columns[name] == "")))

@@ -94,13 +94,12 @@ def read_text(
     format: str,
     kinds: Mapping[str, Kind],
     features: Collection[str] = (),
-    may_be_text: Collection[str] = (),
 ) -> dict[str, Array]:
     """Some columns by name: numbers and truth values as pandas takes them, ids as text.
 
     In columns with holes an empty cell, or one that says NaN or null, is NaN, or None among texts.
-    Of text in one of the `features` the message says how to leave the column out. Columns that
-    `may_be_text` are texts, as objects, where no cell is a number.
+    One of the `features` is text, as objects, where no cell is a number; of text beside numbers the
+    message says how to leave the column out.
     """
     import pandas as pd
 
@@ -126,7 +125,7 @@ def read_text(
             options["dtype_backend"] = "numpy_nullable"  # whole numbers beside holes stay exact
         if pd.__version__ < "3.1":  # from there on, numbers are always rounded correctly
             options["float_precision"] = "round_trip"
-        read = partial(_numbers, path, features=features, may_be_text=may_be_text)
+        read = partial(_numbers, path, features=features)
         pieces = []
         n_rows = 0
         source = _CountedText(path, rows)
@@ -164,9 +163,7 @@ def read_text(
     return {name: _joined(path, name, [piece[name] for piece in pieces]) for name in pieces[0]}
 
 
-def _numbers(
-    path: Path, frame: Any, name: str, features: Collection[str], may_be_text: Collection[str]
-) -> Array:
+def _numbers(path: Path, frame: Any, name: str, features: Collection[str]) -> Array:
     """Numbers or truth values, or objects of texts; refuses the first text among numbers."""
     import pandas as pd
 
@@ -181,7 +178,7 @@ def _numbers(
     if not is_text.any():
         return values.to_numpy()
     cells = with_none(column.fillna("").to_numpy(dtype=object))
-    if name in may_be_text and values.isna().all() and any(cell is not None for cell in cells):
+    if name in features and values.isna().all() and any(cell is not None for cell in cells):
         return cells
     row = is_text.idxmax()
     raise _not_a_number(path, row, name, str(column[row]), name in features)

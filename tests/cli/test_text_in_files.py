@@ -95,7 +95,7 @@ def test_new_rows(frame, folder, tmp_path, capsys):
     np.testing.assert_allclose(pd.read_csv(table)["from kind"], expected, rtol=0, atol=1e-12)
     for cells, said in (
         ({"kind": [1, 2, 3]}, "column 'kind' holds numbers ('1'), and in training it held text"),
-        ({"price": ["low"] * 3}, "column 'price' holds 'low', which is not a number"),
+        ({"price": ["low"] * 3}, "column 'price' holds text, and in training it held numbers"),
         ({"price": [None] * 3}, "column 'price' (counted from 0), which had none in training"),
     ):
         frame[:3].assign(**cells).to_csv(tmp_path / "new.csv", index=False)
