@@ -188,36 +188,35 @@ class Plan:
         `deviations` are those of what each column of the storages adds to the scores, in the order
         of `weight_names`.
         """
-        n_terms = len(self.weight_names)
-        spread = np.zeros(n_terms) if deviations is None else deviations
-        of_levels = []
-        place = self.numbers.size + self.gaps.size
-        n_of_numbers = place
-        if self.knots is not None:
-            n_of_numbers = self._all_knots().n_weights
-        curves = [
-            replace(curve, deviation=float(spread[i]))
-            for i, curve in enumerate(self._curves(w[:n_of_numbers]))
-        ]
-        at = n_of_numbers
-        for (j, levels), n_weights in zip(self.levels.items(), self._n_levels, strict=True):
-            own = w[at : at + n_weights]
-            term = Levels(
-                name=self.names[j],
-                column=j,
-                levels=tuple(levels),
-                weights=_of_all_levels(own, levels),
-                deviation=float(spread[place]),
-                gap=float(own[-1] + _middle(own, levels)) if self.with_gaps[j] else None,
+        spread = np.zeros(len(self.weight_names)) if deviations is None else deviations
+        n_lines = self.numbers.size + self.gaps.size
+        n_of_numbers = n_lines if self.knots is None else self._all_knots().n_weights
+        own = np.split(w, np.cumsum([n_of_numbers, *self._n_levels]))  # numbers, levels, pairs
+        of_numbers, of_levels, of_pairs = np.split(spread, [n_lines, n_lines + len(self.levels)])
+        curves = self._curves(own[0], of_numbers.tolist())
+        levels = [
+            self._levels_of(j, weights, deviation)
+            for j, weights, deviation in zip(
+                self.levels, own[1:-1], of_levels.tolist(), strict=True
             )
-            of_levels.append(term)
-            at += n_weights
-            place += 1
-        of_pairs = self.pairs.terms(w[at:], self.names, spread[place:]) if self.pairs else ()
-        return AdditiveFunction(tuple(curves), tuple(of_levels), of_pairs)
+        ]
+        pairs = self.pairs.terms(own[-1], self.names, of_pairs) if self.pairs else ()
+        return AdditiveFunction(tuple(curves), tuple(levels), pairs)
 
-    def _curves(self, w: Array) -> list[Curve]:
-        """The terms of the columns of numbers, without deviations."""
+    def _levels_of(self, j: int, own: Array, deviation: float) -> Levels:
+        """The term of a column of levels."""
+        levels = self.levels[j]
+        return Levels(
+            name=self.names[j],
+            column=j,
+            levels=tuple(levels),
+            weights=_of_all_levels(own, levels),
+            deviation=deviation,
+            gap=float(own[-1] + _middle(own, levels)) if self.with_gaps[j] else None,
+        )
+
+    def _curves(self, w: Array, deviations: Sequence[float]) -> list[Curve]:
+        """The terms of the columns of numbers."""
         numbers = self.numbers
         if self.knots is None:
             slopes = w[: numbers.size]
@@ -235,7 +234,8 @@ class Plan:
         gap_of = dict(zip(self.gaps.tolist(), of_gaps.tolist(), strict=True))
         curves = []
         for i, j in enumerate(numbers.tolist()):
-            curve = Curve(self.names[j], j, knots[i], values[i], float(slopes[i]), 0.0)
+            slope = float(slopes[i])
+            curve = Curve(self.names[j], j, knots[i], values[i], slope, deviations[i])
             if j in gap_of:
                 gap = gap_of[j]
                 if not self.adds_fill:
