@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
@@ -68,6 +69,33 @@ def answer(as_json, content, show, *shown):
         show(*shown)
 
 
+def print_rows(title, rows, without=()):
+    """Print a table with a line for each dict, but for some names; numbers stand to the right."""
+    names = [*dict.fromkeys(name for row in rows for name in row if name not in without)]
+    table = Table(title=title, title_justify="left")
+    for name in names:
+        is_number = any(isinstance(row.get(name), int | float) for row in rows)
+        side = "right" if is_number else "left"
+        table.add_column(name.replace("_", " "), justify=side, no_wrap=True)
+    for row in rows:
+        table.add_row(*(_text(row.get(name)) for name in names))
+    screen = Console(highlight=False)
+    wide = screen.options.update(width=1000)  # never narrower than what it holds
+    screen.width = max(screen.width, screen.measure(table, options=wide).maximum)
+    screen.print(table)
+
+
+def _text(value):
+    value = _plain(value)
+    if isinstance(value, list):
+        return ", ".join(map(_text, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return "-" if value is None else escape(str(value))
+
+
 def _record():
     versions = {"structsvm-papk": __version__}
     for name in _PACKAGES:
@@ -95,26 +123,6 @@ def save_plot(path, figure):
     if path is not None:
         figure().savefig(path, dpi=130)
         note(f"plot written to {path}")
-
-
-def print_table(title, columns, rows):
-    """Print a table, never narrower than what it holds.
-
-    Names of right-aligned columns begin with ``>``; a row that is None is a line between rows.
-    """
-    table = Table(title=title, title_justify="left")
-    for name in columns:
-        side = "right" if name[:1] == ">" else "left"
-        table.add_column(name.removeprefix(">"), justify=side, no_wrap=True)
-    for row in rows:
-        if row is None:
-            table.add_section()
-        else:
-            table.add_row(*row)
-    screen = Console(highlight=False)
-    wide = screen.options.update(width=1000)
-    screen.width = max(screen.width, screen.measure(table, options=wide).maximum)
-    screen.print(table)
 
 
 @contextmanager

@@ -1,6 +1,5 @@
 """The commands of `benchmarks.paper`."""
 
-import math
 import os
 from pathlib import Path
 from typing import Annotated
@@ -23,13 +22,7 @@ def table1(as_json: console.Json = False):
 
 
 def _show_table1(result):
-    names = ("ranker", "labels", "metric", "published_as")
-    rows = [
-        (*(row[name] for name in names), f"{row['measured']:.6f}", f"{row['difference']:.0e}")
-        for row in result["rows"]
-    ]
-    columns = ("ranker", "labels", ">metric", ">published", ">measured", ">difference")
-    console.print_table("Table 1", columns, rows)
+    console.print_rows("Table 1", result["rows"])
     print(f"largest absolute difference: {result['max_abs_difference']:.1e}")
 
 
@@ -61,11 +54,10 @@ def _show_table2(rows, cases, runs):
     for case in cases:
         own = [row for row in rows if row["case"] == case]
         k, other = own[0]["k"], own[0]["methods"][1]
-        columns = (">precision@k", ">higher", ">equal", ">AUC@k where equal", ">higher", ">w = 0")
-        lines = [("published, of 300 runs", *_pairs(own[0]["published"])), None]
-        lines += [(row["how"], *_pairs(row["measured"])) for row in own]
+        lines = [{"how": "published, of 300 runs"} | _pairs(own[0]["published"])]
+        lines += [{"how": row["how"]} | _pairs(row["measured"]) for row in own]
         title = f"Table 2, case {case}: GD-Avg | {other}, k = {k}, {runs} runs"
-        console.print_table(title, ("how", *columns), lines)
+        console.print_rows(title, lines)
 
 
 def _pairs(values):
@@ -75,14 +67,14 @@ def _pairs(values):
     def counts(pair):
         return "" if pair is None else " | ".join(map(str, pair))
 
-    return (
-        both(values["precision"]),
-        counts(values["precision_higher"]),
-        str(values["n_equal"]),
-        both(values["auc_where_equal"]),
-        counts(values["auc_higher"]),
-        counts(values.get("zero")),
-    )
+    return {
+        "precision@k": both(values["precision"]),
+        "precision higher": counts(values["precision_higher"]),
+        "equal": values["n_equal"],
+        "AUC@k where equal": both(values["auc_where_equal"]),
+        "AUC higher": counts(values["auc_higher"]),
+        "w = 0": counts(values.get("zero")),
+    }
 
 
 @app.command()
@@ -111,15 +103,11 @@ def figure1(
 def _show_figure1(panels):
     rows = []
     for panel in panels:
+        what = {name: getattr(panel, name) for name in ("condition", "optimised", "solver")}
         last = panel.as_dict()
-        values = (f"{value:.4f}" for value in last["measured"].values())
-        gap = f"{last['gap']:.1e}" if math.isfinite(last["gap"]) else "-"
-        zero = last["published"]["tends_to_zero"]
-        shown = "not drawn" if zero is None else ", ".join(zero)
-        rows.append((panel.condition, panel.optimised, panel.solver, *values, gap, shown))
-    names = (f">{name}" for name in (*panels[0].curves, "gap"))
-    columns = ("condition", "minimised", "solver", *names, "tends to zero in the paper")
-    console.print_table("Figure 1: values where the runs end", columns, rows)
+        in_the_paper = {"tends to zero in the paper": last["published"]["tends_to_zero"]}
+        rows.append(what | last["measured"] | {"gap": last["gap"]} | in_the_paper)
+    console.print_rows("Figure 1: values where the runs end", rows)
 
 
 @app.command()
@@ -168,34 +156,12 @@ def table3(
             "yellow",
         )
         dataset += ", not MovieLens 100K"
-    console.answer(as_json, result, _show_table3, result["rows"], dataset, plan.ks)
+    console.answer(as_json, result, _show_table3, result["rows"], dataset)
 
 
-def _show_table3(rows, dataset, ks):
-    for k in ks:
-        lines = [
-            (
-                row["method"],
-                "-" if row["published"] is None else f"{row['published']:.1f}",
-                f"{row['measured']:.1f}",
-                f"{row['lower']:.1f} to {row['upper']:.1f}",
-                f"{row['validation']:.1f}",
-                _ends(row["statuses"], row["zero"]),
-            )
-            for row in rows
-            if row["k"] == k
-        ]
-        title = f"Table 3, {dataset}, k = {k}: mean pAp@{k} gain on the test lists, in %"
-        columns = ("method", ">published", ">measured", ">95% over users", ">validation", "status")
-        console.print_table(title, columns, lines)
-
-
-def _ends(statuses, zero):
-    """How the fits of all seeds ended, in few words."""
-    words = list(dict.fromkeys(statuses))
-    if any(zero):
-        words.append("w = 0" if all(zero) else f"w = 0 in {sum(zero)} of {len(zero)}")
-    return ", ".join(words)
+def _show_table3(rows, dataset):
+    title = f"Table 3, {dataset}: mean pAp@k gain on the test lists, in %"
+    console.print_rows(title, rows, without=("dataset", "settings"))
 
 
 @app.command()

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
 from benchmarks.common import console
 from structsvm_papk.errors import InputError
@@ -41,34 +40,15 @@ def coverage(
             progress=lambda row: step(f"{row.law}, {row.method}"),
             cells=console.cells(checkpoint, "coverage"),
         )  # fmt: skip
-    console.answer(as_json, {"rows": [row.as_dict() for row in rows]}, _show_coverage, rows)
+    given = [row.as_dict() for row in rows]
+    console.answer(as_json, {"rows": given}, _show_coverage, given)
     if any(row.violated for row in rows):
         raise typer.Exit(1)
 
 
 def _show_coverage(rows):
-    lines = []
-    for row in rows:
-        covered = f"{row.covered:.3f}"
-        lines.append(
-            (
-                row.method,
-                row.law,
-                *(str(n) for n in (row.n_pos, row.n_neg, row.k, row.n_draws)),
-                "-" if math.isnan(row.risk) else f"{row.risk:.3f}",
-                f"[red]{covered}[/red]" if row.violated else covered,
-                f"{row.half_width:.3f}",
-                "-" if math.isnan(row.ratio) else f"{row.ratio:.1f}",
-                f"{row.vacuous:.2f}",
-                "yes" if row.guaranteed else "no",
-            )
-        )
-    columns = (
-        *("method", "law", ">n_pos", ">n_neg", ">k", ">draws", ">R", ">covered", ">half-width"),
-        *(">ratio", ">vacuous", "guaranteed"),
-    )
-    console.print_table(f"Coverage at level {rows[0].nominal:g}", columns, lines)
-    broken = [f"{row.method} ({row.law}, n_neg = {row.n_neg})" for row in rows if row.violated]
+    console.print_rows("Coverage", rows)
+    broken = [f"{row['method']} ({row['law']})" for row in rows if row["violated"]]
     none = "No guaranteed bound failed more often than its level."
     print(f"Violated guarantees: {'; '.join(broken)}" if broken else none)
 
@@ -87,17 +67,7 @@ def stability(
 
     settings = users or (100, 1000, 5000, 20000), alpha or (0.01, 0.1, 1.0), surrogate or ("avg",)
     rows = list(study.rows(*settings))
-    console.answer(as_json, {"rows": rows}, _show_stability, rows)
-
-
-def _show_stability(rows):
-    columns = ("users", "surrogate", "depth", "alpha", "new users", "training users", "bound")
-    lines = []
-    for row in rows:
-        *setting, new, training, bound = row.values()
-        risks = (f"{value:.3f}" for value in (new, training, bound))
-        lines.append([*(str(value or "k") for value in setting), *risks])
-    console.print_table("Risk of new users", [f">{name}" for name in columns], lines)
+    console.answer(as_json, {"rows": rows}, console.print_rows, "Risk of new users", rows)
 
 
 @app.command()
@@ -127,27 +97,9 @@ def degenerate(
             study.Sizes(users, users, items, features, k), jobs,
             lambda outcomes: step(outcomes[0].regime), console.cells(checkpoint, "degenerate"),
         )  # fmt: skip
-    console.answer(as_json, result.as_dict(), _show_degenerate, result.summary(), regimes, k)
-
-
-def _show_degenerate(rows, regimes, k):
-    for regime in regimes:
-        own = sorted((row for row in rows if row.regime == regime), key=lambda row: -row.mean)
-        lines = []
-        for row in own:
-            gain = f"{row.mean:.4f} ± {row.half_width:.4f}"
-            less = f"{row.difference:+.4f} ± {row.difference_half_width:.4f}"
-            paired = (less, str(row.wins), str(row.losses))
-            if row.method == "ClippedRamp, CCCP":
-                gain, paired = f"[bold]{gain}[/bold]", ("", "", "")
-            zeros = f"{row.zeros} of {row.n_seeds}" if row.zeros else ""
-            lines.append((row.method, gain, *paired, zeros))
-        title = (
-            f"{regime.replace('_', ' ')}: test pAp@{k} gain over {own[0].n_seeds} data sets, 95% "
-            "intervals"
-        )
-        columns = ("method", ">gain", ">ClippedRamp less this", ">wins", ">losses", ">w = 0")
-        console.print_table(title, columns, lines)
+    rows = sorted(map(vars, result.summary()), key=lambda row: (row["regime"], -row["mean"]))
+    title = f"Test pAp@{k} gain, and how far {study.OURS} is ahead, with 95% intervals"
+    console.answer(as_json, result.as_dict(), console.print_rows, title, rows)
 
 
 @app.command()
@@ -194,14 +146,9 @@ def _show_distinguishability(result):
     shown = sorted({0, *(round(part * last) for part in (0.25, 0.5, 0.75, 1))})
     needed, rows = result.needed(), []
     for name in sorted(needed, key=lambda name: (needed[name] or math.inf, name)):
-        shares = (f"{result.share[name][i]:.2f}" for i in shown)
-        rows.append((name, str(needed[name] or "-"), *shares))
-    title = (
-        f"Better ranker ahead from N {result.by} on ({result.description}, {result.n_replicates} "
-        "replicates)"
-    )
-    sizes = (f">N = {result.sizes[i]}" for i in shown)
-    console.print_table(title, ("metric", ">N for 95%", *sizes), rows)
+        shares = {f"N = {result.sizes[i]}": result.share[name][i] for i in shown}
+        rows.append({"metric": name, "N for 95%": needed[name]} | shares)
+    console.print_rows(f"Better ranker ahead from N {result.by} on ({result.description})", rows)
 
 
 Effort = Annotated[str, typer.Option(help="quick, normal (a minute) or thorough.")]
@@ -215,8 +162,8 @@ def ndcg(seed: console.Seed = 0, effort: Effort = "normal", as_json: console.Jso
     _check_effort(effort)
     limits = study.limits()
     checks = _checked(study.CLAIMS, seed, effort)
-    content = {"limits": limits, "checks": checks}
-    console.answer(as_json, content, _show_ndcg, limits, checks)
+    tables = {"What NDCG of one list tends to": limits, "NDCG of long lists": checks}
+    console.answer(as_json, {"limits": limits, "checks": checks}, _show, tables)
 
 
 @app.command()
@@ -227,8 +174,8 @@ def targets(seed: console.Seed = 0, effort: Effort = "normal", as_json: console.
     _check_effort(effort)
     checks = _checked(study.CLAIMS, seed, effort)
     sampled = study.sampled()
-    content = {"checks": checks, "sampled": sampled}
-    console.answer(as_json, content, _show_targets, checks, sampled)
+    tables = {"What losses aim at": checks, "What sampled negatives estimate": sampled}
+    console.answer(as_json, {"checks": checks, "sampled": sampled}, _show, tables)
 
 
 def _check_effort(effort):
@@ -247,40 +194,10 @@ def _checked(claims, seed, effort):
     return checks
 
 
-def _show_claims(title, checks):
-    lines = []
-    for check in checks:
-        control = f"{check['control']}: {check['control_verdict']}"
-        worst = f"{check['worst']:.1e}"
-        what = check["id"], escape(check["formula"]), check["verdict"]
-        lines.append((*what, str(check["instances"]), worst, control))
-    columns = ("claim", "formula", "verdict", ">instances", ">worst", "control")
-    console.print_table(title, columns, lines)
-
-
-def _show_ndcg(limits, checks):
-    lines = []
-    for row in limits:
-        values = (row[name] for name in list(row)[1:])
-        lines.append([row["setting"], *("no limit" if v is None else f"{v:.3f}" for v in values)])
-    columns = ["discount, cut-off", *(f">{name}" for name in list(limits[0])[1:])]
-    console.print_table("What NDCG of one list tends to", columns, lines)
-    _show_claims("NDCG of long lists", checks)
-
-
-def _show_targets(checks, sampled):
-    _show_claims("What losses aim at", checks)
-    lines = [
-        [str(row[name]) for name in ("n_neg", "n_sampled", "k", "effective_k")]
-        + [f"{row[name]:.3f}" for name in ("off", "off_from_k")]
-        + [str(row[name]) for name in ("place_50%", "place_95%")]
-        for row in sampled
-    ]
-    columns = (
-        *(">negatives", ">sampled", ">k", ">estimates pAp at", ">off", ">off from k"),
-        *(">half on the first", ">95% on the first"),
-    )
-    console.print_table("What sampled negatives estimate", columns, lines)
+def _show(tables):
+    for title, rows in tables.items():
+        long = ("claim", "source", "hypothesis", "counterexample")  # in the JSON
+        console.print_rows(title, rows, without=long)
 
 
 @app.command()
@@ -319,31 +236,19 @@ def rerank(
         answer = study.run(folder, results, plan, tuple(method or ()), step)
     for remark in answer["remarks"]:
         console.note(remark, "yellow")
-    console.answer(as_json, answer, _show_rerank, answer, study.OURS)
+    console.answer(as_json, answer, _show_rerank, answer)
 
 
-def _show_rerank(answer, ours):
+def _show_rerank(answer):
     """Best first; what is published stands among what was measured."""
-    lines = []
-    for row in sorted(answer["rows"] + answer["published"], key=lambda row: -row["ndcg"]):
-        names = ("ndcg", "spread", "recall", "pap")
-        numbers = ["-" if row.get(name) is None else f"{row[name]:.4f}" for name in names]
-        ahead = "-"
-        if row.get("lower") is not None:
-            ahead = f"{row['ours_ahead']:+.4f} ({row['lower']:+.4f} to {row['upper']:+.4f})"
-        seconds = f"{row['seconds']:.1f}" if "seconds" in row else "-"
-        lines.append((row["name"], row.get("kind", "published"), *numbers, ahead, seconds))
-    k = answer["k"]
-    title = (
-        f"{answer['dataset'] or 'interactions'}: {answer['n_test_users']} users, "
-        f"{answer['n_items']} items; {answer['candidates']} candidates hold "
-        f"{answer['candidate_recall']:.0%} of the test items; "
-        f"{answer['draws']} draws of {answer['train_users']} users"
+    rows = sorted(answer["rows"] + answer["published"], key=lambda row: -row["ndcg"])
+    names = ("n_test_users", "n_items", "candidates", "candidate_recall", "draws", "train_users")
+    sizes = ", ".join(f"{name} {answer[name]}" for name in names)
+    console.print_rows(
+        f"{answer['dataset'] or 'interactions'}: k {answer['k']}, {sizes}",
+        rows,
+        ("settings", "certificates"),
     )
-    columns = ("method", "", f">NDCG@{k}", ">± draws", f">recall@{k}", f">pAp@{k}")
-    console.print_table(title, (*columns, f">{ours} ahead by (95%)", ">CPU s"), lines)
-    if answer["published"]:
-        console.note(f"published: {answer['published'][0]['source']}")
 
 
 @app.command()

@@ -276,7 +276,7 @@ def test_command(tmp_path, monkeypatch):
     monkeypatch.setattr(methods, "outcome", None)
     assert json.loads(run(*how, "--json").stdout)["rows"] == first
     shown = run(*how).stdout
-    assert "EASE 300" in shown and "NDCG@5" in shown and "ahead by" in shown
+    assert all(words in shown for words in ("EASE 300", "k 5", "ndcg", "ours ahead"))
     for wrong, text in (
         ([folder, "--k", 5, "--candidates", 9], "another run: candidates"),
         ([tmp_path / "no"], "neither a folder nor a zip"),
