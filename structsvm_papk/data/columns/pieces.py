@@ -192,35 +192,31 @@ class PiecewiseColumns(Columns):
         Of a column that has to rise no piece is called an indicator, see `Knots.stiffness`.
         """
         knots = self.knots
-        dense = DenseColumns(self.X)
-        lines = dense.variation(rows, indptr, dense.spread(rows, indptr))
+        lines = np.flatnonzero(knots.is_line)
+        dense = DenseColumns(self.X[:, lines])
+        of_lines = dense.variation(rows, indptr, dense.spread(rows, indptr))
         unit = np.zeros(knots.n_weights)
         unit[: knots.n_straight] = 1.0
-        of_curves = self.term_deviations(unit, rows, indptr, unit)
+        deviation = self.term_deviations(unit, rows, indptr, unit)
+        deviation[lines] = of_lines.deviation
+        low = np.full(knots.n_columns, np.nan)
+        high = low.copy()
+        low[lines] = of_lines.low
+        high[lines] = of_lines.high
         straight = knots.column_of_straight
-        is_line = knots.is_line
-        nan = np.full(knots.n_columns, np.nan)
         squares = np.zeros(knots.n_pieces)
         inside = np.zeros(knots.n_pieces, dtype=bool)
         X, cells = self._stored
         _piece_squares(
-            X, cells, rows, indptr, knots.cell_starts, self._in_pieces, self._piece_starts,
-            squares, inside,
+            X, cells, rows, indptr, knots.cell_starts, self._piece_of_cell, self._in_pieces,
+            self._piece_starts, squares, inside,
         )  # fmt: skip
         inside |= knots.is_rising[knots.column_of_piece]
+        of_pieces = np.sqrt(squares / max(rows.size, 1))
         return Variation(
-            deviation=np.concatenate(
-                [
-                    np.where(is_line, lines.deviation, of_curves)[straight],
-                    np.sqrt(squares / max(rows.size, 1)),
-                ]
-            ),
-            low=np.concatenate(
-                [np.where(is_line, lines.low, nan)[straight], np.where(inside, np.nan, 0.0)]
-            ),
-            high=np.concatenate(
-                [np.where(is_line, lines.high, nan)[straight], np.where(inside, np.nan, 1.0)]
-            ),
+            deviation=np.append(deviation[straight], of_pieces),
+            low=np.append(low[straight], np.where(inside, np.nan, 0.0)),
+            high=np.append(high[straight], np.where(inside, np.nan, 1.0)),
             n_rows=rows.size,
         )
 
@@ -231,25 +227,31 @@ class PiecewiseColumns(Columns):
         return np.concatenate([[0], np.cumsum(counts)])
 
     @cached_property
-    def _in_pieces(self) -> Array:
-        """For each cell the piece, its value at the cell's origin, its slope there, and the origin.
+    def _piece_of_cell(self) -> Array:
+        """The piece of each cell; cells beyond the knots are in the first piece or the last one."""
+        knots = self.knots
+        piece = np.zeros(knots.origins.size, dtype=np.int64)
+        piece[knots.cell_starts[:-1]] = self._piece_starts[:-1]
+        piece[knots.cell_starts[1:] - 1] = self._piece_starts[1:] - 1
+        piece[knots.cell_of_interval] = knots.piece
+        return piece
 
-        Cells beyond the knots are in the first piece, with value 0, or the last one, with 1.
+    @cached_property
+    def _in_pieces(self) -> Array:
+        """For each cell its piece's value at the cell's origin, its slope there, and the origin.
+
+        The value is 0 in cells before the knots, and 1 behind them.
         """
         knots = self.knots
-        inside = np.zeros((knots.origins.size, 4))
-        last_pieces = self._piece_starts[1:] - 1
-        inside[knots.cell_starts[:-1], 0] = self._piece_starts[:-1]
-        inside[knots.cell_starts[1:] - 1, 0] = last_pieces
-        inside[knots.cell_starts[1:] - 1, 1] = 1.0
+        inside = np.zeros((knots.origins.size, 3))
+        inside[knots.cell_starts[1:] - 1, 0] = 1.0
         risen = np.cumsum(knots.shares) - knots.shares
         new = np.append(True, np.diff(knots.piece) > 0)[: knots.piece.size]
         first = np.maximum.accumulate(np.where(new, np.arange(new.size), 0))
         cell = knots.cell_of_interval
-        inside[cell, 0] = knots.piece
-        inside[cell, 1] = risen - risen[first] if risen.size else 0.0
-        inside[cell, 2] = knots.shares / knots.widths
-        inside[:, 3] = knots.origins
+        inside[cell, 0] = risen - risen[first] if risen.size else 0.0
+        inside[cell, 1] = knots.shares / knots.widths
+        inside[:, 2] = knots.origins
         return inside
 
     def stiffness(self, stiffness: float) -> Array:
@@ -479,19 +481,15 @@ def _contribution_squares(
                 squares[f] += max(0.0, square[f] - total[f] * total[f] / n)
 
 
-class _InPiece(NamedTuple):
-    """The piece that a value lies in, and what share of it is below the value."""
-
-    piece: int
-    value: float
-
-
 @kernel
-def _in_piece(in_pieces: Array, c: int, x: float) -> _InPiece:
-    value = in_pieces[c, 1]
-    if in_pieces[c, 2] > 0.0:  # beyond the knots the difference may be infinite
-        value += in_pieces[c, 2] * (np.float64(x) - in_pieces[c, 3])
-    return _InPiece(int(in_pieces[c, 0]), min(value, 1.0))
+def _share_below(x: float, value: float, slope: float, origin: float) -> float:
+    """What share of the piece of its cell lies below x.
+
+    It takes numbers: with an array the call is not inlined, and takes twice the time.
+    """
+    if slope > 0.0:  # beyond the knots the difference may be infinite
+        return min(value + slope * (x - origin), 1.0)
+    return value
 
 
 @kernel
@@ -501,6 +499,7 @@ def _piece_squares(
     rows: Array,
     indptr: Array,
     cell_starts: Array,
+    piece_of_cell: Array,
     in_pieces: Array,
     piece_starts: Array,
     squares: Array,
@@ -527,21 +526,29 @@ def _piece_squares(
         for f in range(n_columns):
             if piece_starts[f] == piece_starts[f + 1]:
                 continue
-            own = _in_piece(in_pieces, cell_starts[f] + cells[first, f], X[first, f])
+            c = cell_starts[f] + cells[first, f]
+            own = piece_of_cell[c]
             for b in range(piece_starts[f], piece_starts[f + 1]):
-                reference[b] = 1.0 if b < own.piece else 0.0
-            reference[own.piece] = own.value
+                reference[b] = 1.0 if b < own else 0.0
+            reference[own] = _share_below(
+                X[first, f], in_pieces[c, 0], in_pieces[c, 1], in_pieces[c, 2]
+            )
         # 2. how far rows are from it, in the piece they lie in
         for p in range(indptr[u], indptr[u + 1]):
+            row = X[rows[p]]
+            cell = cells[rows[p]]
             for f in range(n_columns):
                 if piece_starts[f] == piece_starts[f + 1]:
                     continue
-                own = _in_piece(in_pieces, cell_starts[f] + cells[rows[p], f], X[rows[p], f])
-                share = own.value - reference[own.piece]
-                inside[own.piece] |= 0.0 < own.value < 1.0
-                number[own.piece] += 1.0
-                away[own.piece] += share
-                square[own.piece] += share * share
+                c = cell_starts[f] + cell[f]
+                own = piece_of_cell[c]
+                share = _share_below(row[f], in_pieces[c, 0], in_pieces[c, 1], in_pieces[c, 2])
+                if 0.0 < share < 1.0:
+                    inside[own] = True
+                share -= reference[own]
+                number[own] += 1.0
+                away[own] += share
+                square[own] += share * share
         # 3. to these come the rows before the piece, where it is 0, and behind it, where it is 1
         for f in range(n_columns):
             before = 0.0
