@@ -23,7 +23,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -267,6 +267,15 @@ class Spread:
     shifted: Array
     row_terms: int
     column_terms: int = 0
+
+    def of(self, weights: slice) -> Spread:
+        """That of some of the columns."""
+        return replace(
+            self,
+            largest=self.largest[weights],
+            within=self.within[weights],
+            shifted=self.shifted[weights],
+        )
 
     @cached_property
     def has_offsets(self) -> bool:

@@ -82,13 +82,7 @@ class ColumnsBeside(Columns):
         shifted = []
         for part, own in self._each():
             if spread.shifted[own].any():
-                part_spread = Spread(
-                    largest=spread.largest[own],
-                    within=spread.within[own],
-                    shifted=spread.shifted[own],
-                    row_terms=spread.row_terms,
-                )
-                copied = part.less_first_rows(rows, indptr, part_spread).columns
+                copied = part.less_first_rows(rows, indptr, spread.of(own)).columns
             else:
                 copied = part.take(rows)
             shifted.append(copied)
@@ -117,7 +111,7 @@ class ColumnsBeside(Columns):
 
     def variation(self, rows: Array, indptr: Array, spread: Spread) -> Variation:
         return Variation.beside(
-            [part.variation(rows, indptr, part.spread(rows, indptr)) for part in self.parts]
+            [part.variation(rows, indptr, spread.of(own)) for part, own in self._each()]
         )
 
     def term_deviations(self, w: Array, rows: Array, indptr: Array, deviation: Array) -> Array:
