@@ -3,8 +3,11 @@
 A candidate is a setting, and the training lists in its columns. Each is fitted to a gap of 1% on
 the lists (or the rows of one list) that a fold leaves in, warm from the candidate before, and
 scored on those that the fold leaves out: lists by NDCG, of all their rows and not of the first k,
-which says more of few lists; one list by average precision. The largest mean wins, lists weighted
-as in training. Then the winner is tried with pairs of columns, which each fold finds by itself.
+which says more of few lists; one list by the AUC, which a few positives decide less than they
+decide average precision. The largest mean wins, lists weighted as in training. Then the winner is
+tried with pairs of columns, which each fold finds by itself. Of lists these have to gain more than
+the standard error of the gain. One list, where five numbers have no such error to speak of, takes
+them unless they lose a tenth of what the AUC lacks (`benchmarks/results/columns.md`).
 """
 
 from __future__ import annotations
@@ -54,6 +57,7 @@ _STEPS = 2.0**20  # of a unit of the penalty
 _FEWEST = 5  # positives or negatives, one for each fold
 _FIRST = 2  # folds that try everything,
 _ENOUGH = 10  # the others so many of what is best there
+_LOST_BY_PAIRS = 0.1  # of what the AUC lacks to 1: more, and pairs are not taken
 
 
 @dataclass(frozen=True)
@@ -158,23 +162,30 @@ class Choice:
         What each list of a finished fold counts, as in the risk.
     ended_by : str
         Why not all folds were tried: 'time_limit', 'Ctrl-C', or empty.
+    paired : Candidate, optional
+        The winner with pairs of columns, where these are worth it.
     """
 
     candidates: list[Candidate]
     fits: list[list[FoldFit]] = field(init=False)
     weights: list[Array] = field(default_factory=list)
     ended_by: str = ""
+    paired: Candidate | None = None
 
     def __post_init__(self) -> None:
         self.fits = [[] for _ in self.candidates]
 
     def mean(self, i: int) -> float:
-        """The mean score of a candidate, lists by their weights; 0 where it is known of no list.
+        """The mean score of a candidate, lists by their weights; 0 where it is known of no list."""
+        return self.mean_of([fit.values for fit in self.fits[i]])
+
+    def mean_of(self, scores: Sequence[Array]) -> float:
+        """The mean of the scores of finished folds.
 
         Sums that differ by their rounding only are the same.
         """
-        values = np.concatenate([fit.values for fit in self.fits[i]])
-        weights = np.concatenate(self.weights[: len(self.fits[i])])
+        values = np.concatenate(scores)
+        weights = np.concatenate(self.weights[: len(scores)])
         known = ~np.isnan(values)
         if not known.any():
             return 0.0
@@ -189,10 +200,12 @@ class Choice:
     def best(self) -> Candidate | None:
         """The candidate with the largest mean of those that all finished folds have tried.
 
-        The first of equals; None where no fold was finished.
+        The first of equals; with pairs, where these are worth it; None where no fold was finished.
         """
         if self.n_folds == 0:
             return None
+        if self.paired is not None:
+            return self.paired
         tried = [i for i, fits in enumerate(self.fits) if len(fits) == self.n_folds]
         return self.candidates[max(tried, key=lambda i: (self.mean(i), -i))]
 
@@ -255,7 +268,7 @@ def choose(
         n_blocks = None if columns.given.is_sparse else _BLOCKS
         training = Training(_MAX_ITER, n_blocks, n_threads)
         candidates = _of_one_list(columns, given, left)
-        score = partial(values_of, "ap")
+        score = partial(values_of, "auc")
     else:
         return None
     if len(folds) < 2:
@@ -449,26 +462,40 @@ def try_pairs(
     best = choice.best
     if best is None or choice.ended_by or len(columns.cuts_for_pairs) < 2:
         return
-    fits: list[FoldFit] = []
+    without = choice.fits[choice.candidates.index(best)]
+    gains: list[Array] = []
+    found = False
     try:
-        for fold, fit in zip(folds, choice.fits[choice.candidates.index(best)], strict=False):
+        for fold, fit in zip(folds, without, strict=False):
             risk = training.risk(best.setting, best.lists.at_positions(fold.train))
             paired = best.with_pairs(columns, risk, fit.w, PAIRS)
-            if paired is not None:
-                start = paired.columns.weights(best.columns.function(fit.w))
-                paired_risk = training.risk(paired.setting, paired.lists.at_positions(fold.train))
-                solved = _solved(paired, paired_risk, training, deadline, {"w_init": start})
-                if solved is None:
-                    choice.ended_by = "time_limit"
-                    return
-                tested = paired.lists.at_positions(fold.test)
-                fit = FoldFit(score(tested.scores(solved.w), tested), solved.w)
-            fits.append(fit)
+            if paired is None:
+                gains.append(np.zeros_like(fit.values))
+                continue
+            found = True
+            start = paired.columns.weights(best.columns.function(fit.w))
+            paired_risk = training.risk(paired.setting, paired.lists.at_positions(fold.train))
+            solved = _solved(paired, paired_risk, training, deadline, {"w_init": start})
+            if solved is None:
+                choice.ended_by = "time_limit"
+                return
+            tested = paired.lists.at_positions(fold.test)
+            gains.append(score(tested.scores(solved.w), tested) - fit.values)
     except KeyboardInterrupt:
         choice.ended_by = "Ctrl-C"
         return
-    choice.candidates.append(replace(best, setting=replace(best.setting, n_pairs=PAIRS)))
-    choice.fits.append(fits)
+    least = _standard_error(np.concatenate(gains))
+    if columns.given.n_users == 1:
+        lacking = 1.0 - choice.mean_of([fit.values for fit in without])
+        least = -_LOST_BY_PAIRS * lacking if found else np.inf
+    if choice.mean_of(gains) > least:
+        choice.paired = replace(best, setting=replace(best.setting, n_pairs=PAIRS))
+
+
+def _standard_error(values: Array) -> float:
+    """Of the mean of those that are known."""
+    known = values[~np.isnan(values)]
+    return float(known.std(ddof=1) / np.sqrt(known.size)) if known.size > 1 else np.inf
 
 
 def _weights(lists: RankingData) -> Array:

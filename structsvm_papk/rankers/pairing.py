@@ -7,7 +7,7 @@ residuals of its rows. So pairs are ordered by
     sum over cells of G^2 / (n + 5)    less what chance gives,  sum of s^2 n / (n + 5)
 
 with n the rows of a cell and s^2 the mean square of the residuals; 5 rows keep small cells from
-coming first. A column of numbers is cut at its quartiles, and levels are cells of their own. Of
+coming first. A column of numbers is cut into sixths, and levels are cells of their own. Of
 many columns some of the rows are looked at, so that it takes less time than a fit.
 """
 

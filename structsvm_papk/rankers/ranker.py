@@ -169,7 +169,7 @@ class PAPKRanker(AdditiveRanker):
         certificate is of the constrained problem. Take it where a wrong direction would be noticed.
         A solver that is an object does not take it.
     pairs : {'auto', None} or int
-        How many pairs of columns have a weight for each of their cells: quartiles of numbers, each
+        How many pairs of columns have a weight for each of their cells: sixths of numbers, each
         level. 'auto': where folds choose curves or lines, they also choose none or 20 pairs. Those
         are taken that lower the loss most after a fit without pairs. A column that has to rise or
         fall is in no pair.
@@ -221,15 +221,16 @@ class PAPKRanker(AdditiveRanker):
     list is there once for each grade t, with "at least t" as relevant, and weighs what t adds to
     the gain. There is no intercept: ranking ignores it. Columns are divided by their deviation
     within lists, ``sqrt(sum_u sum_i (x_if - mean_uf)^2 / n_rows)``, and so are the pieces of
-    curves, whose weights the penalty holds 3 or 30 times stronger, and those of cells 3 times.
+    curves, whose weights the penalty holds 3 or 30 times stronger, and those of cells twice.
 
     ``alpha="auto"`` is ``12 m (d / p)^1.5``: d the effective number of columns that vary within
     lists, ``(sum var)^2 / sum var^2``, m their mean variance as the penalty sees them, p the number
     of positives of the lists that train. Of one list alpha is chosen by folds of its rows, by
-    average precision; it is ``.1 m`` with fewer than five positives or more than 5,000,000 values.
+    the AUC; it is ``.1 m`` with fewer than five positives or more than 5,000,000 values.
 
-    Five folds of the lists choose lines or curves, and then none or 20 pairs of columns, by the
-    mean NDCG of the lists that a fold leaves out. `result_.notes` says what was chosen.
+    Five folds of the lists choose lines or curves by the mean NDCG of the lists that a fold leaves
+    out, and then 20 pairs of columns, where these gain more than the standard error of the gain.
+    `result_.notes` says what was chosen.
 
     A solver of your own is an object with a number `alpha` and a method ``solve(risk, w_init,
     callback)``, or a function. It returns a `SolverResult`, whose objective is checked at its w,

@@ -1,7 +1,7 @@
 """Pairs of columns: a weight for each cell of two columns that are cut.
 
-A column of numbers is cut at quartiles, a column of levels has a cell for each. Missing values are
-a cell of their own where training had some. A pair has at most 254 cells.
+A column of numbers is cut into sixths of its rows, a column of levels has a cell for each. Missing
+values are a cell of their own where training had some. A pair has at most 254 cells.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from structsvm_papk.data.columns.additive import AdditiveFunction, FilledRows
 
 MOST_CELLS = MOST_LEVELS
-_CELLS = 4  # of a column of numbers
-_STIFF = 3.0  # how many times stronger the penalty is on a cell than on a level
+_CELLS = 6  # of a column of numbers
+_STIFF = 2.0  # how many times stronger the penalty is on a cell than on a level
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class ColumnCut:
 
 
 def cut_of_numbers(column: int, values: ValueCounts, with_gap: bool) -> ColumnCut:
-    """A column of numbers, cut at its quartiles, or between its values where they are few."""
+    """A column of numbers, cut into sixths of its rows, or between values where they are few."""
     distinct = values.values
     edges = distinct[1:]
     if edges.size >= _CELLS:
