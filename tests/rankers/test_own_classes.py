@@ -317,6 +317,7 @@ def test_cuts_are_those_of_the_same_formula():
         CuttingPlane(0.1).solve(EmpiricalRisk(Changed(2), data), warm_start=first)
 
 
+@pytest.mark.slow
 def test_solvers_are_compared_on_a_class_of_ones_own(tmp_path, capsys):
     data = RankingData.from_groups(*ROWS)
     how = {"alpha": 0.1, "etas": [0.1, 1.0], "passes": 40, "depth": 10}
