@@ -3,11 +3,12 @@
 A candidate is a setting, and the training lists in its columns. Each is fitted to a gap of 1% on
 the lists (or the rows of one list) that a fold leaves in, warm from the candidate before, and
 scored on those that the fold leaves out: lists by NDCG, of all their rows and not of the first k,
-which says more of few lists; one list by the AUC, which a few positives decide less than they
-decide average precision. The largest mean wins, lists weighted as in training. Then the winner is
-tried with pairs of columns, which each fold finds by itself. Of lists these have to gain more than
-the standard error of the gain. One list, where five numbers have no such error to speak of, takes
-them unless they lose a tenth of what the AUC lacks (`benchmarks/results/columns.md`).
+which says more of few lists; one list by average precision. (The AUC chooses better of a few
+hundred rows, and far worse at the top where positives are rare.) The largest mean wins, lists
+weighted as in training. Then the winner is tried with pairs of columns, which each fold finds by
+itself. Of lists these have to gain more than the standard error of the gain. One list, where five
+numbers have no such error to speak of, takes them unless they lose a tenth of what average
+precision lacks to 1 (`benchmarks/results/columns.md`).
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ _STEPS = 2.0**20  # of a unit of the penalty
 _FEWEST = 5  # positives or negatives, one for each fold
 _FIRST = 2  # folds that try everything,
 _ENOUGH = 10  # the others so many of what is best there
-_LOST_BY_PAIRS = 0.1  # of what the AUC lacks to 1: more, and pairs are not taken
+_LOST_BY_PAIRS = 0.1  # of what average precision lacks to 1: more, and pairs are not taken
 
 
 @dataclass(frozen=True)
@@ -268,7 +269,7 @@ def choose(
         n_blocks = None if columns.given.is_sparse else _BLOCKS
         training = Training(_MAX_ITER, n_blocks, n_threads)
         candidates = _of_one_list(columns, given, left)
-        score = partial(values_of, "auc")
+        score = partial(values_of, "ap")
     else:
         return None
     if len(folds) < 2:

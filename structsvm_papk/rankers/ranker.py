@@ -226,7 +226,7 @@ class PAPKRanker(AdditiveRanker):
     ``alpha="auto"`` is ``12 m (d / p)^1.5``: d the effective number of columns that vary within
     lists, ``(sum var)^2 / sum var^2``, m their mean variance as the penalty sees them, p the number
     of positives of the lists that train. Of one list alpha is chosen by folds of its rows, by
-    the AUC; it is ``.1 m`` with fewer than five positives or more than 5,000,000 values.
+    average precision; it is ``.1 m`` with fewer than five positives or more than 5,000,000 values.
 
     Five folds of the lists choose lines or curves by the mean NDCG of the lists that a fold leaves
     out, and then 20 pairs of columns, where these gain more than the standard error of the gain.

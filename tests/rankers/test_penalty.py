@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import average_precision_score
 
 from helpers.marks import slow
 from helpers.sources import npy_source
@@ -121,7 +121,7 @@ def of_one_list(noise, n_rows=200, n_features=30, seed=0):
 
 
 def test_the_strength_of_one_list_is_that_of_the_best_folds():
-    """By hand: folds of the rows, a fit for each strength, the AUC on those left out."""
+    """By hand: folds of the rows, a fit for each strength, average precision on those left out."""
     X, y = of_one_list(0.5)
     plain = {"one_list": True, "surrogate": "avg"}
     ranker = Linear(5, **plain).fit(X, y)
@@ -133,7 +133,7 @@ def test_the_strength_of_one_list_is_that_of_the_best_folds():
             fit = Linear(5, alpha=alpha, tol=1e-6, standardize=False, **plain)
             fit.fit(X[train] / ranker.scale_, y[train])
             found = X[test] / ranker.scale_ @ fit.coef_
-            scores[alpha] += roc_auc_score(y[test], found) / 5
+            scores[alpha] += average_precision_score(y[test], found) / 5
     assert scores[min(scores, key=lambda a: abs(a - ranker.alpha_))] >= max(scores.values()) - 2e-2
     in_other_units = Linear(5, standardize=False, **plain).fit(1e3 * X, y)
     multiple = in_other_units.alpha_ / (1e6 * X.var(axis=0).mean())
@@ -197,7 +197,7 @@ def test_what_is_chosen_has_the_best_mean_on_the_folds():
         for (surrogate, alpha), values in settings.items():
             own = PAPKRanker(5, surrogate, alpha=alpha, one_list=True, curves=None)
             scores = own.fit(SHAPE[train], Y[train]).predict(SHAPE[test])
-            values.append(roc_auc_score(Y[test], scores))
+            values.append(average_precision_score(Y[test], scores))
     means = {key: np.mean(values) for key, values in settings.items()}
     chosen = means[ranker.surrogate_, ranker.alpha_]
     assert chosen >= max(means.values()) - 5e-3
