@@ -8,7 +8,7 @@ hundred rows, and far worse at the top where positives are rare.) The largest me
 weighted as in training. Then the winner is tried with pairs of columns, which each fold finds by
 itself. Of lists these have to gain more than the standard error of the gain. One list, where five
 numbers have no such error to speak of, takes them unless they lose a tenth of what average
-precision lacks to 1 (`benchmarks/results/columns.md`).
+precision lacks to 1 (`benchmarks/results/columns.md`). Two folds are enough to give them up.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _MOST_VALUES = 5_000_000  # with more alpha hardly matters, and the fits take a 
 _BLOCKS = 32  # with more columns than half of them the usual number takes up to twice the time
 _STEPS = 2.0**20  # of a unit of the penalty
 _FEWEST = 5  # positives or negatives, one for each fold
-_FIRST = 2  # folds that try everything,
+_FIRST = 2  # folds that try everything, pairs too,
 _ENOUGH = 10  # the others so many of what is best there
 _LOST_BY_PAIRS = 0.1  # of what average precision lacks to 1: more, and pairs are not taken
 
@@ -465,15 +465,24 @@ def try_pairs(
         return
     without = choice.fits[choice.candidates.index(best)]
     gains: list[Array] = []
-    found = False
+
+    def worth_it() -> bool:
+        if not any(gain.any() for gain in gains):
+            return False
+        least = _standard_error(np.concatenate(gains))
+        if columns.given.n_users == 1:
+            least = _LOST_BY_PAIRS * (choice.mean_of([fit.values for fit in without]) - 1.0)
+        return choice.mean_of(gains) > least
+
     try:
         for fold, fit in zip(folds, without, strict=False):
+            if len(gains) == _FIRST and not worth_it():
+                return  # the other folds take as long, and will hardly say something else
             risk = training.risk(best.setting, best.lists.at_positions(fold.train))
             paired = best.with_pairs(columns, risk, fit.w, PAIRS)
             if paired is None:
                 gains.append(np.zeros_like(fit.values))
                 continue
-            found = True
             start = paired.columns.weights(best.columns.function(fit.w))
             paired_risk = training.risk(paired.setting, paired.lists.at_positions(fold.train))
             solved = _solved(paired, paired_risk, training, deadline, {"w_init": start})
@@ -485,11 +494,7 @@ def try_pairs(
     except KeyboardInterrupt:
         choice.ended_by = "Ctrl-C"
         return
-    least = _standard_error(np.concatenate(gains))
-    if columns.given.n_users == 1:
-        lacking = 1.0 - choice.mean_of([fit.values for fit in without])
-        least = -_LOST_BY_PAIRS * lacking if found else np.inf
-    if choice.mean_of(gains) > least:
+    if worth_it():
         choice.paired = replace(best, setting=replace(best.setting, n_pairs=PAIRS))
 
 
