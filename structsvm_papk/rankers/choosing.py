@@ -185,12 +185,27 @@ class Choice:
 
         Sums that differ by their rounding only are the same.
         """
+        values, weights = self._known(scores)
+        return round(float(np.average(values, weights=weights)), 12) if values.size else 0.0
+
+    def error_of(self, scores: Sequence[Array]) -> float:
+        """The standard error of this mean; infinite where it cannot be told.
+
+        Lists of unequal weights say as much as ``(sum w)^2 / sum w^2`` of equal ones.
+        """
+        values, weights = self._known(scores)
+        if values.size < 2:
+            return np.inf
+        variance = np.average(np.square(values - self.mean_of(scores)), weights=weights)
+        n_lists = weights.sum() ** 2 / np.square(weights).sum()
+        return float(np.sqrt(variance / (n_lists - 1.0))) if n_lists > 1.0 else np.inf
+
+    def _known(self, scores: Sequence[Array]) -> tuple[Array, Array]:
+        """The scores of lists that have one, and what these lists count."""
         values = np.concatenate(scores)
         weights = np.concatenate(self.weights[: len(scores)])
-        known = ~np.isnan(values)
-        if not known.any():
-            return 0.0
-        return round(float(np.average(values[known], weights=weights[known])), 12)
+        known = ~np.isnan(values) & (weights > 0.0)
+        return values[known], weights[known]
 
     @property
     def n_folds(self) -> int:
@@ -469,7 +484,7 @@ def try_pairs(
     def worth_it() -> bool:
         if not any(gain.any() for gain in gains):
             return False
-        least = _standard_error(np.concatenate(gains))
+        least = choice.error_of(gains)
         if columns.given.n_users == 1:
             least = _LOST_BY_PAIRS * (choice.mean_of([fit.values for fit in without]) - 1.0)
         return choice.mean_of(gains) > least
@@ -496,12 +511,6 @@ def try_pairs(
         return
     if worth_it():
         choice.paired = replace(best, setting=replace(best.setting, n_pairs=PAIRS))
-
-
-def _standard_error(values: Array) -> float:
-    """Of the mean of those that are known."""
-    known = values[~np.isnan(values)]
-    return float(known.std(ddof=1) / np.sqrt(known.size)) if known.size > 1 else np.inf
 
 
 def _weights(lists: RankingData) -> Array:

@@ -365,8 +365,10 @@ class PAPKRanker(AdditiveRanker):
 
         Raises
         ------
+        TypeError
+            The risk is of lists in memory.
         InputError
-            The risk is of another surrogate, k, depth or number of pieces, or of lists in memory.
+            The risk is of another surrogate, k, depth or number of pieces.
         """
         check_type("risk", risk, PartitionedRisk, "a StreamedRisk or a DaskRisk")
         self.refuse_outside_memory("a risk in parts")

@@ -5,9 +5,10 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import sem
 
 from structsvm_papk import EmpiricalRisk, PAPKRanker, RankingData, make_surrogate
-from structsvm_papk.rankers import pairing
+from structsvm_papk.rankers import choosing, pairing
 from structsvm_papk.rankers.in_columns import TrainingColumns
 from structsvm_papk.rankers.pairing import screened_pairs
 from structsvm_papk.rankers.settings import Setting
@@ -168,6 +169,47 @@ def test_folds_take_pairs_where_two_columns_act_together_and_none_where_not():
     X = rng.normal(size=(GROUPS.size, 3))
     straight = X[:, 0] + 0.3 * rng.normal(size=GROUPS.size) > 0.5
     assert not pairs_of(PAPKRanker(3).fit(X, straight, GROUPS))
+
+
+def counted_screenings(monkeypatch):
+    """How often pairs are looked for, once on each fold and once for the fit."""
+    found = []
+
+    def screened(*given):
+        found.append(screened_pairs(*given))
+        return found[-1]
+
+    monkeypatch.setattr(choosing, "screened_pairs", screened)
+    return found
+
+
+@pytest.mark.parametrize("least, n_screenings", [(np.inf, 2), (-np.inf, 6)])
+def test_two_folds_are_enough_to_give_pairs_up(monkeypatch, least, n_screenings):
+    found = counted_screenings(monkeypatch)
+    monkeypatch.setattr(choosing.Choice, "error_of", lambda choice, gains: least)
+    frame, y = table()
+    fitted = PAPKRanker(3, "avg").fit(frame, y, GROUPS)
+    assert len(found) == n_screenings
+    assert bool(pairs_of(fitted)) == (least < 0)
+
+
+@pytest.mark.parametrize("lost, taken", [(1.0, True), (-1.0, False)])
+def test_one_list_has_pairs_unless_they_lose_too_much(monkeypatch, lost, taken):
+    monkeypatch.setattr(choosing, "_LOST_BY_PAIRS", lost)
+    frame, y = table()
+    fitted = PAPKRanker(3, "avg", alpha=1.0, one_list=True).fit(frame, y)
+    assert bool(pairs_of(fitted)) == taken
+
+
+def test_the_error_of_a_gain_counts_lists_by_their_weights():
+    choice = choosing.Choice([])
+    gains = [np.array([0.1, np.nan, 0.3]), np.array([-0.2])]
+    choice.weights = [np.full(3, 2.0), np.full(1, 2.0)]
+    assert choice.error_of(gains) == pytest.approx(sem([0.1, 0.3, -0.2]))
+    choice.weights = [np.array([1.0, 1.0, 0.0]), np.ones(1)]
+    assert choice.error_of(gains) == pytest.approx(sem([0.1, -0.2]))
+    choice.weights = [np.array([1.0, 1.0, 0.0]), np.zeros(1)]
+    assert choice.error_of(gains) == np.inf
 
 
 def test_what_rises_is_in_no_pair():
