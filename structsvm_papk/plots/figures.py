@@ -34,7 +34,7 @@ def has_matplotlib() -> bool:
 def refuse_without_matplotlib() -> None:
     """Raise `InputError` where matplotlib is not installed."""
     if not has_matplotlib():
-        raise InputError("plots need matplotlib: pip install 'structsvm-papk[plot]'")
+        raise InputError("plots need matplotlib: pip install matplotlib (the extra 'plot')")
 
 
 def literal(text: object) -> str:

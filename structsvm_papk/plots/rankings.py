@@ -35,7 +35,9 @@ def new_axes(ax: Axes | None = None, size: tuple[float, float] = (6.0, 4.2)) -> 
     try:
         import matplotlib.pyplot as plt
     except ImportError:
-        raise InputError("plots need matplotlib; pip install 'structsvm-papk[plot]'") from None
+        raise InputError(
+            "plots need matplotlib: pip install matplotlib (the extra 'plot')"
+        ) from None
     return plt.subplots(figsize=size, layout="constrained")[1]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -92,7 +92,7 @@ def _numbers_of(categorical: Any, X: Any) -> list[int]:
     places |= {j: j for j in range(n_columns)}
     numbers = []
     for column in given.tolist():
-        if column in places:
+        if isinstance(column, Hashable) and column in places:
             numbers.append(places[column])
         else:
             have = listed(names) if names else f"{n_columns} columns, without names"
