@@ -23,6 +23,7 @@ _AXES = {"data_passes": "passes over the data", "seconds": "seconds"}
 _CERTIFIED = (("#1b5e9b", "o"), ("#2a8a57", "s"), ("#7a4fa3", "^"), ("#555555", "D"))
 _DESCENT = (("#f2b134", "v"), ("#dd6b1f", "X"), ("#8f2d16", "P"), ("#8a8a8a", "*"))
 _MARKS = 0.12  # of the width of a panel, from one mark to the next
+NEEDS_MATPLOTLIB = "plots need matplotlib: pip install matplotlib, or 'structsvm-papk[plot]'"
 COLORS = ("#1b5e9b", "#dd6b1f", "#2a8a57", "#8f2d16", "#7a4fa3", "#555555")
 
 
@@ -34,7 +35,7 @@ def has_matplotlib() -> bool:
 def refuse_without_matplotlib() -> None:
     """Raise `InputError` where matplotlib is not installed."""
     if not has_matplotlib():
-        raise InputError("plots need matplotlib: pip install matplotlib (the extra 'plot')")
+        raise InputError(NEEDS_MATPLOTLIB)
 
 
 def literal(text: object) -> str:

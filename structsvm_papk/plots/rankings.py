@@ -19,7 +19,7 @@ from structsvm_papk.data.validation import as_array, check_ids, same_kind
 from structsvm_papk.errors import InputError, check_number
 from structsvm_papk.metrics import ranked_lists as lists
 from structsvm_papk.metrics.significance import ends_of
-from structsvm_papk.plots.figures import literal
+from structsvm_papk.plots.figures import NEEDS_MATPLOTLIB, literal
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,9 +35,7 @@ def new_axes(ax: Axes | None = None, size: tuple[float, float] = (6.0, 4.2)) -> 
     try:
         import matplotlib.pyplot as plt
     except ImportError:
-        raise InputError(
-            "plots need matplotlib: pip install matplotlib (the extra 'plot')"
-        ) from None
+        raise InputError(NEEDS_MATPLOTLIB) from None
     return plt.subplots(figsize=size, layout="constrained")[1]
 
 
