@@ -60,9 +60,8 @@ class TensorFile:
             if not stat.S_ISREG(path.stat().st_mode):
                 raise InputError(f"cannot read {path}: it is not a regular file")
             with safe_open(path, "numpy") as file:
-                metadata = file.metadata() or {}
-            self._check_format(path, metadata)
-            content = path.read_bytes()
+                self._check_format(path, file.metadata() or {})
+            content = path.read_bytes()  # perhaps newer: a checkpoint is replaced while a fit runs
             arrays = load(content)
         except OSError as error:
             raise InputError(f"cannot read {path}: {error.strerror or error}") from None
@@ -71,6 +70,7 @@ class TensorFile:
                 f"{path} is not a structsvm-papk {self.kind} file, or is damaged: {error}"
             ) from None
         end = _LENGTH.size + _LENGTH.unpack_from(content)[0]
+        metadata = json.loads(content[_LENGTH.size : end]).get("__metadata__", {})
         digest = metadata.get("sha256", "")
         header = content[_LENGTH.size : end].replace(digest.encode() or b"?", _NO_DIGEST)
         if digest != _digest(header, content[end:]):

@@ -5,7 +5,7 @@ from helpers.marks import slow
 from helpers.problems import ranking_data, uneven
 from structsvm_papk.data import RankingData
 from structsvm_papk.errors import InputError, OracleFailure
-from structsvm_papk.files import Checkpoint, atomic, checkpoint
+from structsvm_papk.files import Checkpoint, atomic, checkpoint, tensors
 from structsvm_papk.files.checkpoint import _FILE
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.oracles.list_risk import ListRisk
@@ -263,6 +263,21 @@ def test_two_runs_that_share_a_file_are_told(which, tmp_path):
     assert len(said) == 1 and result.converged and "another run writes" in result.message
     (kept,) = results
     assert _FILE.read(path)[1]["w"].tolist() == kept.w.tolist()  # nothing of it is lost
+
+
+def test_a_file_that_is_replaced_while_it_is_read_is_sound(tmp_path, monkeypatch):
+    path = tmp_path / "kept"
+    path.write_bytes(_FILE.encoded({"iteration": 1}, {"w": np.zeros(3)}))
+    check = tensors.TensorFile._check_format
+
+    def replaced(*given):  # by the run that writes it, between two looks at it
+        path.write_bytes(_FILE.encoded({"iteration": 2}, {"w": np.ones(4)}))
+        check(*given)
+
+    monkeypatch.setattr(tensors.TensorFile, "_check_format", replaced)
+    description, arrays = _FILE.read(path)
+    assert description == {"iteration": 2}
+    np.testing.assert_array_equal(arrays["w"], np.ones(4))
 
 
 def test_a_file_that_was_deleted_meanwhile_is_written_again(tmp_path):
