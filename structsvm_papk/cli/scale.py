@@ -143,6 +143,7 @@ class Loading:
             policy=ranker.policy,
             n_threads=ranker.n_threads,
             curves=check_curves(ranker.curves),
+            positive=ranker.positive,
         )
         console.note(f"{risk.share_in_memory:.0%} of the features stay in memory")
         return Loaded(source, risk=risk)
@@ -175,6 +176,7 @@ class Loading:
             client,
             policy=ranker.policy,
             curves=check_curves(ranker.curves),
+            positive=ranker.positive,
         )
         console.note(f"{len(partitions)} partitions; workers: {len(client.nthreads())}")
         return Loaded(table, risk=risk)

@@ -16,6 +16,8 @@ from importlib import import_module
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from structsvm_papk._types import Callback
 from structsvm_papk._version import __version__
 from structsvm_papk.data.columns.knots import Knots, check_curves, knots_of
@@ -54,6 +56,8 @@ class DaskRisk(PartitionedRisk):
     curves : int, optional
         Pieces of a curve for each column, between quantiles of all rows; by default the columns are
         lines.
+    positive : bool
+        Whether every curve has to rise, as of `StreamedRisk`.
     thresholds : Thresholds
         As for `EmpiricalRisk`.
 
@@ -81,6 +85,7 @@ class DaskRisk(PartitionedRisk):
         user_weight: str | None = None,
         *,
         curves: int | None = None,
+        positive: bool = False,
         thresholds: Thresholds = DEFAULTS,
     ) -> None:
         partitions = as_names("partitions", partitions)
@@ -96,6 +101,7 @@ class DaskRisk(PartitionedRisk):
             policy=policy,
             user_weight=user_weight,
             pieces=check_curves(curves),
+            positive=positive,
             thresholds=thresholds,
         )
         super().__init__(surrogate, held)
@@ -184,7 +190,9 @@ class _Held:
 class _DaskPartitions(Partitions):
     """Partitions on the workers."""
 
-    def __init__(self, surrogate, partitions, client, *, policy, user_weight, pieces, thresholds):
+    def __init__(
+        self, surrogate, partitions, client, *, policy, user_weight, pieces, positive, thresholds
+    ):
         import dask
 
         need = users_needed(surrogate, policy)
@@ -193,7 +201,8 @@ class _DaskPartitions(Partitions):
         self._sample = None
         self._check_packages()
         if pieces is not None:
-            self.knots = self._knots_of_all(partitions, pieces)
+            counts = self._counts_of_all(partitions)
+            self.knots = knots_of(counts, pieces, np.full(len(counts), positive))
         how_used = need.negatives, need.setting, user_weight, self.knots
         # one by one: a partition of arrays goes over with its task, which Dask would warn of
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
@@ -206,8 +215,8 @@ class _DaskPartitions(Partitions):
         self._with_users = [future for future, each in loaded if each.exclusions.n_used]
         super().__init__(summaries, surrogate, need.policy, thresholds)
 
-    def _knots_of_all(self, partitions, pieces):
-        """Knots between quantiles of all rows, whose counts are joined on the workers."""
+    def _counts_of_all(self, partitions):
+        """How often each value of a column occurs in all rows, joined on the workers."""
         self._held = [
             self.client.submit(count_values, partition, pure=False) for partition in partitions
         ]
@@ -216,7 +225,7 @@ class _DaskPartitions(Partitions):
         while len(joined) > 1:
             groups = [joined[i : i + _JOINED] for i in range(0, len(joined), _JOINED)]
             joined = [self.client.submit(join_counts, group, pure=False) for group in groups]
-        return knots_of(self._gathered(copy_of, joined)[0], pieces)
+        return self._gathered(copy_of, joined)[0]
 
     def _loaded(self, function, futures):
         """What a function gives of partitions that are loaded for the first time."""

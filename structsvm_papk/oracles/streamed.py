@@ -78,6 +78,9 @@ class StreamedRisk(PartitionedRisk):
     curves : int, optional
         Pieces of a curve for each column, between quantiles of all rows, for which the file is read
         once more; by default the columns are lines.
+    positive : bool
+        Whether every curve has to rise. Its weights are its rises then, of which the solver has to
+        be told that they are 0 or above (``positive=True``).
     thresholds : Thresholds
         As for `EmpiricalRisk`.
 
@@ -105,6 +108,7 @@ class StreamedRisk(PartitionedRisk):
         *,
         label_gain: str | Sequence[float] | None = None,
         curves: int | None = None,
+        positive: bool = False,
         thresholds: Thresholds = DEFAULTS,
     ) -> None:
         check_type("source", source, Source, "what open_source returns")
@@ -121,6 +125,7 @@ class StreamedRisk(PartitionedRisk):
             scratch=scratch,
             user_weight=user_weight,
             pieces=check_curves(curves),
+            positive=positive,
             thresholds=thresholds,
         )
         super().__init__(surrogate, held)
@@ -147,6 +152,7 @@ class _StreamedPartitions(Partitions):
         scratch,
         user_weight,
         pieces,
+        positive,
         thresholds,
     ):
         need = users_needed(surrogate, policy)
@@ -154,8 +160,6 @@ class _StreamedPartitions(Partitions):
         n_cells = 0 if pieces is None else source.n_features  # of a row, a byte each
         self._row_bytes = source.row_bytes + n_cells
         room = _CUT_SHARE * budget
-        n_weights = source.n_features * (1 + (pieces or 0))  # at most
-        self.most_blocks = max(1, int(room / (8 * n_weights * _CUTS_A_BLOCK)))
         self.most_start_rows = max(1, int(room / source.row_bytes))
         self._lists = scan_users(source, relevance_threshold, label_gain)
         self._gains = self._lists.gains
@@ -171,7 +175,10 @@ class _StreamedPartitions(Partitions):
         self._buffers = [self._file.buffer(largest) for _ in range(2)]
         if pieces is not None:
             bins = int(room / (_BIN_BYTES * source.n_features))
-            self.knots = self._knots_of_all(pieces, min(max(bins, _LEAST_BINS), MOST_BINS))
+            counts = self._counts_of_all(min(max(bins, _LEAST_BINS), MOST_BINS))
+            self.knots = knots_of(counts, pieces, np.full(source.n_features, positive))
+        n_weights = source.n_features if self.knots is None else self.knots.n_weights
+        self.most_blocks = max(1, int(room / (8 * n_weights * _CUTS_A_BLOCK)))
         # of the partitions with users
         self.kept = {}
         self._users = []
@@ -255,8 +262,8 @@ class _StreamedPartitions(Partitions):
         n_rows = int(1.25 * source.n_rows / step)
         return n_rows if n_rows * (self._row_bytes + _ROW_BYTES) <= 0.5 * free else 0
 
-    def _knots_of_all(self, pieces, bins):
-        """Knots between quantiles of all rows, whose values are counted in so many bins."""
+    def _counts_of_all(self, bins):
+        """How often each value of a column occurs in all rows, in so many bins."""
         counts: list[ValueCounts] = []
         for start, stop in pairwise(self._lists.indptr[self._bounds].tolist()):
             X = self._buffers[0][: stop - start]
@@ -264,7 +271,7 @@ class _StreamedPartitions(Partitions):
                 self._file.read(start, X)
             own = list(counts_of_columns(X, np.arange(stop - start), bins))
             counts = joined_counts([counts, own], bins) if counts else own
-        return knots_of(counts, pieces)
+        return counts
 
     @contextmanager
     def _named(self, start, stop):

@@ -380,6 +380,12 @@ class PAPKRanker(AdditiveRanker):
                 f"curves={self.curves!r}, but the columns of the risk are "
                 f"{'lines' if knots is None else 'curves'}: give the risk the same `curves`"
             )
+        if knots is not None and (knots.is_rising != (~knots.is_line & self.positive)).any():
+            raise InputError(
+                f"positive={self.positive}, but the curves of the risk "
+                f"{'need not' if self.positive else 'have to'} rise: give the risk the same "
+                "`positive`"
+            )
         self._take_lists(risk.partitions)
         return self._fit_partitions(risk.partitions)
 
@@ -409,6 +415,7 @@ class PAPKRanker(AdditiveRanker):
                 self.policy,
                 user_weight=self.user_weight,
                 curves=self._given_setting().pieces,
+                positive=self.positive,
             )
             del lists  # the blocks as they were read leave the workers
             yield risk.partitions

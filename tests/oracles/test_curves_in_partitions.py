@@ -119,6 +119,26 @@ def test_a_ranker_fits_a_file_as_memory(tmp_path):
     assert ranker.score(X, y, groups) > line.score(X, y, groups) + 0.1
 
 
+def test_curves_that_rise_on_files_are_all_functions_that_rise(tmp_path):
+    X, y, groups = bent_lists()
+    settings = {"k": K, "surrogate": "avg", "alpha": ALPHA, "curves": PIECES, "tol": 1e-9}
+    ranker = PAPKRanker(**settings, positive=True)
+    surrogate = ranker.make_surrogate()
+    source = npy_source(tmp_path, X, y, groups)
+    risk = StreamedRisk(surrogate, source, 100 * X_BYTES, curves=PIECES, positive=True)
+    ranker.fit_risk(risk)
+    here = PAPKRanker(**settings, pairs=None, positive=True).fit(X, y, groups=groups)
+    assert ranker.result_.objective == pytest.approx(here.result_.objective, rel=1e-6)
+    for curve, same in zip(ranker.curves_, here.curves_, strict=True):
+        assert (np.diff(curve.values) >= 0.0).all()
+        np.testing.assert_array_equal(curve.knots, same.knots)
+    free = StreamedRisk(surrogate, source, 10 * X_BYTES, curves=PIECES)
+    with pytest.raises(InputError, match="curves of the risk need not rise"):
+        ranker.fit_risk(free)
+    with pytest.raises(InputError, match="curves of the risk have to rise"):
+        PAPKRanker(**settings).fit_risk(risk)
+
+
 def test_a_budget_that_is_too_small_says_how_much_is_needed(tmp_path):
     with pytest.raises(InputError, match=r"is too small.*give at least .* MB"):
         streamed(tmp_path, budget=X_BYTES // 200)
@@ -152,6 +172,16 @@ def test_dask_arrays_have_curves(threads):
     assert abs(difference) < 0.02  # knots of some of the rows
     line = PAPKRanker(K, "ts", alpha=ALPHA, curves=None).fit(X, y, groups)
     assert ranker.score(X, y, groups) > line.score(X, y, groups) + 0.1
+
+
+@pytest.mark.scale
+def test_dask_arrays_have_curves_that_rise_as_in_memory(threads):
+    X, y, groups = bent_lists()
+    ranker = PAPKRanker(K, "avg", alpha=ALPHA, curves=PIECES, tol=1e-9, positive=True, pairs=None)
+    with threads.as_current():
+        ranker.fit(da.from_array(X, chunks=(777, -1)), y, groups=groups)
+    objective = ranker.result_.objective
+    assert objective == pytest.approx(ranker.fit(X, y, groups).result_.objective, rel=1e-3)
 
 
 # --- ramps ----------------------------------------------------------------------------------------
