@@ -59,7 +59,9 @@ _RANGES: dict[str, dict[str, Any]] = {  # of the numbers that solvers have, by t
     "lower_bound": {"optional": True},
 }
 _FARTHEST = 1e120  # entry of a start; its square, and that of its multiples, must have room
-_RUNS: ContextVar[tuple[Run[Any, Any, Any], ...]] = ContextVar("runs", default=())
+# of the runs that wait for an oracle. Not the runs themselves: a connection that Dask opens keeps
+# the context in which it was opened, and with a run its risk and its data would stay
+_CLOCKS: ContextVar[tuple[Clock, ...]] = ContextVar("clocks", default=())
 
 Signs = bool | tuple[bool, ...]  # which weights are >= 0: all, none, or those that are named
 Start = ArrayLike | Mapping[str, ArrayLike] | None  # a point, or several by name
@@ -518,7 +520,7 @@ class Run(ABC, Generic[Settings, Risk, Result]):
         self.callback = callback
         self.kept = kept
         self.clock = Clock(self.time_limit)
-        outer = _RUNS.set((*_RUNS.get(), self))
+        outer = _CLOCKS.set((*_CLOCKS.get(), self.clock))
         try:
             self.begin()
             result = self.result(self.loop(), ())
@@ -531,11 +533,11 @@ class Run(ABC, Generic[Settings, Risk, Result]):
             if self.clock.late():
                 result = replace(result, status=Status.TIME_LIMIT)
         finally:
-            _RUNS.reset(outer)
+            _CLOCKS.reset(outer)
         if self.clock.interrupted() and result.status is not Status.INCONSISTENT:
             result = replace(result, status=Status.INTERRUPTED)
         if result.status is Status.INCONSISTENT:
-            if not _RUNS.get():  # else the run that asked for this one says so
+            if not _CLOCKS.get():  # else the run that asked for this one says so
                 from sklearn.exceptions import ConvergenceWarning
 
                 warn(result.message, ConvergenceWarning)
@@ -597,8 +599,7 @@ def seconds_left() -> float:
     """
     if interrupted():
         return 0.0
-    clocks = (run.clock for run in _RUNS.get())
-    limited = (each.limit - each.seconds() for each in clocks if each.limit is not None)
+    limited = (each.limit - each.seconds() for each in _CLOCKS.get() if each.limit is not None)
     return min(limited, default=math.inf)
 
 

@@ -96,8 +96,11 @@ def test_many_fits_on_one_client_leave_nothing(threads, tmp_path):
         objectives.add(CuttingPlane(1e-2, tol=1e-4).solve(oracle).objective)
     del oracle
     assert len(objectives) == 1
-    while any(threads.has_what().values()):
-        time.sleep(0.01)
+    late = time.monotonic() + 20.0
+    while any(threads.has_what().values()) and time.monotonic() < late:
+        time.sleep(0.1)
+    kept = [key for keys in threads.has_what().values() for key in keys]
+    assert not kept, f"after 20 s the worker still has {kept}"
 
 
 @pytest.mark.recovery
