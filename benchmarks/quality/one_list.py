@@ -19,7 +19,7 @@ MOST_TEST = 3000
 
 
 def ranker(**settings):
-    return lambda: PAPKRanker(K, one_list=True, tol=1e-4, **settings)
+    return lambda: PAPKRanker(K, groups="one_list", tol=1e-4, **settings)
 
 
 def logistic():

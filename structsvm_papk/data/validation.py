@@ -413,11 +413,16 @@ def required_groups(groups: Any, scorer: bool = False) -> Any:
     return groups_or_none(groups)
 
 
+def is_one_list(groups: Any) -> bool:
+    """Whether groups are the word that all rows are one list."""
+    return isinstance(groups, str) and groups == ONE_LIST
+
+
 def groups_or_none(groups: Any) -> Any:
     """The groups of the rows, None for 'one_list'."""
     if not isinstance(groups, str):
         return groups
-    if groups != ONE_LIST:
+    if not is_one_list(groups):
         raise InputError(
             f"groups={groups!r}: give an array with the user of each row, or 'one_list'"
         )

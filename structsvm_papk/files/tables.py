@@ -108,7 +108,7 @@ class Table:
                 lacking = "no qid: in the rows and no .query file beside it"
             raise InputError(
                 f"{self.source} does not say which rows belong to which user ({lacking}); "
-                "if all rows are one list, say so with one_list=True"
+                "if all rows are one list, say so with groups='one_list'"
             )
         groups = None if one_list else self.groups
         data = RankingData.from_matrix(

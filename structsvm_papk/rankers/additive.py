@@ -30,8 +30,13 @@ from structsvm_papk.data.lists import Exclusions
 from structsvm_papk.data.missing import Filling
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.roles import remark_of_ids
-from structsvm_papk.data.validation import ONE_LIST, refuse_weights, required_groups
-from structsvm_papk.errors import DegenerateOptimumWarning, InputError, check_type, warn
+from structsvm_papk.data.validation import (
+    ONE_LIST,
+    is_one_list,
+    refuse_weights,
+    required_groups,
+)
+from structsvm_papk.errors import DegenerateOptimumWarning, InputError, warn
 from structsvm_papk.files.model import Model, certificate_of, save_model, weights_of
 from structsvm_papk.files.onnx import write_onnx
 from structsvm_papk.metrics.by_grade import evaluate_by_grade
@@ -184,7 +189,7 @@ class AdditiveRanker(BaseEstimator):
     n_threads: int
     relevance_threshold: float | None
     label_gain: Any
-    one_list: bool
+    groups: str | None
     positive: bool
     monotonic_cst: Any
     missing: str | None
@@ -346,10 +351,8 @@ class AdditiveRanker(BaseEstimator):
                 DegenerateOptimumWarning,
             )
         X = self._features(X)
-        if groups is None and self._is_one_list():
-            groups = ONE_LIST
         names = getattr(self, "feature_names_in_", None)
-        return self._filling.rows_for(self.function_, X, groups, names)
+        return self._filling.rows_for(self.function_, X, self._or_setting(groups), names)
 
     def _features(self, X: Features) -> Any:
         """Rows as a checked matrix of numbers, of levels their places."""
@@ -445,19 +448,18 @@ class AdditiveRanker(BaseEstimator):
 
     def _groups(self, groups: ArrayLike | None, qid: ArrayLike | None) -> Any:
         """The user of each row; None where all rows are one list, which has to be said."""
-        one_list = self._is_one_list()
         if groups is not None and qid is not None:
             raise InputError("give groups or qid, not both: they are two names of the same thing")
-        if qid is not None:
-            groups = qid
-        if groups is None and one_list:
-            groups = ONE_LIST
-        return required_groups(groups)
+        return required_groups(self._or_setting(qid if groups is None else groups))
 
-    def _is_one_list(self) -> bool:
-        """The setting `one_list`, checked."""
-        check_type("one_list", self.one_list, bool | np.bool_, "True or False")
-        return bool(self.one_list)
+    def _or_setting(self, groups: ArrayLike | None) -> Any:
+        """The groups of a call, or those of the setting where it has none."""
+        if not (self.groups is None or is_one_list(self.groups)):
+            raise InputError(
+                f"the setting groups is {ONE_LIST!r} or None, got {self.groups!r}: the user of "
+                "each row is given to fit"
+            )
+        return self.groups if groups is None else groups
 
     def _take_classes(self, y: Array) -> None:
         """Note the values of the labels, and what grades count where they are grades."""
@@ -512,5 +514,5 @@ class AdditiveRanker(BaseEstimator):
         tags.input_tags.allow_nan = self.missing is not None
         # no classifier, but y takes two values
         tags.classifier_tags = ClassifierTags(multi_class=False)
-        tags._skip_test = self.one_list is not True  # the checks have no groups to give
+        tags._skip_test = self.groups is None  # the checks have none to give
         return tags

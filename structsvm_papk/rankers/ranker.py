@@ -135,9 +135,9 @@ class PAPKRanker(AdditiveRanker):
     checkpoint : path-like or Checkpoint, optional
         File where the result so far is kept: a fit of the same problem goes on from there. It
         belongs to one fit; clones in a grid search refuse it.
-    one_list : bool
-        Whether rows that come without `groups` are one list. By default they are refused, as
-        forgotten groups would give another problem without a word.
+    groups : 'one_list', optional
+        What rows are that come without `groups`: one list, for tools that pass none. By default
+        they are refused, as forgotten groups would give another problem without a word.
     verbose : int
         1: print at most one line a second that says how far the fit is. The lines also go to the
         log `structsvm_papk` of Python's logging, level INFO.
@@ -237,15 +237,14 @@ class PAPKRanker(AdditiveRanker):
     or the weights alone: then there is no lower bound.
 
     `groups` (alias `qid`) names the list of each row, in `fit` and in `score`;
-    ``groups="one_list"`` says that all rows are one list, and so does the setting `one_list`, for
-    tools that pass no groups. Groups are requested by default, so with
-    ``sklearn.set_config(enable_metadata_routing=True)`` a `GridSearchCV` with `GroupKFold` passes
-    them on; without metadata routing scikit-learn hands `groups` to the splitter only, and `fit`
-    refuses the rows.
+    ``groups="one_list"`` says that all rows are one list, there or as a setting. Groups are
+    requested by default, so with ``sklearn.set_config(enable_metadata_routing=True)`` a
+    `GridSearchCV` with `GroupKFold` passes them on; without metadata routing scikit-learn hands
+    `groups` to the splitter only, and `fit` refuses the rows.
 
     scikit-learn's estimator checks pass no groups either: they hold for
-    ``PAPKRanker(one_list=True)``, but for those with the labels 1 and 2 or other weights on each
-    row, and skip an estimator that needs groups.
+    ``PAPKRanker(groups="one_list")``, but for those with the labels 1 and 2 or other weights on
+    each row, and skip an estimator that needs groups.
 
     Examples
     --------
@@ -275,7 +274,7 @@ class PAPKRanker(AdditiveRanker):
     warm_start: bool = False
     callback: Callback | None = None
     checkpoint: Any | None = None
-    one_list: bool = False
+    groups: str | None = None
     verbose: int = 0
     standardize: bool | str = "auto"
     positive: bool = False

@@ -9,7 +9,6 @@ SENTENCES = [
     ("left out with ignore=['the title']", "left out with --ignore 'the title'"),
     (r"ignore=['it\'s']", """--ignore 'it'"'"'s'"""),
     ("ignore=['a', \"b'c\"] leaves", """--ignore a --ignore 'b'"'"'c' leaves"""),
-    ("say so with one_list=True", "say so with --one-list"),
     ("groups= is missing: give groups='one_list'", "--group is missing: give --one-list"),
     ("the column of users (groups=) is", "the column of users (--group) is"),
     ("depth=12 is above every list", "--depth 12 is above every list"),

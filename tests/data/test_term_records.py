@@ -193,7 +193,7 @@ def _ranker(coef, **settings):
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(30, coef.size))
     chosen = {"surrogate": "avg", "curves": None} | settings  # nothing left to folds
-    ranker = PAPKRanker(k=1, alpha=1.0, one_list=True, **chosen)
+    ranker = PAPKRanker(k=1, alpha=1.0, groups="one_list", **chosen)
     ranker.fit(rows, np.arange(30) % 2)
     ranker.function_ = lines(coef)
     return ranker

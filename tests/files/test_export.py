@@ -116,7 +116,7 @@ EVERY_KIND = {
         ["price", "stars", "kind"], True,
         {
             "curves": 4, "pairs": 2, "missing": "lowest", "monotonic_cst": {"stars": -1},
-            "one_list": True,
+            "groups": "one_list",
         },
     ),
 }  # fmt: skip
@@ -135,7 +135,7 @@ def of_every_kind(request):
             hole = rng.random(len(frame)) < 0.15
             frame[name] = frame[name].mask(hole, None if is_text else np.nan)
         frame.loc[groups == 2, "price"] = np.nan  # a list that has none of them
-    one_list = settings.get("one_list", False)
+    one_list = "groups" in settings
     ranker = PAPKRanker(k=5, alpha=0.02, **settings)
     ranker.fit(frame, liked, None if one_list else groups)
     lists = []
@@ -167,7 +167,7 @@ def test_columns_without_names_are_x0_x1_in_all_of_the_json(lists, scores_by_jso
     X = lists.X.copy()
     X[::7, 2] = np.nan
     signs = [0, -1, 0, 0, 0, 0]
-    settings = {"missing": "lowest", "monotonic_cst": signs, "one_list": True}
+    settings = {"missing": "lowest", "monotonic_cst": signs, "groups": "one_list"}
     ranker = PAPKRanker(5, surrogate="ts", alpha=0.5, curves=3, pairs=1, **settings)
     ranker.fit(X, lists.y)
     plain = json.loads(json.dumps(ranker.export_weights()))

@@ -41,8 +41,8 @@ RANKERS = {  # settings, of two labels unless they are of grades
     "curves": {"curves": 4},
     "curves of one piece": {"curves": 1},
     "curves of 254 pieces": {"curves": 254},
-    "one list": {"curves": 4, "one_list": True},
-    "one list, monotonic": {"curves": None, "one_list": True, "monotonic_cst": SIGNS},
+    "one list": {"curves": 4, "groups": "one_list"},
+    "one list, monotonic": {"curves": None, "groups": "one_list", "monotonic_cst": SIGNS},
     "grades": {"curves": 4, "label_gain": "exponential"},
     "grades, gains given": {"curves": None, "label_gain": (0.0, 1.0, 2.0, 9.0)},
     "lines, positive": {"curves": None, "positive": True, "depth": 0.9},
@@ -56,7 +56,7 @@ RANKERS = {  # settings, of two labels unless they are of grades
     "default, monotonic": {"curves": "auto", "monotonic_cst": SIGNS},
     "default, one list of grades": {
         "curves": "auto",
-        "one_list": True,
+        "groups": "one_list",
         "label_gain": "linear",
         "alpha": "auto",
         "surrogate": "auto",
@@ -167,7 +167,7 @@ def fitted_to(name, columns, X=None, order=None, weight=None, **more):
     y = rows()[1]
     if "label_gain" not in settings:
         y = y > 1
-    groups = None if "one_list" in settings else GROUPS
+    groups = None if "groups" in settings else GROUPS
     ranker = PAPKRanker(3, **settings | more)
     if order is not None:  # lists from the last on, too
         lists = groups if groups is None else -groups[order]

@@ -83,10 +83,10 @@ def test_a_line_is_kept_where_relevance_is_linear():
 
 def test_one_list_has_curves_as_well():
     X, y = rows()
-    chosen = PAPKRanker(3, "avg", one_list=True).fit(X, y)
+    chosen = PAPKRanker(3, "avg", groups="one_list").fit(X, y)
     assert any(f"curves of {PIECES} pieces" in note for note in chosen.result_.notes)
     unseen, relevant = rows(seed=1)
-    line = PAPKRanker(3, "avg", one_list=True, curves=None).fit(X, y)
+    line = PAPKRanker(3, "avg", groups="one_list", curves=None).fit(X, y)
     ranks = [each.predict(unseen).argsort().argsort() for each in (chosen, line)]
     means = [np.mean(each[relevant]) for each in ranks]
     assert means[0] > means[1] + 50

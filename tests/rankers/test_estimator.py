@@ -39,7 +39,7 @@ def refused(estimator):
 
 @pytest.mark.filterwarnings("ignore::structsvm_papk.errors.DegenerateOptimumWarning")
 @parametrize_with_checks(
-    [Linear(one_list=True, alpha=0.1, surrogate="avg")],
+    [Linear(groups="one_list", alpha=0.1, surrogate="avg")],
     expected_failed_checks=refused,
 )
 def test_scikit_learn_contract(estimator, check):
@@ -50,8 +50,8 @@ def test_scikit_learn_contract(estimator, check):
 @pytest.mark.filterwarnings("ignore::structsvm_papk.errors.DegenerateOptimumWarning")
 @parametrize_with_checks(
     [
-        Linear(one_list=True),  # what it fits is the best of some on folds
-        Linear(one_list=True, surrogate="ts", solver="subgradient"),
+        Linear(groups="one_list"),  # what it fits is the best of some on folds
+        Linear(groups="one_list", surrogate="ts", solver="subgradient"),
     ],
     expected_failed_checks=refused,
 )
@@ -120,7 +120,7 @@ def test_one_list_where_it_is_said(task):
     assert ranker.exclusions_.n_users == 1
     expected = gain_by_definition(ranker.predict(X), y, np.zeros(y.size), 5)
     assert ranker.score(X, y, qid="one_list") == pytest.approx(expected)
-    setting = Linear(**how, one_list=True).fit(X, y)
+    setting = Linear(**how, groups="one_list").fit(X, y)
     assert setting.score(X, y) == pytest.approx(expected)
     assert setting.fit(X, y, groups).exclusions_.n_users == 12
     assert (cross_val_score(setting, X, y, cv=3) > 0.6).all()
@@ -252,7 +252,7 @@ def test_data_that_cannot_be_used(task):
 @pytest.mark.parametrize(
     ("setting", "value"),
     [
-        ("one_list", "False"), ("one_list", np.array([1, 2])), ("label_gain", "yes"), ("tol", 1),
+        ("groups", "False"), ("groups", np.array([1, 2])), ("label_gain", "yes"), ("tol", 1),
         ("tol", 2.0), ("tol", None), ("k", 2**63), ("depth", 2**63), ("max_iter", 2**63),
         ("n_threads", 2**63), ("relevance_threshold", np.nan),
     ],

@@ -197,7 +197,7 @@ def test_two_folds_are_enough_to_give_pairs_up(monkeypatch, least, n_screenings)
 def test_one_list_has_pairs_unless_they_lose_too_much(monkeypatch, lost, taken):
     monkeypatch.setattr(choosing, "_LOST_BY_PAIRS", lost)
     frame, y = table()
-    fitted = PAPKRanker(3, "avg", alpha=1.0, one_list=True).fit(frame, y)
+    fitted = PAPKRanker(3, "avg", alpha=1.0, groups="one_list").fit(frame, y)
     assert bool(pairs_of(fitted)) == taken
 
 

@@ -123,7 +123,7 @@ def of_one_list(noise, n_rows=200, n_features=30, seed=0):
 def test_the_strength_of_one_list_is_that_of_the_best_folds():
     """By hand: folds of the rows, a fit for each strength, average precision on those left out."""
     X, y = of_one_list(0.5)
-    plain = {"one_list": True, "surrogate": "avg"}
+    plain = {"groups": "one_list", "surrogate": "avg"}
     ranker = Linear(5, **plain).fit(X, y)
     data = RankingData.from_groups(X, y).standardized()
     scores = dict.fromkeys(choosing.MULTIPLES, 0.0)
@@ -145,17 +145,17 @@ def test_one_list_with_few_positives_or_many_values_or_on_file_has_a_fixed_one(
 ):
     X, y = of_one_list(0.5)
     y &= np.cumsum(y) <= 4
-    assert Linear(5, one_list=True).fit(X, y).alpha_ == 0.1
+    assert Linear(5, groups="one_list").fit(X, y).alpha_ == 0.1
     X, y = of_one_list(0.5)
     npy_source(tmp_path, X, y.astype(int), np.zeros(y.size, dtype=int))
     ranker = Linear(5)
     ranker.fit_risk(StreamedRisk(ranker.make_surrogate(), open_source(tmp_path), 1e6))
     assert ranker.alpha_ == 0.1
     monkeypatch.setattr(choosing, "_MOST_VALUES", X.size)
-    ranker = Linear(5, one_list=True).fit(X, y)
+    ranker = Linear(5, groups="one_list").fit(X, y)
     assert any(note.startswith("Folds chose") for note in ranker.result_.notes)
     monkeypatch.setattr(choosing, "_MOST_VALUES", X.size - 1)
-    ranker = Linear(5, one_list=True).fit(X, y)
+    ranker = Linear(5, groups="one_list").fit(X, y)
     assert ranker.alpha_ == pytest.approx(0.1) and ranker.surrogate_ == "avg"
 
 
@@ -164,9 +164,9 @@ def test_one_list_gets_the_same_strength_in_any_order_and_copies_stand_in_one_fo
     X = rng.normal(size=(60, 10))
     score = X @ rng.normal(size=10) + 3 * rng.normal(size=60)
     y = score > np.quantile(score, 0.7)
-    first = Linear(5, one_list=True).fit(X, y)
+    first = Linear(5, groups="one_list").fit(X, y)
     order = rng.permutation(60)
-    other = Linear(5, one_list=True).fit(X[order], y[order])
+    other = Linear(5, groups="one_list").fit(X[order], y[order])
     assert (other.alpha_, other.surrogate_) == (first.alpha_, first.surrogate_)
     twice = RankingData.from_groups(np.tile(X, (2, 1)), np.tile(y, 2))
     for fold in folds_of_rows(5, twice, digests_of(twice)):
@@ -186,7 +186,7 @@ Y = SHAPE @ [1, 1, 0.5, 0] + 0.3 * RNG.normal(size=N) > 1.2
 
 def test_what_is_chosen_has_the_best_mean_on_the_folds():
     """By hand, with fits of their own, at the alpha that was chosen and its neighbours."""
-    ranker = PAPKRanker(5, one_list=True, curves=None).fit(SHAPE, Y)
+    ranker = PAPKRanker(5, groups="one_list", curves=None).fit(SHAPE, Y)
     data = RankingData.from_groups(SHAPE, Y)
     settings = {(ranker.surrogate_, ranker.alpha_): []}
     for surrogate in ("avg", "ts"):
@@ -195,7 +195,7 @@ def test_what_is_chosen_has_the_best_mean_on_the_folds():
     for fold in folds_of_rows(5, data, digests_of(data)):
         train, test = data.rows[fold.train], data.rows[fold.test]
         for (surrogate, alpha), values in settings.items():
-            own = PAPKRanker(5, surrogate, alpha=alpha, one_list=True, curves=None)
+            own = PAPKRanker(5, surrogate, alpha=alpha, groups="one_list", curves=None)
             scores = own.fit(SHAPE[train], Y[train]).predict(SHAPE[test])
             values.append(average_precision_score(Y[test], scores))
     means = {key: np.mean(values) for key, values in settings.items()}
@@ -215,7 +215,7 @@ def test_what_is_chosen_has_the_best_mean_on_the_folds():
     ],
 )
 def test_what_is_given_stays(given, open_):
-    ranker = PAPKRanker(5, one_list=True, **given).fit(SHAPE[:160], Y[:160])
+    ranker = PAPKRanker(5, groups="one_list", **given).fit(SHAPE[:160], Y[:160])
     for name in given.keys() & {"surrogate", "alpha"}:
         assert getattr(ranker, f"{name}_") == given[name]
     if "curves" in given:
@@ -248,7 +248,7 @@ def test_rows_in_another_order_or_storage_give_the_same_choice(graded, curves, s
         }
         choices = {}
         for name, rows in list(forms.items())[:: 2 if len(seeds) == 1 else 1]:
-            fit = PAPKRanker(3, one_list=True, curves=curves).fit(*rows)
+            fit = PAPKRanker(3, groups="one_list", curves=curves).fit(*rows)
             choices[name] = fit.alpha_, fit.surrogate_
         assert len(set(choices.values())) == 1, (seed, choices)
 
@@ -257,7 +257,7 @@ def test_rows_in_another_order_or_storage_give_the_same_choice(graded, curves, s
 def test_a_sparse_list_gets_the_strength_of_a_dense_one_by_the_same_rule(standardize):
     X = np.where(np.abs(SHAPE) < 0.4, 0.0, SHAPE)
     fits = [
-        PAPKRanker(5, one_list=True, curves=None, standardize=standardize).fit(form, Y)
+        PAPKRanker(5, groups="one_list", curves=None, standardize=standardize).fit(form, Y)
         for form in (X, sparse.csr_matrix(X))
     ]
     assert fits[0].surrogate_ == fits[1].surrogate_

@@ -19,7 +19,6 @@ _FLAGS = {
     "label": "--label",
     "missing": "--missing",
     "monotonic_cst": "--monotonic",
-    "one_list": "--one-list",
     "pairs": "--pairs",
     "population": "--population",
     "relevance_threshold": "--relevance-threshold",
@@ -44,7 +43,7 @@ def _as_flag(setting: re.Match[str]) -> str:
     except (ValueError, SyntaxError):
         known = value
     if known == "one_list":
-        return _FLAGS[known]
+        return "--one-list"
     if known is None:
         return f"{_FLAGS[name]} none"
     values = known if isinstance(known, list) else [known]
