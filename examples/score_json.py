@@ -2,7 +2,7 @@
 
 With the functions below, which need Python's standard library alone: copy them. `export_weights`
 gives what they read, and json.dump writes it to a file. They take the rows of one list. A row is a
-dict of values by column, in which None is a missing value.
+dict of values by column, in which None or NaN is a missing value.
 """
 
 import json
@@ -23,9 +23,14 @@ def lowest_of(rows, falling):
     """What stands in for a missing value of each column in the list of these rows."""
     lowest = {}
     for name in rows[0]:
-        there = [row[name] for row in rows if row[name] is not None]
+        there = [row[name] for row in rows if not is_missing(row[name])]
         lowest[name] = (max if name in falling else min)(there, default=0.0)
     return lowest
+
+
+def is_missing(x):
+    """Whether a value is None or NaN."""
+    return x is None or x != x
 
 
 def added(term, row, lowest):
@@ -36,7 +41,7 @@ def added(term, row, lowest):
         j = cell(term["cells"][1], row[second])
         return 0.0 if None in (i, j) else term["weights"][i][j]
     x = row[term["column"]]
-    if x is None:
+    if is_missing(x):
         gap = term["gap"] or 0.0
         if term["kind"] != "levels" and lowest:
             gap += added(term, lowest, {})
@@ -56,8 +61,8 @@ def added(term, row, lowest):
 def cell(cut, x):
     """The row or column of a pair's weights that a value is in; None for a new level."""
     if "edges" in cut:
-        return len(cut["edges"]) + 1 if x is None else bisect_right(cut["edges"], x)
-    if x is None:
+        return len(cut["edges"]) + 1 if is_missing(x) else bisect_right(cut["edges"], x)
+    if is_missing(x):
         return len(cut["levels"])
     return cut["levels"].index(x) if x in cut["levels"] else None
 

@@ -217,8 +217,8 @@ class AdditiveRanker(BaseEstimator):
 
     def _lists_of(self, X: Features, y: Any, groups: Any, sample_weight: ArrayLike | None) -> Any:
         """Checked rows of users as lists, in memory."""
-        warn_of_ids(X)
         X = as_frame(X)
+        warn_of_ids(X)
         levels = levels_of(X, self.categorical_features)
         matrix, y = validated(self, in_numbers(X, levels), y, missing=self.missing)
         y = _checked_labels(y, len(y))

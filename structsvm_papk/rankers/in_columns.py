@@ -263,6 +263,7 @@ class TrainingColumns(ColumnsToFit[RankingData]):
             for j, counts in zip(
                 numbers.tolist(), self.given.value_counts(columns=numbers), strict=True
             )
+            if counts.values.size  # or all are missing
         ]
         for j, levels in self.plan.levels.items():
             cut = Cut(None, len(levels), tuple(levels))

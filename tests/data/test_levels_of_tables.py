@@ -235,3 +235,45 @@ def test_messages_about_tables_name_the_column_and_the_page(wrong):
     if wrong != "text in an array":
         column = columns.get(wrong, "kind" if "text was" in wrong or "told" in wrong else "stars")
         assert repr(column) in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (pd.Series([1.0, 2.0]), r"X is one column of a data frame.*X.to_frame\(\)"),
+        (pl.DataFrame({"price": [1.0]}).lazy(), r"lazy frame: give X.collect\(\)"),
+        (pd.DataFrame({"price": [1.0], 1: [2.0]}), r"names of text and others.*astype\(str\)"),
+        (pd.DataFrame({"a": [1.0, 2.0], "b": [1j, 2.0]}), "X must hold real numbers"),
+        (pl.DataFrame({"a": [1.0, 2.0], "b": [[1.0], [2.0]]}), "X holds a list at row 0, .*'b'"),
+        (pd.DataFrame({"a": [1.0, 2.0], "b": [{"c": 1}, {}]}), "holds a dict .*for each part"),
+        (pd.DataFrame({"a": ["flat", True]}), r"'a' holds text \('flat'\) and numbers \(True\)"),
+        (pd.DataFrame({"a": pd.Categorical(["flat", 3])}), "'a' holds text .*and numbers"),
+        (pd.DataFrame({"a": ["05/01/2026", "6/1/2026"]}), "'a' holds dates as text"),
+        (pd.DataFrame({"a": ["5.1.2026", "6.12.2026"]}), "'a' holds dates as text"),
+        (pd.DataFrame({"a": [1.0, -np.inf]}), "-inf at row 1, column 'a'.*by NaN where .*known"),
+    ],
+)
+def test_what_is_no_table_of_numbers_text_and_gaps_is_refused(given, message):
+    n_rows = 1 if hasattr(given, "collect") else len(given)
+    with pytest.raises(InputError, match=message):
+        PAPKRanker(k=1, one_list=True).fit(given, np.arange(n_rows) % 2)
+
+
+def test_versions_are_no_dates():
+    assert levels_of(pd.DataFrame({"a": ["1.2.10", "1.10.12"]}), "from_dtype") == {
+        0: ("1.10.12", "1.2.10")
+    }
+
+
+@pytest.mark.parametrize("left_out", [0.0, np.nan])
+@pytest.mark.parametrize("beside", [False, True])
+def test_sparse_columns_of_a_frame_are_as_dense_ones(left_out, beside):
+    values = np.where(np.arange(60) % 3 == 0, np.arange(60.0), left_out)
+    frame = pd.DataFrame({"a": values, "b": np.where(np.arange(60) % 4, left_out, 1.0)})
+    sparse_frame = frame.astype(pd.SparseDtype(float, left_out))
+    if beside:
+        frame["c"] = sparse_frame["c"] = np.arange(60) % 7.0
+    y = np.nan_to_num(values) > 20.0
+    ranker = PAPKRanker(k=2, one_list=True, alpha=0.1, curves=None, standardize=False, tol=1e-9)
+    scores = ranker.fit(frame, y).predict(frame)
+    np.testing.assert_allclose(ranker.fit(sparse_frame, y).predict(sparse_frame), scores, atol=1e-6)

@@ -124,7 +124,7 @@ def _csr(part, beyond):
         ({"X": X[:0], "y": Y[:0]}, "empty"),
         ({"X": X.ravel()}, "two dimensions"),
         ({"X": np.array([["a", "b"]] * 6)}, "text is no number"),
-        ({"X": X + 1j}, "complex"),
+        ({"X": X + 1j}, "Complex data not supported"),
         ({"X": np.ma.array(X, mask=X > 3)}, "masked"),
         ({"X": [[1, 2], [3]]}, "regular array"),
         ({"y": Y[:5]}, "6 rows"),

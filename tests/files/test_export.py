@@ -178,6 +178,8 @@ def test_columns_without_names_are_x0_x1_in_all_of_the_json(lists, scores_by_jso
     rows = [{name: None if x != x else x for name, x in row.items()} for row in rows]
     scores = scores_by_json(plain, rows)
     np.testing.assert_allclose(scores, ranker.predict(X[:20]), rtol=0, atol=1e-12)
+    with_nan = [dict(zip(names, row, strict=True)) for row in X[:20].tolist()]
+    assert scores_by_json(plain, with_nan) == scores
 
 
 def test_the_example_scores_every_kind_of_term(of_every_kind, scores_by_json):

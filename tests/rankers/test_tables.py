@@ -133,6 +133,8 @@ def test_columns_where_all_is_missing_and_levels_that_do_not_vary():
     assert not added[:, 4:].any()
     np.testing.assert_allclose(fitted.predict(frame), plain.predict(hotels()[0]), atol=1e-3)
     assert [term.is_zero for term in fitted.terms_[4:]] == [True] * 3
+    in_pairs = ranker(4, pairs=9).fit(frame, y, GROUPS).terms_[7:]
+    assert in_pairs and all(max(term.columns) < 4 for term in in_pairs)
 
 
 def test_new_gaps_of_numbers_are_refused_and_those_of_text_add_nothing():

@@ -31,11 +31,13 @@ LOWEST = "lowest"
 MISSING = (SEPARATE, LOWEST)
 _TIMES = (date, time, timedelta, np.datetime64, np.timedelta64)
 _TEXTS = (str, bytes)
+_NESTED = (list, tuple, dict, set, np.ndarray)
 _MISREAD = {
     _TEXTS: "text is no number; a column of a data frame that is all text counts by its values, "
     f"where it was text in training {YOUR_TABLE}",
     _TIMES: "dates and durations are numbers only in a unit: give days, for example, "
     f"(today - date).dt.days {YOUR_TABLE}",
+    _NESTED: "a value must be one number: give a column for each part of it",
 }
 _BATCH_VALUES = 1 << 22  # values of X that are looked at before the next ones
 
@@ -63,8 +65,6 @@ def check_matrix(X: Any, names: Sequence[str] | None = None, missing: str | None
     X = readable(X)
     if not sparse.issparse(X):
         X = as_array(X, "X")
-    if X.dtype.kind == "c":
-        raise InputError("X must be numeric and real, but it holds complex numbers")
     if X.dtype not in (np.float64, np.float32):
         try:
             X = X.astype(np.float64)
@@ -78,7 +78,30 @@ def check_matrix(X: Any, names: Sequence[str] | None = None, missing: str | None
 
 
 def as_frame(X: Any) -> Any:
-    """X, of an Arrow table or a Polars frame a pandas frame of the same columns."""
+    """X, of an Arrow table or a Polars frame a pandas frame of the same columns.
+
+    Raises
+    ------
+    InputError
+        A series, a lazy frame, or columns of which some have names of text and others have not.
+    """
+    if hasattr(X, "collect_schema") and not hasattr(X, "to_numpy"):
+        raise InputError("X is a lazy frame: give X.collect()")
+    X = _as_pandas(X)
+    if not hasattr(X, "iloc"):
+        return X
+    if X.ndim != 2:
+        raise InputError("X is one column of a data frame: give a frame, such as X.to_frame()")
+    kinds = {isinstance(name, str) for name in X.columns}
+    if len(kinds) == 2:
+        raise InputError(
+            "some columns of X have names of text and others have not: make all of them text, "
+            "X.columns = X.columns.astype(str)"
+        )
+    return _with_dense_gaps(X)
+
+
+def _as_pandas(X: Any) -> Any:
     if hasattr(X, "column_names") and hasattr(X, "to_pandas"):  # Arrow
         return X.to_pandas()
     if hasattr(X, "columns") and hasattr(X, "to_numpy") and not hasattr(X, "iloc"):  # Polars
@@ -91,9 +114,26 @@ def as_frame(X: Any) -> Any:
 def _of_polars(column: Any) -> Any:
     """The values of a Polars series, None where one is missing."""
     values = column.to_numpy()
-    if values.dtype.kind == "O" or column.null_count():
-        return np.array(column.to_list(), dtype=object)
+    if values.dtype.kind == "O" or values.ndim > 1 or column.null_count():
+        objects = np.empty(len(column), dtype=object)
+        objects[:] = column.to_list()
+        return objects
     return values
+
+
+def _with_dense_gaps(frame: Any) -> Any:
+    """A frame whose sparse columns are dense, unless all are sparse and leave out zeros."""
+    is_sparse = [hasattr(dtype, "fill_value") for dtype in frame.dtypes]
+    left_out = [getattr(dtype, "fill_value", None) for dtype in frame.dtypes]
+    if not any(is_sparse) or all(value == 0 for value in left_out):
+        return frame
+    return frame.astype(
+        {
+            name: dtype.subtype
+            for name, dtype, of_sparse in zip(frame.columns, frame.dtypes, is_sparse, strict=True)
+            if of_sparse
+        }
+    )
 
 
 def readable(X: Any) -> Any:
@@ -104,6 +144,7 @@ def readable(X: Any) -> Any:
     array may be such a one.
     """
     if sparse.issparse(X):
+        _refuse_complex(X)
         if X.dtype.kind in "iu":
             entries = X.tocoo()
             _refuse_misread(entries.data, lambda e: (entries.row[e], entries.col[e]))
@@ -121,8 +162,8 @@ def readable(X: Any) -> Any:
         return frame
     # lists as objects: of mixed types numpy would make text, or floats that are rounded
     values = np.array(X, dtype=object) if isinstance(X, list | tuple) else as_array(X, "X")
-    n_columns = values.shape[-1] if values.ndim > 1 else 1
-    _refuse_misread(values, lambda index: divmod(index, n_columns))
+    if values.ndim == 2:
+        _refuse_misread(values, lambda index: divmod(index, values.shape[1]))
     if values.dtype.kind == "O" and missing_values(values).any():
         return _as_floats(values)
     return X
@@ -162,10 +203,11 @@ def _refuse_misread(values, place):
     """`place` gives row and column of an index into all values, row by row."""
     if values.dtype.kind in "bf" and values.dtype.itemsize <= 8:
         return
+    _refuse_complex(values)
     types: set[Any] = {values.dtype.type}
     if values.dtype.kind == "O":
         types = set(map(type, values.flat))
-    misread = tuple(kind for kind in types if issubclass(kind, (*_TIMES, *_TEXTS)))
+    misread = tuple(kind for kind in types if issubclass(kind, (*_TIMES, *_TEXTS, *_NESTED)))
     index: int | None = None
     if misread and values.size:
         index = next(i for i, value in enumerate(values.flat) if isinstance(value, misread))
@@ -184,9 +226,18 @@ def _refuse_misread(values, place):
     for kinds, why in _MISREAD.items():
         if isinstance(value, kinds):
             shown = repr(str(value)) if kinds is _TEXTS else value
+            if kinds is _NESTED:
+                shown = f"a {type(value).__name__}"
             reason = why
     row, column = place(index)
     raise InputError(f"X holds {shown} at row {row}, column {column} (counted from 0): {reason}")
+
+
+def _refuse_complex(values):
+    if values.dtype.kind == "c":
+        raise InputError(
+            "Complex data not supported: X must hold real numbers"
+        )  # as scikit-learn says
 
 
 def canonical_csr(X: Any) -> Any:
@@ -232,8 +283,13 @@ def refuse_non_finite(
 
 def what_to_do(value: float, in_sparse: bool = False) -> str:
     """What to do with a feature that is NaN or infinite, for messages."""
-    if np.isinf(value) or in_sparse:
+    if in_sparse:
         return "remove or impute missing and infinite values first"
+    if np.isinf(value):
+        return (
+            "replace it, by NaN where the value is not known; most often it comes from a division "
+            f"by zero {YOUR_TABLE}"
+        )
     return (
         'remove or impute missing values first, or train with missing="separate" '
         f"{YOUR_TABLE}; where one means that a source did not return the item, with "

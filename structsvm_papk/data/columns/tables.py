@@ -25,7 +25,7 @@ from structsvm_papk.errors import InputError
 
 Levels = Mapping[int, tuple[Any, ...]]
 FROM_DTYPE = "from_dtype"
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_DATE = re.compile(r"\d{4}[-/]\d{2}[-/]\d{2}|\d{1,2}(/\d{1,2}/\d{2,4}|\.\d{1,2}\.\d{4})$")
 
 
 def levels_of(X: Any, categorical: Any) -> dict[int, tuple[Any, ...]]:
@@ -124,6 +124,13 @@ def levels_in(values: Array, name: str) -> tuple[Any, ...]:
         raise InputError(
             f"column {name!r} holds dates as text ({min(dates)!r}): give days since one of them, "
             f"a number {YOUR_TABLE}"
+        )
+    texts = [value for value in different if isinstance(value, str)]
+    if 0 < len(texts) < len(different):
+        other = next(value for value in different if not isinstance(value, str))
+        raise InputError(
+            f"column {name!r} holds text ({min(texts)!r}) and numbers ({other!r}): make all of "
+            f"them text, column.astype(str), or all of them numbers {YOUR_TABLE}"
         )
     if len(different) > MOST_LEVELS:
         share = len(different) / max(sum(value is not None for value in values), 1)
