@@ -245,7 +245,6 @@ def test_messages_about_tables_name_the_column_and_the_page(wrong):
         (pd.DataFrame({"price": [1.0], 1: [2.0]}), r"names of text and others.*astype\(str\)"),
         (pd.DataFrame({"a": [1.0, 2.0], "b": [1j, 2.0]}), "X must hold real numbers"),
         (pl.DataFrame({"a": [1.0, 2.0], "b": [[1.0], [2.0]]}), "X holds a list at row 0, .*'b'"),
-        (pd.DataFrame({"a": [1.0, 2.0], "b": [{"c": 1}, {}]}), "holds a dict .*for each part"),
         (pd.DataFrame({"a": ["flat", True]}), r"'a' holds text \('flat'\) and numbers \(True\)"),
         (pd.DataFrame({"a": pd.Categorical(["flat", 3])}), "'a' holds text .*and numbers"),
         (pd.DataFrame({"a": ["05/01/2026", "6/1/2026"]}), "'a' holds dates as text"),

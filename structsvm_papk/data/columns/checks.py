@@ -31,7 +31,7 @@ LOWEST = "lowest"
 MISSING = (SEPARATE, LOWEST)
 _TIMES = (date, time, timedelta, np.datetime64, np.timedelta64)
 _TEXTS = (str, bytes)
-_NESTED = (list, tuple, dict, set, np.ndarray)
+_NESTED = (list, tuple, set, np.ndarray)  # of a dict scikit-learn says it
 _MISREAD = {
     _TEXTS: "text is no number; a column of a data frame that is all text counts by its values, "
     f"where it was text in training {YOUR_TABLE}",
