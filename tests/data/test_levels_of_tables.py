@@ -255,7 +255,7 @@ def test_messages_about_tables_name_the_column_and_the_page(wrong):
 def test_what_is_no_table_of_numbers_text_and_gaps_is_refused(given, message):
     n_rows = 1 if hasattr(given, "collect") else len(given)
     with pytest.raises(InputError, match=message):
-        PAPKRanker(k=1, one_list=True).fit(given, np.arange(n_rows) % 2)
+        PAPKRanker(k=1, groups="one_list").fit(given, np.arange(n_rows) % 2)
 
 
 def test_versions_are_no_dates():
@@ -273,6 +273,6 @@ def test_sparse_columns_of_a_frame_are_as_dense_ones(left_out, beside):
     if beside:
         frame["c"] = sparse_frame["c"] = np.arange(60) % 7.0
     y = np.nan_to_num(values) > 20.0
-    ranker = PAPKRanker(k=2, one_list=True, alpha=0.1, curves=None, standardize=False, tol=1e-9)
+    ranker = PAPKRanker(k=2, groups="one_list", alpha=0.1, curves=None, standardize=False, tol=1e-9)
     scores = ranker.fit(frame, y).predict(frame)
     np.testing.assert_allclose(ranker.fit(sparse_frame, y).predict(sparse_frame), scores, atol=1e-6)
