@@ -276,9 +276,8 @@ class Model:
                     f"({listed(self.feature_names)})"
                 )
             X = X[list(self.feature_names)]
-        levels = self.function.levels
-        if levels and np.ndim(X) == 2 and X.shape[1] == self.n_features:
-            X = in_numbers(X, levels)
+        if np.shape(X)[1:] == (self.n_features,):
+            X = in_numbers(X, self.function.levels)
         X = check_matrix(X, self.feature_names, self.missing)
         if X.shape[1] != self.n_features:
             raise InputError(f"X has {X.shape[1]} columns, the model {self.n_features} features")

@@ -356,7 +356,11 @@ class AdditiveRanker(BaseEstimator):
 
     def _features(self, X: Features) -> Any:
         """Rows as a checked matrix of numbers, of levels their places."""
-        X = in_numbers(as_frame(X), self.function_.levels)
+        X = as_frame(X)
+        if hasattr(X, "iloc") and hasattr(self, "feature_names_in_"):
+            _by_scikit_learn(self, X, reset=False, skip_check_array=True)  # names before values
+        if np.shape(X)[1:] == (self.n_features_in_,):
+            X = in_numbers(X, self.function_.levels)
         return validated(self, X, missing=self.missing, reset=False)
 
     def predict(self, X: Features, groups: ArrayLike | None = None) -> Array:

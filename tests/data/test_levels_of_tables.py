@@ -245,7 +245,10 @@ def test_messages_about_tables_name_the_column_and_the_page(wrong):
         (pd.DataFrame({"price": [1.0], 1: [2.0]}), r"names of text and others.*astype\(str\)"),
         (pd.DataFrame({"a": [1.0, 2.0], "b": [1j, 2.0]}), "X must hold real numbers"),
         (pl.DataFrame({"a": [1.0, 2.0], "b": [[1.0], [2.0]]}), "X holds a list at row 0, .*'b'"),
-        (pd.DataFrame({"a": ["flat", True]}), r"'a' holds text \('flat'\) and numbers \(True\)"),
+        (
+            pd.DataFrame({"a": ["flat", True]}),
+            r"'a' holds text \('flat'\) and True and False \(True\)",
+        ),
         (pd.DataFrame({"a": pd.Categorical(["flat", 3])}), "'a' holds text .*and numbers"),
         (pd.DataFrame({"a": ["05/01/2026", "6/1/2026"]}), "'a' holds dates as text"),
         (pd.DataFrame({"a": ["5.1.2026", "6.12.2026"]}), "'a' holds dates as text"),
@@ -276,3 +279,22 @@ def test_sparse_columns_of_a_frame_are_as_dense_ones(left_out, beside):
     ranker = PAPKRanker(k=2, groups="one_list", alpha=0.1, curves=None, standardize=False, tol=1e-9)
     scores = ranker.fit(frame, y).predict(frame)
     np.testing.assert_allclose(ranker.fit(sparse_frame, y).predict(sparse_frame), scores, atol=1e-6)
+
+
+def test_other_columns_than_in_training_are_said_before_their_values():
+    frame = FRAMES["objects"]().iloc[np.arange(60) % 6].reset_index(drop=True)
+    y = frame["kind"] == "tent"
+    ranker = PAPKRanker(k=2, groups="one_list", alpha=0.1, curves=None).fit(frame, y)
+    with pytest.raises(InputError, match="Feature names must be in the same order"):
+        ranker.predict(frame[["price", "pool", "kind"]])
+    with pytest.raises(InputError, match="yet now missing:\n- price"):
+        ranker.predict(frame[["kind", "pool"]])
+    plain = PAPKRanker(k=2, groups="one_list", alpha=0.1, curves=None, categorical_features=[1])
+    X = np.array([[1.0, "a"], [2.0, "b"]] * 30, dtype=object)
+    plain.fit(X, np.arange(60) % 2)
+    for wrong in (X[:, :1], [1.0, 2.0], [{"a": 1}]):
+        for scorer in (plain, plain.to_model()):
+            with pytest.raises((InputError, TypeError), match=r"features|1D|dimensions|dict"):
+                scorer.predict(wrong)
+    rows = X[:3].tolist()
+    assert (plain.predict(rows) == plain.to_model().predict(rows)).all()

@@ -34,7 +34,7 @@ _TEXTS = (str, bytes)
 _NESTED = (list, tuple, set, np.ndarray)  # of a dict scikit-learn says it
 _MISREAD = {
     _TEXTS: "text is no number; a column of a data frame that is all text counts by its values, "
-    f"where it was text in training {YOUR_TABLE}",
+    f"where it was text in training, too, and categorical_features has it {YOUR_TABLE}",
     _TIMES: "dates and durations are numbers only in a unit: give days, for example, "
     f"(today - date).dt.days {YOUR_TABLE}",
     _NESTED: "a value must be one number: give a column for each part of it",

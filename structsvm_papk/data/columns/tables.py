@@ -129,8 +129,8 @@ def levels_in(values: Array, name: str) -> tuple[Any, ...]:
     if 0 < len(texts) < len(different):
         other = next(value for value in different if not isinstance(value, str))
         raise InputError(
-            f"column {name!r} holds text ({min(texts)!r}) and numbers ({other!r}): make all of "
-            f"them text, column.astype(str), or all of them numbers {YOUR_TABLE}"
+            f"column {name!r} holds text ({min(texts)!r}) and {_kind_of(other)} ({other!r}): make "
+            f"all of them text, column.astype(str), or none {YOUR_TABLE}"
         )
     if len(different) > MOST_LEVELS:
         share = len(different) / max(sum(value is not None for value in values), 1)
@@ -147,6 +147,13 @@ def levels_in(values: Array, name: str) -> tuple[Any, ...]:
 def are_texts(levels: Sequence[Any]) -> bool:
     """Whether levels are text, not numbers or truth values."""
     return any(isinstance(level, str) for level in levels)
+
+
+def _kind_of(level: Any) -> str:
+    """What messages call a level."""
+    if isinstance(level, bool):
+        return "True and False"
+    return "text" if isinstance(level, str) else "numbers"
 
 
 def numbers_with_none(values: Array) -> Array:
@@ -202,12 +209,11 @@ def places_in(values: Array, levels: Sequence[Any], name: str) -> Array:
     plain = [None if value is None else _plain(value) for value in values]
     places = np.array([place_of.get(value, -1.0) for value in plain], dtype=np.float64)
     was_text = are_texts(levels)
-    words = {True: "text", False: "numbers"}
     for value in plain:
         if value is not None and are_texts([value]) != was_text and levels:
             raise InputError(
-                f"column {name!r} holds {words[not was_text]} ({value!r}), and in training it held "
-                f"{words[was_text]} ({levels[0]!r}): its values must be of the "
+                f"column {name!r} holds {_kind_of(value)} ({value!r}), and in training it held "
+                f"{_kind_of(levels[0])} ({levels[0]!r}): its values must be of the "
                 f"same kind {YOUR_TABLE}"
             )
     return places
