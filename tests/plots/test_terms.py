@@ -67,7 +67,7 @@ class Ranker(AdditiveRanker):
     """A ranker whose terms are given."""
 
     missing = None
-    one_list = False
+    groups = None
 
     def fit(self, X):
         validate_data(self, X)
