@@ -132,6 +132,12 @@ def _are_apart(taken: Array, anchors: Array, places: Array) -> bool:
     return bool((starts[1:] - ends[:-1] > _OVERHANG).all())
 
 
+def column_name(name: str) -> str:
+    """The name of a column without line breaks, and "column 3" where it has a number only."""
+    name = one_line(name)
+    return f"column {name}" if name.isdecimal() else name
+
+
 def one_line(name: object) -> str:
     """A name without line breaks."""
     return " ".join(str(name).split())
@@ -154,3 +160,14 @@ def shortened(name: str, room: float, size: float = SMALL_SIZE) -> str:
         if text_width(text, size) <= room:
             return literal(text)
     return literal(name[:1])
+
+
+def shortened_names(names: Sequence[str], room: float, size: float) -> list[str]:
+    """Names that have some room together: what a short one leaves is for the others."""
+    texts = list(names)
+    taken = [text_width(name, size) for name in names]
+    for n_left, i in zip(range(len(names), 0, -1), np.argsort(taken), strict=True):
+        own = room / n_left
+        texts[i] = shortened(names[i], own, size)
+        room -= min(taken[i], own)
+    return texts

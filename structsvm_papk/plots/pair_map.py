@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import floor, log10
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from structsvm_papk._types import Array
 from structsvm_papk.data.columns.terms import Cut, Pair
 from structsvm_papk.plots.axis import (
+    column_name,
     labels_of,
     one_line,
     shortened,
@@ -21,6 +23,7 @@ from structsvm_papk.plots.panel import MISSING, Panel, Scale, line_color
 
 _SIZE = 7.5  # of letters
 _LINE = 0.14  # inches that a line of text takes
+_LETTER = 0.11  # inches that an upright text takes beside another
 _MOST_LABELS = 0.55  # inches, for names of levels
 _MOST_ACROSS = 0.4  # of the width of a panel, for columns of a map with upright names
 _BAR = 0.06  # width of the bar of colours, in inches
@@ -73,15 +76,20 @@ class PairPanel(Panel[Pair]):
         for side, line in ((across, area.axvline), (up, area.axhline)):
             if side.has_gap:  # a missing value is no neighbour of the largest
                 line(side.cells.size - 1, color=axes.get_facecolor(), lw=2)
-        area.set_xticks(across.places, below, rotation=90 if is_upright else 0)
+        places = across.places
+        if is_upright:
+            apart = _apart(places * slot, _LETTER)
+            places = places[apart]
+            below = [below[i] for i in apart]
+        area.set_xticks(places, below, rotation=90 if is_upright else 0)
         area.set_yticks(up.places, labels)
         area.tick_params(labelsize=_SIZE, length=2, pad=2)
         area.spines[:].set_visible(False)
         style = {"fontsize": _SIZE, "transform": axes.transAxes}
-        name = shortened(one_line(across.name), inside, _SIZE)
+        name = shortened(column_name(across.name), inside, _SIZE)
         middle = (left + inside / 2) / width
         axes.text(middle, -0.03 / height, name, ha="center", va="top", **style)
-        name = shortened(one_line(up.name), height - bottom, _SIZE)
+        name = shortened(column_name(up.name), height - bottom, _SIZE)
         middle = (1 + bottom / height) / 2
         axes.text(0, middle, name, rotation=90, ha="left", va="center", **style)
         place = [(left + inside + _BAR) / width, bottom / height, _BAR / width, 1 - bottom / height]
@@ -126,7 +134,7 @@ class Side(NamedTuple):
         cells = np.arange(cut.n_cells)
         if cut.edges is not None:
             places = np.arange(1.0, cut.n_cells)
-            labels = labels_of(cut.edges, least=4)
+            labels = labels_of(_rounded(cut.edges), least=4)
         else:
             if cells.size + has_gap > most:
                 largest = np.argsort(-size[:-1], kind="stable")[: max(most - has_gap, 1)]
@@ -139,6 +147,23 @@ class Side(NamedTuple):
             cells = np.append(cells, cut.n_cells)
             labels = [*labels, "missing"]
         return cls(axis, name, cells, places, labels, has_gap)
+
+
+def _rounded(edges: Array) -> Array:
+    """Edges with one digit more than tells neighbours apart."""
+    least = np.diff(edges).min(initial=np.inf)
+    if not np.isfinite(least):
+        return edges
+    return np.round(edges, max(1 - floor(log10(least)), 0))
+
+
+def _apart(places: Array, room: float) -> list[int]:
+    """Which of some labels have so much room each, the last one among them."""
+    kept: list[int] = []
+    for i in range(places.size - 1, -1, -1):
+        if not kept or places[kept[-1]] - places[i] >= room:
+            kept.append(i)
+    return kept[::-1]
 
 
 def _fitted(labels: Sequence[str], room: float) -> tuple[list[str], float]:

@@ -27,7 +27,13 @@ from structsvm_papk.data.columns.checks import (
 from structsvm_papk.data.columns.tables import in_numbers
 from structsvm_papk.data.columns.terms import Curve, Levels, Pair, Term
 from structsvm_papk.errors import InputError, as_names, check_number
-from structsvm_papk.plots.axis import SMALL_SIZE, one_line, shortened, widths
+from structsvm_papk.plots.axis import (
+    SMALL_SIZE,
+    column_name,
+    shortened_names,
+    text_width,
+    widths,
+)
 from structsvm_papk.plots.pair_map import PairPanel
 from structsvm_papk.plots.panel import DATA, CurvePanel, LevelsPanel, Panel, Scale
 from structsvm_papk.plots.rankings import new_axes
@@ -43,6 +49,7 @@ _PANELS: dict[type[Term], Callable[..., Panel[Any]]] = {
 }
 _N_COLUMNS = 12  # terms that are drawn, if not asked for more
 _NAME_SIZE = 10.0  # of letters
+_AND = " x "  # between the names of two columns
 _LEAST_SIZE = 0.4  # of a panel, in inches
 _NOTHING = "All terms are flat: this ranker adds\nthe same to every score, and ranks nothing."
 
@@ -160,7 +167,8 @@ class TermsDisplay:
         if all(term.is_zero for term in self.terms):
             shown = shown[:0]
         is_own = ax is None
-        ax = new_axes(ax, _figure_size(shown.size))
+        with_maps = any(isinstance(self.terms[t], Pair) for t in shown)
+        ax = new_axes(ax, _figure_size(shown.size, with_maps))
         place = ax.get_subplotspec()
         if place is None:
             raise InputError("ax must be one of plt.subplots(..), whose place panels can divide")
@@ -183,7 +191,7 @@ class TermsDisplay:
         for i, at in enumerate(_maps_last(panels)):
             self.axes_[i] = area.add_subplot(places[at])
             panels[i].draw(self.axes_[i], scale)
-            _write_title(self.axes_[i], panels[i].term.name, shares[shown[i]])
+            _write_title(self.axes_[i], _names_of(panels[i].term), shares[shown[i]])
         if any(panel.heights.size for panel in panels):
             of_y = area.supylabel("adds to the score", fontsize=_NAME_SIZE)
             if not _is_constrained(area):
@@ -240,7 +248,8 @@ def terms_figure(terms: Sequence[Term], matrix: Any = None, missing: str | None 
 
     display = TermsDisplay(terms, missing=missing or SEPARATE)
     display.X = matrix
-    figure = Figure(figsize=_figure_size(min(len(display.terms), _N_COLUMNS)))
+    with_maps = any(isinstance(term, Pair) for term in display.terms)
+    figure = Figure(figsize=_figure_size(min(len(display.terms), _N_COLUMNS), with_maps))
     display.plot(figure.add_subplot())
     return figure
 
@@ -268,10 +277,13 @@ def _n_beside(n_panels: int) -> int:
     return max(3, round((n_panels / 3) ** 0.5))
 
 
-def _figure_size(n_panels: int) -> tuple[float, float]:
-    """In inches: as wide as a column of text, wider where more than three stand beside another."""
+def _figure_size(n_panels: int, with_maps: bool = False) -> tuple[float, float]:
+    """In inches: as wide as a column of text, wider where more than three stand beside another.
+
+    Maps have names on both sides, and a scale of colours.
+    """
     n_beside = _n_beside(n_panels)
-    panel = max(1.85, 5.5 / n_beside)
+    panel = max(2.3 if with_maps else 1.85, 5.5 / n_beside)
     height = ceil(n_panels / n_beside) * (0.42 + min(0.75 * panel, 2.6))
     return 0.65 + n_beside * panel, 0.25 + max(height, 1.0)
 
@@ -315,14 +327,18 @@ def _is_constrained(area: Any) -> bool:
     return isinstance(area.get_layout_engine(), ConstrainedLayoutEngine)
 
 
-def _write_title(axes: Any, name: str, share: float) -> None:
-    """The name of a term on the left, its share of the spread on the right."""
+def _names_of(term: Term) -> Sequence[str]:
+    """The names of the columns that a term reads."""
+    return term.names if isinstance(term, Pair) else (term.name,)
+
+
+def _write_title(axes: Any, names: Sequence[str], share: float) -> None:
+    """The names of a term's columns on the left, its share of the spread on the right."""
     corner = f"{share:.0%}"
     if 0 < share < 0.005:
         corner = "<1%"
     axes.set_title(corner, loc="right", fontsize=SMALL_SIZE, color=DATA, pad=3)
-    name = one_line(name)
-    if name.isdecimal():
-        name = f"column {name}"
     room = axes.bbox.width / axes.figure.dpi - widths([corner + "  "])[0]
-    axes.set_title(shortened(name, 0.96 * room, _NAME_SIZE), loc="left", fontsize=_NAME_SIZE, pad=3)
+    room = 0.96 * room - (len(names) - 1) * text_width(_AND, _NAME_SIZE)
+    names = shortened_names([column_name(name) for name in names], room, _NAME_SIZE)
+    axes.set_title(_AND.join(names), loc="left", fontsize=_NAME_SIZE, pad=3)
