@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from benchmarks.quality import clicks, engines, fusion
+from benchmarks.quality import clicks, fusion
 from benchmarks.quality.fusing.lists import JoinedLists, trec_years
 from benchmarks.quality.fusing.methods import METHODS, filled
 from benchmarks.studies.rerank.data import write_synthetic
@@ -88,13 +88,6 @@ def test_small_run(tmp_path, monkeypatch, capsys):
     assert [line.split(" | ")[0][2:] for line in lines] == ["the default", *names]
     rows = json.loads(file.read_text())["rows"]
     assert len(rows) == len({(row["set"], row["size"], row["method"]) for row in rows})
-
-
-def test_engines_are_measured_on_queries_that_were_not_learned_from(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["engines", "--small"])
-    engines.main()
-    out = capsys.readouterr().out
-    assert out.count("| Qdrant |") == 3 and "mean over 2 pairs" in out
 
 
 def test_more_clicks_fall_on_what_is_shown_first_and_is_relevant():
