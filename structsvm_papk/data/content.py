@@ -15,6 +15,7 @@ For samples of many lists `digests_of_lists` is enough, one pass over the values
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,7 +63,8 @@ class _Codes:
         with_zeros = np.diff(entries.indptr) < n_rows
         below = np.empty(entries.nnz, dtype=np.uint64)
         below_zero = np.zeros(self.n_columns, dtype=np.uint64)
-        _count_below(entries.data, entries.indptr, with_zeros, below, below_zero)
+        order = _order_in_columns(entries.data, entries.indptr)
+        _count_below(entries.data, order, entries.indptr, with_zeros, below, below_zero)
         self.base = np.where(with_zeros, _mixed(below_zero + _ONE), np.uint64(0))
         added = _mixed(below + _ONE) - np.repeat(self.base, np.diff(entries.indptr))
         parts = added, entries.indices, entries.indptr
@@ -80,20 +82,25 @@ class _Codes:
 _ONE = np.uint64(1)
 
 
+def _order_in_columns(values: Array, bounds: Array) -> Array:
+    """The entries column by column, the smallest of each first and missing ones last."""
+    ends = pairwise(bounds.tolist())
+    return np.concatenate([start + np.argsort(values[start:stop]) for start, stop in ends])
+
+
 @kernel
-def _count_below(values, bounds, with_zeros, below, below_zero):
+def _count_below(values, order, bounds, with_zeros, below, below_zero):
     """How many different values of its column lie below each entry, and below a zero."""
     for f in range(with_zeros.size):
-        column = values[bounds[f] : bounds[f + 1]]
         different = 0
         last = -np.inf
-        for i in np.argsort(column):
-            x = column[i]
+        for i in order[bounds[f] : bounds[f + 1]]:
+            x = values[i]
             if x != last and not (np.isnan(x) and np.isnan(last)):  # missing ones are one value
                 different += 1
             if x < 0.0:
                 below_zero[f] = different
-            below[bounds[f] + i] = different - 1 + (with_zeros[f] and not x < 0.0)
+            below[i] = different - 1 + (with_zeros[f] and not x < 0.0)
             last = x
 
 
