@@ -184,7 +184,7 @@ def _run(arguments: list[str]) -> int:
         )
     if status == INTERRUPTED:
         return _failed(arguments, "interrupted", INTERRUPTED)
-    return status if isinstance(status, int) else 0
+    return status or 0
 
 
 @contextmanager

@@ -102,7 +102,7 @@ class Loading:
     def loaded(self, data: Path, reading: GradedReading, ranker: PAPKRanker) -> Iterator[Loaded]:
         """The data as `Loaded`, for as long as the context lasts."""
         self._check(ranker)
-        dense = isinstance(ranker.curves, int)
+        dense = check_curves(ranker.curves) is not None
         try:
             if self.memory_budget is not None:
                 yield self._streamed(data, reading, ranker, self.memory_budget)

@@ -1,12 +1,12 @@
 """Who is the list, who the item: which column of a file or a frame has which role, by its name."""
 
 import re
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, warn
 
 USER_COLUMNS = ("group", "user_id", "user", "qid", "query_id", "query")
 ITEM_COLUMNS = (  # in any case, with any underscores
@@ -60,7 +60,7 @@ def column_of(
     if given is None:
         usual = usual_column(USUAL.get(role, (role,)), names)
         return _only_id(names) if usual is None and role in MEMBERS else usual
-    if not isinstance(given, Hashable) or given not in names:
+    if given not in list(names):
         raise InputError(
             f"{source}: no column {given!r} for the {role}; it has {listed(names)}{hint}"
         )
@@ -226,16 +226,15 @@ def is_named_as_id(name: str) -> bool:
     return bool(_ID_NAME.search(name) or _INDEX_NAME.search(name))
 
 
-def remark_of_ids(X: Any) -> str | None:
-    """What to say of a frame of features with columns that are named as ids are."""
+def warn_of_ids(X: Any) -> None:
+    """Warn of a frame of features, of any kind, with columns that are named as ids are."""
     names = [str(name) for name in getattr(X, "columns", ())]
     ids = [name for name in names if is_named_as_id(name)]
-    if not ids:
-        return None
-    return (
-        f"X has columns that are called as ids are, and every column is a feature: {listed(ids)}; "
-        "leave them out, as X.drop(columns=..), unless they are meant"
-    )
+    if ids:
+        warn(
+            "X has columns that are called as ids are, and every column is a feature: "
+            f"{listed(ids)}; leave them out, as X.drop(columns=..), unless they are meant"
+        )
 
 
 def listed(names: Collection[str]) -> str:

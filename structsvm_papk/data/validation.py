@@ -256,7 +256,7 @@ def check_ids(values: Any, n_rows: int, name: str = "groups") -> Array:
 
 def _checked_objects(ids, name):
     types: set[Any] = set(map(type, ids))
-    if len(set(map(_family, types))) > 1:
+    if len(set(map(family, types))) > 1:
         names = ", ".join(sorted(kind.__name__ for kind in types))
         raise InputError(f"{name} mix types that have no order: {names}; use one type")
     if not any(map(is_number, types)):
@@ -281,33 +281,34 @@ def is_number(kind: type) -> bool:
     return issubclass(kind, Number | np.bool_) and not issubclass(kind, np.timedelta64)
 
 
-def _family(kind):
+def family(kind: type) -> str:
     """What ids of a type can be compared with: numbers, text, or else their own type only."""
     if issubclass(kind, str):
         return "text"
-    return "number" if is_number(kind) else kind.__name__
+    return "numbers" if is_number(kind) else kind.__name__
 
 
 def same_kind(*columns: Array) -> bool:
     """Whether the ids of several tables can be compared: all numbers, or all text, or .."""
-    return len({_family_of(column) for column in columns if column.size}) < 2
+    return len({kind_of(column) for column in columns if column.size}) < 2
 
 
-def _family_of(ids):
+def kind_of(ids: Any) -> str:
+    """What checked ids are: numbers, text, or the name of another type."""
     kind = ids.dtype.kind
     if kind == "O":
-        return _family(type(ids[0]))
+        return family(type(ids[0]))
     if kind in "UT":
         return "text"
     if kind == "S":
         return "bytes"
-    return "number" if kind in "biuf" else kind
+    return "numbers" if kind in "biuf" else kind
 
 
 def joined(*columns: Array) -> Array:
     """Checked ids of several tables as one array that holds each of them exactly."""
     columns = tuple(column for column in columns if column.size) or columns  # the empty ones go
-    if len({column.dtype for column in columns}) == 1 or _family_of(columns[0]) != "number":
+    if len({column.dtype for column in columns}) == 1 or kind_of(columns[0]) != "numbers":
         return np.concatenate(columns)
     return _fewest_bytes(np.concatenate([column.astype(object) for column in columns]))
 
@@ -328,7 +329,7 @@ def _fewest_bytes(ids):
 
 def encode(ids: Array) -> tuple[Array, Array]:
     """Sorted distinct ids of checked ones, and the index of each row's id, as int64."""
-    if ids.dtype.kind == "O" and ids.size and _family_of(ids) == "text":
+    if ids.dtype.kind == "O" and ids.size and kind_of(ids) == "text":
         import pandas as pd  # hashes texts, which are slow to sort
 
         codes, users = pd.factorize(ids, sort=True)
@@ -356,6 +357,19 @@ def single(scores: Array) -> Array:
     """Scores in single precision, in which trec_eval compares them: closer ones are equal."""
     with np.errstate(over="ignore"):
         return scores.astype(np.float32).astype(np.float64)
+
+
+def places_in_lists(list_of_row: Array, *keys: Array) -> Array:
+    """Place of each row in its list, from 0: by the first of the keys, then by the next one.
+
+    Keys increase; `list_of_row` are codes.
+    """
+    order = np.lexsort((*reversed(keys), list_of_row))
+    sizes = np.bincount(list_of_row)
+    starts = np.cumsum(sizes) - sizes
+    places = np.empty(order.size, dtype=np.int64)
+    places[order] = np.arange(order.size) - starts[list_of_row[order]]
+    return places
 
 
 def second_of_a_pair(first: Array, second: Array, n_second: int) -> int | None:

@@ -499,9 +499,9 @@ def _checked(description, n_features):
         check_number(name, values[name], **bounds)
     feature_names = values["feature_names"]
     if feature_names is not None:
+        check_type("feature_names", feature_names, list, "a list")
         entries["feature_names"] = as_names("feature_names", feature_names, str)
-        n_names = len(set(feature_names))
-        if not isinstance(feature_names, list) or not len(feature_names) == n_names == n_features:
+        if not len(feature_names) == len(set(feature_names)) == n_features:
             raise ValueError(f"feature_names must be a list of {n_features} different names")
     rule = values["scale_rule"]
     if rule is not None:
@@ -510,8 +510,7 @@ def _checked(description, n_features):
         check_choice("missing", values["missing"], MISSING)
     signs = values["monotonic_cst"]
     if signs is not None:
-        whole = isinstance(signs, list) and all(type(sign) is int for sign in signs)
-        if not whole or len(signs) != n_features or not set(signs) <= {-1, 0, 1}:
+        if list(map(type, signs)) != [int] * n_features or not set(signs) <= {-1, 0, 1}:
             raise ValueError(f"monotonic_cst must be {n_features} of 1, -1 and 0")
         entries["monotonic_cst"] = tuple(signs)
     if values["label_gain"] is not None:

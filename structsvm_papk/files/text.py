@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from structsvm_papk._types import Array, PathLike
-from structsvm_papk.data.columns.checks import ROUNDED, first_rounded
+from structsvm_papk.data.columns.checks import ROUNDED, first_rounded, is_plain_number
 from structsvm_papk.data.roles import Kind, listed
 from structsvm_papk.errors import InputError, interrupted, interrupts_noted, warn
 from structsvm_papk.files.lines import open_text, place_of
@@ -169,7 +169,7 @@ def _numbers(path: Path, frame: Any, name: str, features: Collection[str]) -> Ar
 
     column = frame[name]
     if column.dtype.kind in "iufb":
-        if isinstance(column.dtype, np.dtype):
+        if is_plain_number(column):
             return column.to_numpy()
         _refuse_rounded(path, column, name)
         return column.to_numpy(dtype=np.float64, na_value=np.nan)

@@ -19,7 +19,7 @@ import numpy as np
 
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data.roles import listed
-from structsvm_papk.data.validation import places_of, second_of_a_pair, single
+from structsvm_papk.data.validation import places_in_lists, places_of, second_of_a_pair, single
 from structsvm_papk.errors import InputError, as_path, check_type
 from structsvm_papk.files import tables
 from structsvm_papk.files.atomic import write_atomically
@@ -210,15 +210,14 @@ def run_lines(frame: pd.DataFrame, tag: str) -> Iterator[str]:
             f"document {documents[document_codes[repeated]]!r} of query "
             f"{queries[query_codes[repeated]]!r} occurs twice, again in row {repeated}"
         )
-    # by query, then by score, then by document, the latter two descending
-    order = np.lexsort((-places_of(documents)[document_codes], -single(scores), query_codes))
-    sizes = np.bincount(query_codes, minlength=queries.size)
-    starts = np.cumsum(sizes) - sizes
-    ranks = np.arange(order.size) - starts[query_codes[order]] + 1
+    # by score, then by document, both descending
+    by_id = places_of(documents)[document_codes]
+    place = places_in_lists(query_codes, -single(scores), -by_id)
+    order = np.lexsort((place, query_codes))
     fields = zip(
         queries[query_codes[order]],
         documents[document_codes[order]],
-        ranks.tolist(),
+        (place[order] + 1).tolist(),
         scores[order].tolist(),
         strict=True,
     )

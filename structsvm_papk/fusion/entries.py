@@ -176,11 +176,8 @@ def _of_dictionary(given: Mapping[Any, Any], what: str, on: tuple[str, str], kin
     import pandas as pd
 
     for key, members in given.items():
-        if not isinstance(members, Mapping):
-            raise InputError(
-                f"{what}: of {on[0]} {key!r} a dictionary {{{on[1]}: {kind}}} is needed, not "
-                f"{type(members).__name__}"
-            )
+        what_is_there = f"what {what} has of {on[0]} {key!r}"
+        check_type(what_is_there, members, Mapping, f"a dictionary {{{on[1]}: {kind}}}")
     sizes = [len(members) for members in given.values()]
     queries = pd.Series(list(given), dtype=None if given else object)
     documents = [document for members in given.values() for document in members]
@@ -211,7 +208,7 @@ def _codes(column: Any, what: str) -> tuple[Array, Any]:
     """Code of each row, and the ids in the order of their first row."""
     import pandas as pd
 
-    if not isinstance(column, pd.Series):
+    if not hasattr(column, "factorize"):
         column = pd.Series(validation.as_array(column, what))
     try:
         codes, ids = column.factorize()
@@ -219,7 +216,7 @@ def _codes(column: Any, what: str) -> tuple[Array, Any]:
         raise InputError(f"{what} must be texts or whole numbers: {error}") from None
     if (codes < 0).any():
         raise InputError(f"{what} is missing in row {int(np.argmax(codes < 0))}")
-    if isinstance(ids, pd.CategoricalIndex):
+    if hasattr(ids, "categories"):
         ids = ids.categories[ids.codes]
     if ids.dtype == object:
         validation.check_ids(ids.to_numpy(), ids.size, what)
@@ -233,9 +230,4 @@ def places(query: Array, score: Array, document: Array) -> Array:
 
     Scores are compared in single precision, as trec_eval does.
     """
-    order = np.lexsort((-document, -validation.single(score), query))
-    sizes = np.bincount(query)
-    starts = np.cumsum(sizes) - sizes
-    place = np.empty(order.size, dtype=np.int64)
-    place[order] = np.arange(order.size) - starts[query[order]]
-    return place
+    return validation.places_in_lists(query, -validation.single(score), -document)

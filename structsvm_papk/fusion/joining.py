@@ -16,7 +16,7 @@ from scipy.sparse import csgraph
 
 from structsvm_papk._types import Array
 from structsvm_papk.data import roles, validation
-from structsvm_papk.errors import InputError, check_number, check_type, warn
+from structsvm_papk.errors import InputError, as_names, check_number, check_type, warn
 from structsvm_papk.files.lists import GRADE
 from structsvm_papk.fusion.entries import Entries, InputRules, entries_of, run_of
 
@@ -444,23 +444,13 @@ def _present(n: int, parts: Sequence[Array]) -> Array:
 def _same_kinds(parts: Sequence[Entries], on: tuple[str, str]) -> None:
     """Refuse ids that are text in one input and numbers in another: they would never match."""
     for role, name in zip(("queries", "documents"), on, strict=True):
-        kinds = [_kind(getattr(part, role)) for part in parts]
+        kinds = [validation.kind_of(getattr(part, role)) for part in parts]
         for part, kind in zip(parts, kinds, strict=True):
             if kind != kinds[0]:
                 raise InputError(
                     f"{name} is {kinds[0]} in {parts[0].what} and {kind} in {part.what}: give both "
                     "as text, or both as numbers"
                 )
-
-
-def _kind(ids: Any) -> str:
-    """Numbers, text, or the name of another type."""
-    if ids.dtype.kind in "biuf":
-        return "numbers"
-    first = ids[0]
-    if isinstance(first, str):
-        return "text"
-    return "numbers" if validation.is_number(type(first)) else type(first).__name__
 
 
 def _whole(values: Array) -> Array:
@@ -483,8 +473,8 @@ def _plural(name: str) -> str:
 
 
 def _checked_on(on: Any) -> tuple[str, str]:
-    check_type("on", on, tuple | list, "a pair of column names such as ('user', 'item')")
-    if len(on) != 2 or not all(isinstance(name, str) and name for name in on) or on[0] == on[1]:
+    on = as_names("on", on, str)
+    if len(on) != 2 or not all(on) or on[0] == on[1]:
         raise InputError(f"on={on!r} must be two different column names, as ('user', 'item')")
     return on[0], on[1]
 

@@ -135,7 +135,7 @@ def read_weights(path: Path) -> EngineWeights | None:
         with open(path, "rb") as file:
             text = file.read(_MOST_BYTES)
         content = json.loads(text, object_pairs_hook=_each_key_once)
-    except _RepeatedKey as error:
+    except InputError as error:
         raise InputError(f"{path}: {error}") from None
     except (OSError, ValueError, RecursionError):
         return None
@@ -157,16 +157,12 @@ def read_weights(path: Path) -> EngineWeights | None:
     return read
 
 
-class _RepeatedKey(ValueError):
-    """A key that an object of JSON has twice."""
-
-
 def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content = dict(pairs)
     if len(content) < len(pairs):
         keys = [key for key, _ in pairs]
         repeated = next(key for key in keys if keys.count(key) > 1)
-        raise _RepeatedKey(f"{repeated!r} is there twice; give it once")
+        raise InputError(f"{repeated!r} is there twice; give it once")
     return content
 
 

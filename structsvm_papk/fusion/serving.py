@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from structsvm_papk._types import Array
+from structsvm_papk.data import validation
 from structsvm_papk.data.validation import single
 from structsvm_papk.errors import InputError, as_floats, check_type
 from structsvm_papk.files.model import Model
@@ -91,7 +92,7 @@ def fuse(
     if unknown:
         raise InputError(f"no weight is for run {unknown[0]!r}: they are of {', '.join(names)}")
     ids = {each for scores in lists.values() for each in scores}
-    if len({isinstance(each, str) for each in ids}) > 1:
+    if len({validation.family(type(each)) for each in ids}) > 1:
         raise InputError("ids of documents are numbers and texts: give one kind")
     documents = sorted(ids, key=str, reverse=True)
     scores = _matrix(documents, names, lists)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from structsvm_papk._types import Array
 from structsvm_papk.data.validation import places_of
-from structsvm_papk.errors import InputError, check_number
+from structsvm_papk.errors import InputError, as_names, check_number
 from structsvm_papk.fusion.engines import MinMax, ReciprocalRank, Rule
 from structsvm_papk.fusion.joining import RUNS
 
@@ -78,9 +78,7 @@ def run_names(joined: pd.DataFrame, runs: Sequence[str] | None = None) -> list[s
     """The columns of runs: those that are named, or those that `join_lists` made."""
     if not hasattr(joined, "iloc"):
         raise TypeError(f"a frame is needed, as join_lists makes it, not {type(joined).__name__}")
-    names = joined.attrs.get(RUNS, []) if runs is None else runs
-    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-        raise TypeError(f"runs must be a list of names of columns, got {names!r}")
+    names = as_names("runs", joined.attrs.get(RUNS, []) if runs is None else runs, str)
     if not names:
         raise InputError("which columns are runs? Name them: runs=['bm25', ..]")
     absent = [name for name in names if name not in joined]

@@ -33,7 +33,7 @@ def dense_rows(X: Matrix, rows: Array) -> Array:
 
 def fractions(values: Weights) -> list[Fraction]:
     """Floats, or Fractions among them, as Fractions without rounding."""
-    return [v if isinstance(v, Fraction) else Fraction(float(v)) for v in values]
+    return [Fraction(v) for v in values]
 
 
 def fill_to_share(weights: Array, share: Fraction, r: int) -> list[Fraction] | None:

@@ -11,7 +11,7 @@ import numpy as np
 from structsvm_papk._types import Array
 from structsvm_papk.data.grades import gains_of
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.metrics.definitions import as_names, parse
+from structsvm_papk.metrics.definitions import metric_names, parse
 from structsvm_papk.metrics.ranked_lists import Gains
 from structsvm_papk.metrics.table import MetricTable, evaluate
 
@@ -29,7 +29,7 @@ def evaluate_by_grade(
     `data.grades`, by what they count, where it is defined for them; users without such a list are
     as those without a positive. Metrics of grades take the gains, by default those of the lists.
     """
-    names = [parse(name).name for name in as_names(metrics)]
+    names = [parse(name).name for name in metric_names(metrics)]
     where: dict[str, Any] = {"indptr": lists.indptr, **rules}
     if lists.grades is None:
         table = evaluate(names, scores, lists.labels, gains=gains, **where)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, as_names
 from structsvm_papk.metrics import _kernels
 
 _LARGEST_K = 10**9
@@ -387,12 +387,9 @@ class Asked:
         return _kernels.WHOLE_LIST if self.k is None else self.k
 
 
-def as_names(metrics: str | Iterable[str]) -> list[str]:
+def metric_names(metrics: str | Iterable[str]) -> list[str]:
     """The names of one metric or of several, each once."""
-    names = [metrics] if isinstance(metrics, str) else metrics
-    names = list(names) if isinstance(names, Iterable) else [names]
-    if not all(isinstance(name, str) for name in names):
-        raise InputError(f"metrics={metrics!r} must be a name or a list of names, as 'pap@10'")
+    names = [metrics] if isinstance(metrics, str) else list(as_names("metrics", metrics))
     if not names:
         raise InputError("no metric was asked for; name at least one, for example pap@10")
     twice = sorted({name for name in names if names.count(name) > 1})

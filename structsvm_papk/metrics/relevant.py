@@ -154,7 +154,8 @@ def ids(frame: Frame, name: str) -> Array:
 
 def users_of(groups: ArrayLike | None) -> Array:
     """The users of the rows, checked; one list of all rows has none."""
-    if groups is None or isinstance(groups, str):
+    groups = _validation.groups_or_none(groups)
+    if groups is None:
         raise InputError("relevant pairs need groups=, the user of each row")
     groups = _validation.as_array(groups, "groups")
     return _validation.check_ids(groups, groups.size)
@@ -269,7 +270,8 @@ def build(
     made_views: dict[str, RankedLists] = {}
     is_shown = rows
     if views:
-        is_shown = rows & (_places(matched, ordered) < shown[matched.listed_user])
+        place = _validation.places_in_lists(matched.listed_user, -ordered)
+        is_shown = rows & (place < shown[matched.listed_user])
     if "judged" in views:
         in_pool = matched.met & pairs.judged[matched.pair_of_row]
         unseen = np.flatnonzero(matched.missed & included[matched.pair_user] & pairs.judged)
@@ -293,16 +295,6 @@ def _shown_places(matched: Matched, list_length: ArrayLike | None) -> Array:
     users = matched.users[with_list]
     shown[with_list] = lists.lengths_of(list_length, users, shown[with_list])
     return shown
-
-
-def _places(matched: Matched, ordered: Array) -> Array:
-    """Place of each row in its list, from 0; of equal scores the first row is first."""
-    order = np.lexsort((-ordered, matched.listed_user))
-    sizes = np.bincount(matched.listed_user, minlength=matched.users.size)
-    starts = np.cumsum(sizes) - sizes
-    places = np.empty(order.size, dtype=np.int64)
-    places[order] = np.arange(order.size) - starts[matched.listed_user[order]]
-    return places
 
 
 def _refuse_other_users(matched: Matched) -> None:

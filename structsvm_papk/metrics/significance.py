@@ -23,7 +23,7 @@ from structsvm_papk.data.validation import (
     too_few_to_resample,
 )
 from structsvm_papk.errors import InputError, check_choice, check_number, check_type
-from structsvm_papk.metrics.definitions import as_names
+from structsvm_papk.metrics.definitions import metric_names
 from structsvm_papk.metrics.table import MetricTable
 
 METHODS = ("bootstrap", "kl", "exact", "hoeffding", "bernstein")
@@ -223,7 +223,7 @@ def compare(
     check_number("n_resamples", n_resamples, least=1)
     check_number("seed", seed, least=0)
     _check_comparable(first, second)
-    wanted = as_names(first.metrics if metrics is None else metrics)
+    wanted = metric_names(first.metrics if metrics is None else metrics)
     pairs = [_paired(first, second, name, level, n_resamples, seed) for name in wanted]
     adjusted = adjust([pair["p_value"] for pair in pairs], correction)
     return [

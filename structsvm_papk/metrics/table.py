@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array, Features
 from structsvm_papk.data.validation import required_groups
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, check_type
 from structsvm_papk.metrics import _kernels, conventions, definitions
 from structsvm_papk.metrics import ranked_lists as lists
 from structsvm_papk.metrics import relevant as beside
@@ -100,7 +100,7 @@ class MetricTable:
     label_gain: str | Sequence[float] | None = None
 
     def _column(self, metric: str) -> int:
-        if not isinstance(metric, str) or metric not in self.metrics:
+        if metric not in self.metrics:
             raise InputError(f"{metric!r} is not in this table; it has {', '.join(self.metrics)}")
         return self.metrics.index(metric)
 
@@ -264,9 +264,8 @@ def evaluate(
         NaN scores, labels that are not binary, missing users, unknown names, k < 1, wrong shapes,
         and where a rule is `raise`.
     """
-    parsed = [definitions.parse(name) for name in definitions.as_names(metrics)]
-    if not isinstance(gain, bool):
-        raise InputError(f"gain={gain!r} must be True or False")
+    parsed = [definitions.parse(name) for name in definitions.metric_names(metrics)]
+    check_type("gain", gain, bool, "True or False")
     rules = conventions.resolve(
         preset, relevant is not None, ties=ties, few_negatives=few_negatives,
         no_positives=no_positives, ideal=ideal, mean=mean, population=population,

@@ -70,19 +70,11 @@ def values_of(
         left_out[np.ix_(place, here)] = of_view.left_out
         absent = np.ones(rows.n_users, dtype=bool)
         absent[place] = False
-        _fill_absent(values, left_out, absent, here, "zero" if view == "known" else rules)
+        rule = "zero" if view == "known" else rules.no_positives
+        value = {"zero": 0.0, "one": 1.0}.get(rule, np.nan)
+        values[np.ix_(absent, here)] = value
+        left_out[np.ix_(absent, here)] = np.isnan(value) and rule != "nan"
     return Values(values=values, left_out=left_out, by_rule=by_rule, counts=made.counts)
-
-
-def _fill_absent(
-    values: Array, left_out: Array, absent: Array, columns: Array, rules: Conventions | str
-) -> None:
-    """Values of users without a row that counts: as those without a positive."""
-    rule = rules if isinstance(rules, str) else rules.no_positives
-    value = {"zero": 0.0, "one": 1.0}.get(rule, np.nan)
-    cells = np.ix_(np.flatnonzero(absent), columns)
-    values[cells] = value
-    left_out[cells] = np.isnan(value) and rule != "nan"
 
 
 def _values_of_rows(

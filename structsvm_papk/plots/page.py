@@ -96,17 +96,17 @@ class Section:
 
 
 def _on_one_axis(cells: Sequence[Cell], with_zero: bool) -> list[Cell]:
-    drawings = [cell for cell in cells if isinstance(cell, Drawing)]
+    drawings = {i: cell for i, cell in enumerate(cells) if isinstance(cell, Drawing)}
     if not drawings:
         return list(cells)
-    with_zero = with_zero or any(drawing.is_bar for drawing in drawings)
-    ends = [end for each in drawings for end in (each.value, each.lower, each.upper)]
+    with_zero = with_zero or any(each.is_bar for each in drawings.values())
+    ends = [end for each in drawings.values() for end in (each.value, each.lower, each.upper)]
     if with_zero:
         ends.append(0.0)
     lowest = float(np.nanmin(ends))
     highest = float(np.nanmax(ends))
-    places = iter([drawing.placed(lowest, highest, with_zero) for drawing in drawings])
-    return [next(places) if isinstance(cell, Drawing) else cell for cell in cells]
+    placed = {i: each.placed(lowest, highest, with_zero) for i, each in drawings.items()}
+    return [placed.get(i, cell) for i, cell in enumerate(cells)]
 
 
 def page(title: str, sections: Sequence[Section], advice: str = "", facts: str = "") -> str:

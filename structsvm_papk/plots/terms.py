@@ -16,7 +16,6 @@ import numpy as np
 from scipy import sparse
 
 from structsvm_papk._types import Array
-from structsvm_papk.data.columns.additive import AdditiveFunction
 from structsvm_papk.data.columns.checks import (
     LOWEST,
     SEPARATE,
@@ -152,7 +151,7 @@ class TermsDisplay:
         if function is None:
             check_is_fitted(ranker)
             function = getattr(ranker, "function_", None)
-        if not isinstance(function, AdditiveFunction):
+        if function is None:
             raise InputError(f"{type(ranker).__name__} has no terms: give a PAPKRanker or a Model")
         display = cls(function.terms, missing=ranker.missing or SEPARATE)
         if X is not None:

@@ -29,7 +29,7 @@ from structsvm_papk.data.grades import are_grades, check_label_gain, gains_of
 from structsvm_papk.data.lists import Exclusions
 from structsvm_papk.data.missing import Filling
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.data.roles import remark_of_ids
+from structsvm_papk.data.roles import warn_of_ids
 from structsvm_papk.data.validation import (
     ONE_LIST,
     is_one_list,
@@ -82,13 +82,6 @@ def validated(
 def take_columns(ranker: Any, sample: Any) -> None:
     """Note number and names of the columns, and nothing else, as scikit-learn does."""
     _by_scikit_learn(ranker, sample, skip_check_array=True)
-
-
-def warn_of_ids(X: Features) -> None:
-    """Warn of a frame, of any kind, with columns that are called as ids are."""
-    remark = remark_of_ids(X)
-    if remark is not None:
-        warn(remark)
 
 
 def _by_scikit_learn(ranker: Any, *given: Any, **how: Any) -> Any:
@@ -382,7 +375,19 @@ class AdditiveRanker(BaseEstimator):
             No groups, no user that can be used, or labels that were not there in training.
         """
         k = self.n_shown
-        value = self._mean(f"pap@{k}", X, y, self._groups(groups, qid))
+        groups = self._groups(groups, qid)
+        scores = self.decision_function(X, ONE_LIST if groups is None else groups)
+        labels = self._known_labels(_checked_labels(y, scores.size))
+        rule = "raise" if self.policy == "raise" else "exclude"
+        rules: dict[str, Any] = {"few_negatives": rule, "no_positives": rule}
+        if self.label_gain_ is None:
+            table = metrics.evaluate(f"pap@{k}", scores, labels, groups, **rules)
+        else:
+            lists = RankingData.from_matrix(
+                scores[:, None], labels, groups, label_gain=self.label_gain_
+            )
+            table = evaluate_by_grade(f"pap@{k}", scores[lists.rows], lists, **rules)
+        value = float(table.summary()[0].value)
         if np.isnan(value):
             raise InputError(f"no user has a positive and k={k} negatives")
         return value
@@ -392,21 +397,6 @@ class AdditiveRanker(BaseEstimator):
         check_is_fitted(self)
         scores = self._filling.scores(self.function_, lists)
         return evaluate_by_grade(f"pap@{self.n_shown}", scores, lists).mean(f"pap@{self.n_shown}")
-
-    def _mean(self, metric: str, X: Features, y: Any, groups: Any) -> float:
-        """The mean of a metric over users; NaN where it is defined for none."""
-        scores = self.decision_function(X, ONE_LIST if groups is None else groups)
-        labels = self._known_labels(_checked_labels(y, scores.size))
-        rule = "raise" if self.policy == "raise" else "exclude"
-        rules: dict[str, Any] = {"few_negatives": rule, "no_positives": rule}
-        if self.label_gain_ is None:
-            table = metrics.evaluate(metric, scores, labels, groups, **rules)
-            return float(table.summary()[0].value)
-        lists = RankingData.from_matrix(
-            scores[:, None], labels, groups, label_gain=self.label_gain_
-        )
-        table = evaluate_by_grade(metric, scores[lists.rows], lists, **rules)
-        return float(table.summary()[0].value)
 
     def to_model(self) -> Model:
         """What is needed to score new rows, as a `Model`."""

@@ -25,6 +25,7 @@ from structsvm_papk.data.columns.units import check_standardize
 from structsvm_papk.data.fingerprint import fingerprint_of
 from structsvm_papk.data.monotonic import signs_of_columns
 from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.data.roles import warn_of_ids
 from structsvm_papk.errors import (
     AUTO,
     InputError,
@@ -38,7 +39,7 @@ from structsvm_papk.files.checkpoint import as_checkpoint
 from structsvm_papk.oracles.list_risk import refuse_deeper_than_all
 from structsvm_papk.oracles.partitioned import PartitionedRisk
 from structsvm_papk.oracles.partitions import Partitions
-from structsvm_papk.rankers.additive import AdditiveRanker, take_columns, warn_of_ids
+from structsvm_papk.rankers.additive import AdditiveRanker, take_columns
 from structsvm_papk.rankers.choosing import Left, Training, choose, pairs_left
 from structsvm_papk.rankers.in_columns import (
     ColumnsInPartitions,

@@ -236,7 +236,6 @@ WRONG = {
         {"a": frame_of({"q": {None: 1.0}})}, None, "run 'a': document is missing in row 0"),
     "an empty frame": ({"a": frame_of({"q": {}})}, None, "run 'a' is empty"),
     "an empty dictionary": ({"a": {}}, None, "run 'a' is empty"),
-    "a dictionary of lists": ({"a": {"q1": ["d1"]}}, None, "of query 'q1' a dictionary"),
     "a dictionary of text scores": ({"a": {"q1": {"d": "x"}}}, None, "must be numbers"),
     "a pair twice in a frame": (
         {"a": pd.concat([frame_of(A)] * 2)}, None, "run 'a': document 'a' of query 'q1' occurs"),
@@ -277,7 +276,8 @@ def test_wrong_inputs_end_in_a_sentence(tmp_path, what):
         (lambda: fusion.join_lists({1: A}), "each name of a run must be text"),
         (lambda: fusion.join_lists({"a": 3}), "run 'a' must be a file, a frame or a dictionary"),
         (lambda: fusion.join_lists({"a": A}, 3), "judgments must be a file"),
-        (lambda: fusion.join_lists({"a": A}, on="query"), "on must be a pair"),
+        (lambda: fusion.join_lists({"a": A}, on="query"), "on must be a sequence such as"),
+        (lambda: fusion.join_lists({"a": {"q": ["d"]}}), "of query 'q' must be a dictionary"),
         (lambda: fusion.join_lists({"a": A}, on=("a", "a")), "two different column names"),
         (lambda: fusion.rrf(A), "as join_lists makes it"),
         (lambda: fusion.combsum(frame_of(A)[["query", "document"]]), "which columns are runs"),

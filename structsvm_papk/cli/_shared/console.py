@@ -14,7 +14,6 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import cache, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -76,7 +75,7 @@ def print_json(content: dict[str, Any]) -> None:
     record = run.get()
     if record is not None:
         content = {**content, "run": record}
-    sys.stdout.write(json.dumps(_plain(content), allow_nan=False) + "\n")
+    sys.stdout.write(json.dumps(_plain(content), allow_nan=False, default=str) + "\n")
     answered.set(True)
 
 
@@ -105,8 +104,6 @@ def _plain(value: Any) -> Any:
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
-    if isinstance(value, Path):
-        return str(value)
     if hasattr(value, "item"):
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value

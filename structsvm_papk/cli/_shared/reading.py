@@ -85,12 +85,9 @@ class Problem:
         """The choices as JSON says them."""
         return {"depth": self.depth, "standardized": self.standardized, "curves": self.pieces}
 
-    def title(self, positive: bool = False, missing: str | None = None, **more: float | str) -> str:
+    def title(self, positive: bool = False, missing: str | None = None, **more: float) -> str:
         """What was minimised, for the title of a table."""
-        parts = []
-        for name, value in more.items():
-            text = value if isinstance(value, str) else f"{value:g}"
-            parts.append(f"{name} = {text}")
+        parts = [f"{name} = {value:g}" for name, value in more.items()]
         parts.append(f"depth {self.depth or 'k'}")
         parts.append("standardized columns" if self.standardized else "columns as they are")
         if self.pieces is not None:

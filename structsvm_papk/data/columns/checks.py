@@ -154,7 +154,7 @@ def readable(X: Any) -> Any:
         columns = [X.iloc[:, c] for c in range(X.shape[1])]  # several may have one name
         for name, column in zip(X.columns, columns, strict=True):
             _refuse_misread(_exact(column), lambda row, name=name: (row, repr(name)))
-        if all(map(_is_plain_number, columns)) or not X.isna().any(axis=None):
+        if all(map(is_plain_number, columns)) or not X.isna().any(axis=None):
             return X
         floats = {c: _as_floats(as_array(column, "X")) for c, column in enumerate(columns)}
         frame = type(X)(floats, index=X.index)
@@ -169,14 +169,14 @@ def readable(X: Any) -> Any:
     return X
 
 
-def _is_plain_number(column):
+def is_plain_number(column: Any) -> bool:
     """Whether a series has one of numpy's types of numbers, in which NaN is the only hole."""
     return isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf"
 
 
 def _exact(column):
     """Values of a column of a frame; whole numbers beside missing ones as objects, not floats."""
-    if column.dtype.kind in "iu" and not _is_plain_number(column):
+    if column.dtype.kind in "iu" and not is_plain_number(column):
         return column.to_numpy(dtype=object)
     return as_array(column, "X")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,9 +43,7 @@ def levels_of(X: Any, categorical: Any) -> dict[int, tuple[Any, ...]]:
     InputError
         More than 254 levels, or a column that X does not have.
     """
-    if categorical is None or sparse.issparse(X):
-        if not (categorical is None or isinstance(categorical, str)):
-            raise InputError("categorical_features need a table or a dense array, not a sparse X")
+    if categorical is None:
         return {}
     if isinstance(categorical, str):
         if categorical != FROM_DTYPE:
@@ -56,6 +54,8 @@ def levels_of(X: Any, categorical: Any) -> dict[int, tuple[Any, ...]]:
         if not hasattr(X, "iloc"):
             return {}
         columns = [j for j in range(X.shape[1]) if _is_categorical(X.iloc[:, j])]
+    elif sparse.issparse(X):
+        raise InputError("categorical_features need a table or a dense array, not a sparse X")
     else:
         columns = _numbers_of(categorical, X)
     return {j: levels_in(_column(X, j), name_of(X, j)) for j in columns}
@@ -92,7 +92,7 @@ def _numbers_of(categorical: Any, X: Any) -> list[int]:
     places |= {j: j for j in range(n_columns)}
     numbers = []
     for column in given.tolist():
-        if isinstance(column, Hashable) and column in places:
+        if column in list(places):
             numbers.append(places[column])
         else:
             have = listed(names) if names else f"{n_columns} columns, without names"
@@ -165,11 +165,11 @@ def numbers_with_none(values: Array) -> Array:
 
 def _plain(value: Any) -> Any:
     """A value as Python has it, so that files can hold it."""
-    if isinstance(value, np.generic):
+    if hasattr(value, "item"):
         value = value.item()
-    if not isinstance(value, str | bool | int | float):
-        return str(value)
-    return value
+    if isinstance(value, str | bool | int | float):
+        return value
+    return str(value)
 
 
 def in_numbers(X: Any, levels: Levels) -> Any:
