@@ -163,8 +163,3 @@ def read_only(array: Any) -> Any:
     view = array.view()
     view.flags.writeable = False
     return view
-
-
-def is_row_major(X: Any) -> bool:
-    """Whether the entries of a row lie next to each other."""
-    return bool(abs(X.strides[0]) >= abs(X.strides[1]))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from numbers import Integral
@@ -264,6 +265,7 @@ class Surrogate(ABC):
 class PairMean(Surrogate):
     """A surrogate in which pairs weigh 1 together: so do positives, and so do negatives."""
 
+    kernel: ClassVar[Callable[..., None]]  # of k, the depth and what `run_kernel` gets
     shift_invariant = above_slope_at_zero = nonnegative = True
 
     def l1_bound(self, n_pos: Array) -> Array:  # noqa: D102
@@ -283,11 +285,11 @@ class PairMean(Surrogate):
         users = slice(first, last)
         self.run_kernel(scores, indptr[first : last + 1], n_pos[users], values[users], coef)
 
-    @abstractmethod
     def run_kernel(
         self, scores: Array, indptr: Array, n_pos: Array, values: Array, coef: Array, /
     ) -> None:
         """Write values and subgradients of all these users into the last two."""
+        self.kernel(self.k, self.kernel_depth, scores, indptr, n_pos, values, coef)
 
 
 class Hinges(PairMean):

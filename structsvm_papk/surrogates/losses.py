@@ -40,10 +40,8 @@ class Avg(PairMean):
     """
 
     name = "avg"
+    kernel = staticmethod(_kernels.average)
     top_negatives_only = True
-
-    def run_kernel(self, *lists: Array) -> None:  # noqa: D102
-        _kernels.average(self.k, self.kernel_depth, *lists)
 
     def weight_shares(self, n_pos: Array, n_neg: Array) -> tuple[Array, Array]:  # noqa: D102
         return np.full(n_pos.shape, np.inf), self.negatives_counted(n_neg) / n_neg
@@ -184,12 +182,10 @@ class ClippedRamp(PairMean):
     """
 
     name = "clipped_ramp"
+    kernel = staticmethod(_kernels.clipped_pairs)
     convex = False
     majorised = boxed = clipped = True
     top_negatives_only = True
-
-    def run_kernel(self, *lists: Array) -> None:  # noqa: D102
-        _kernels.clipped_pairs(self.k, self.kernel_depth, *lists)
 
     def majorant(self, scores: Array, indptr: Array, n_pos: Array) -> FrozenPairs:  # noqa: D102
         frozen = frozen_at(self, scores, indptr, n_pos)
@@ -218,7 +214,7 @@ def make_surrogate(name: str, k: int, depth: int | float | None = None) -> Surro
         Unknown name, k that is not a whole number of at least 1, or a depth that is neither a
         whole number of at least k nor a share between 0 and 1.
     """
-    if not isinstance(name, str) or name not in SURROGATES:
+    if name not in list(SURROGATES):
         close = get_close_matches(str(name).lower(), SURROGATES, n=1)
         hint = ""
         if close:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from structsvm_papk._jit import REORDERED_SUMS, is_row_major, kernel, read_only
+from structsvm_papk._jit import REORDERED_SUMS, kernel, read_only
 from structsvm_papk._types import Array
 from structsvm_papk.data.columns.base import (
     ROWS_AT_A_TIME,
@@ -18,6 +18,7 @@ from structsvm_papk.data.columns.base import (
     Variation,
     difference,
     digest_of_entry,
+    is_row_major,
     mix,
 )
 

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from structsvm_papk._jit import REORDERED_SUMS, is_row_major, kernel, read_only
+from structsvm_papk._jit import REORDERED_SUMS, kernel, read_only
 from structsvm_papk._types import Array
 from structsvm_papk.data.columns.base import (
     ROWS_AT_A_TIME,
@@ -30,6 +30,7 @@ from structsvm_papk.data.columns.base import (
     ColumnValues,
     Spread,
     Variation,
+    is_row_major,
 )
 from structsvm_papk.data.columns.dense import DenseColumns
 from structsvm_papk.data.columns.knots import Knots
