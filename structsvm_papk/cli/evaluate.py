@@ -13,7 +13,8 @@ from structsvm_papk import metrics
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.outputs import check_outputs
 from structsvm_papk.cli._shared.scores import Rows, Scoring, load
-from structsvm_papk.errors import InputError
+from structsvm_papk.data.grades import LABEL_GAINS
+from structsvm_papk.errors import InputError, check_choice
 from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.files.trec import is_run
 from structsvm_papk.metrics.conventions import PRESETS, resolve
@@ -65,7 +66,6 @@ def evaluate(
     gains: Annotated[
         str | None,
         _rules_option(
-            parser=options.one_of("linear", "exponential"),
             help="Gain of a graded label in NDCG: linear, or exponential (2^label - 1). By default "
             "as in the training of the model, else linear.",
             metavar="NAME",
@@ -128,6 +128,8 @@ def evaluate(
     check_outputs(read, [(per_user, "CSV"), (html, "HTML")])
     wanted = _metric_names(names)
     resolve(preset, population=population)
+    if gains is not None:
+        check_choice("--gains", gains, LABEL_GAINS)
     if require_better and compare is None:
         raise InputError("--require-better needs --compare OTHER")
     if data is not None and columns.model is not None:
@@ -300,7 +302,7 @@ def _relevant(table: MetricTable, rows: Rows) -> str:
     members = "documents" if rows.is_run else "items"
     text = f"relevant {members}: {table.relevant_items}"
     if table.label_gain is not None:
-        how = table.label_gain if isinstance(table.label_gain, str) else "given"
+        how = "given" if np.ndim(table.label_gain) else table.label_gain
         return f"{text}; grades count with {how} gains"
     if rows.labels.max(initial=0) > 1 or table.relevance_threshold is not None:
         least = table.relevance_threshold

@@ -14,7 +14,6 @@ from structsvm_papk.cli import scale
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.outputs import check_outputs, save_plot
 from structsvm_papk.cli._shared.reading import GradedReading, Problem, say_columns
-from structsvm_papk.data.columns.knots import MOST_PIECES, check_curves
 from structsvm_papk.data.columns.terms import Term
 from structsvm_papk.data.roles import listed
 from structsvm_papk.errors import AUTO, DegenerateOptimumWarning, InputError
@@ -39,20 +38,6 @@ _MODEL = "a model file (Python's export_weights() and to_onnx() convert)"
 _MOST_COLUMNS = 12  # that are shown
 
 
-def _curves(text: str) -> int | str | None:
-    """The curves that a text means, as rankers take them."""
-    if text == "none":
-        return None
-    try:
-        curves = int(text) if text.isdecimal() else text
-        check_curves(curves)
-    except InputError:
-        raise typer.BadParameter(
-            f"{text}: auto, none, or a number of pieces from 1 to {MOST_PIECES}"
-        ) from None
-    return curves
-
-
 def fit(
     *,
     data: options.Data,
@@ -67,7 +52,7 @@ def fit(
     curves: Annotated[
         Any,
         options.problem_option(
-            parser=_curves,
+            parser=options.number_or_name,
             help="A piecewise linear curve for each column: auto, where folds of the lists decide; "
             "none, straight lines; or a number of pieces up to 254. Of svmlight, with "
             "--memory-budget or --dask auto is none.",

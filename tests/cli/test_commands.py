@@ -134,8 +134,10 @@ def test_weights_of_at_least_0(peaks, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("data", "options", "reason"),
     [
-        ("rows.csv", ["--curves", "255"], "255: auto, none, or a number of pieces from 1 to 254"),
-        ("rows.csv", ["--curves", "many"], "many: auto, none, or a number"),
+        ("rows.csv", ["--curves", "255"], "--curves 255: a column has at most 254 pieces"),
+        ("rows.csv", ["--curves", "many"], "--curves many must be 'auto', None, or a number"),
+        ("rows.csv", ["--curves", "1.5"], "curves must be a whole number"),
+        ("rows.csv", ["--alpha", "0"], "alpha must be a number above 0, got 0"),
         ("rows.csv", ["--monotonic", "d=1"], "has no such column; it has 'a', 'b', 'c'"),
         ("rows.txt", ["--monotonic", "0=1"], "has no such column; it has '1', '2', '3'"),
         ("rows.csv", ["--monotonic", "a"], "give NAME=1 (rising) or NAME=-1 (falling)"),
@@ -144,8 +146,8 @@ def test_weights_of_at_least_0(peaks, tmp_path, capsys):
         ("rows.csv", ["--monotonic", "a=1", "--positive"], "monotonic_cst or positive"),
         ("rows.csv", ["--monotonic", "a=1", "--dask", "tcp://x:1"], "the lists in memory"),
         ("rows.csv", ["--pairs", "2", "--dask", "tcp://x:1"], "--pairs needs the lists in memory"),
-        ("rows.csv", ["--pairs", "many"], "auto, none, or a number of pairs from 1 on"),
-        ("rows.csv", ["--pairs", "0"], "auto, none, or a number of pairs from 1 on"),
+        ("rows.csv", ["--pairs", "many"], "--pairs many must be 'auto', None, or a number"),
+        ("rows.csv", ["--pairs", "0"], "pairs must be a whole number of at least 1, got 0"),
         ("rows.csv", ["--pairs", "2", "--positive"], "pairs or positive"),
         ("rows.txt", ["--pairs", "2"], "--pairs 2 needs a dense X"),
     ],
@@ -297,7 +299,7 @@ def test_wrong_input_is_one_line_before_anything_is_written(files, tmp_path, cap
     fit, compare = ["fit", data, *PROBLEM, "-o", model], ["compare", data, *PROBLEM]
     diagnose = ["diagnose", data, *PROBLEM, "--users", "0"]
     for arguments, reason in [
-        ([*fit, "--depth", "nan"], "'--depth': nan: a number of at least k, a share below 1"),
+        ([*fit, "--depth", "nan"], "depth must be a whole number of at least k=3, a share"),
         ([*compare, "--depth", "21"], "--depth 21 is above every list"),
         ([*diagnose, "--depth", "21"], "--depth 21 is above every list"),
         ([*fit, "--one-list", "--group", "user"], "--one-list and --group contradict each other"),

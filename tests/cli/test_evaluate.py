@@ -159,7 +159,7 @@ HEAD, GOOD = "user,label,score\n", "user,label,score\n1,0,1\n1,1,2\n"
         (GOOD, ("--compare", "labels.csv"), "user 1 has 1 positives"),
         (None, ("--level", "95"), "Invalid value for '--level'"),
         (None, ("-m", "mapp"), "there is no metric 'mapp'"),
-        (None, ("--gains", "cubic"), "must be linear or exponential"),
+        (None, ("--gains", "cubic"), "is not known; choose one of linear, exponential"),
         (None, (), "cannot read"),
     ],
 )

@@ -5,7 +5,6 @@ reads. Options that belong together are fields of a record, see `records`.
 """
 
 import math
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,9 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from structsvm_papk.data.columns.knots import MOST_PIECES
-from structsvm_papk.data.grades import check_label_gain
 from structsvm_papk.data.roles import ITEM_COLUMNS, USER_COLUMNS
-from structsvm_papk.errors import AUTO
 
 # by the heading of the help that an option stands under
 problem_option = partial(typer.Option, rich_help_panel="Problem")
@@ -24,53 +21,25 @@ solver_option = partial(typer.Option, rich_help_panel="Solver")
 output_option = partial(typer.Option, rich_help_panel="Output")
 
 
-def one_of(*names: str) -> Callable[[str], str]:
-    """A parser of some names."""
-
-    def parse(text: str) -> str:
-        if text not in names:
-            *others, last = names
-            raise typer.BadParameter(f"{text!r} must be {', '.join(others)} or {last}")
+def number_or_name(text: str) -> int | float | str | None:
+    """What a text means where a number or a name may stand; which ones may, the library checks."""
+    if text == "none":
+        return None
+    try:
+        number = float(text)
+    except ValueError:
         return text
-
-    return parse
+    return int(number) if number.is_integer() else number
 
 
 def _depth(text: str) -> int | float | str | None:
     """The training depth that a text means; None for k."""
-    if text == "k":
-        return None
-    if text == "auto":
-        return text
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 < value < math.inf:
-        raise typer.BadParameter(f"{text}: a number of at least k, a share below 1, auto, or k")
-    return int(value) if value >= 1 and value == int(value) else value
+    return None if text == "k" else number_or_name(text)
 
 
-def _alpha(text: str) -> float | str:
-    """The strength that a text means: a number, or 'auto'."""
-    if text == AUTO:
-        return text
-    try:
-        alpha = float(text)
-    except ValueError:
-        alpha = math.nan
-    if not 0 < alpha < math.inf:
-        raise typer.BadParameter(f"{text}: a number above 0, or auto")
-    return alpha
-
-
-def _label_gain(text: str) -> Any:
+def _label_gain(text: str) -> str | list[float]:
     """What grades count, as rankers take it."""
-    try:
-        given = [float(part) for part in text.split(",")] if "," in text else text
-        return check_label_gain(given)
-    except ValueError as error:
-        raise typer.BadParameter(f"{text}: {error}") from None
+    return [float(gain) for gain in text.split(",")] if "," in text else text
 
 
 def _grades_of_labels(text: str) -> dict[str, float]:
@@ -103,7 +72,7 @@ K = Annotated[
 Alpha = Annotated[
     Any,
     problem_option(
-        parser=_alpha,
+        parser=number_or_name,
         help="Regularization strength in alpha/2 ||w||^2 + risk: a number, or auto, which is "
         "12 (d/p)^1.5 for d columns and p positives.",
         metavar="NUMBER|auto",
@@ -194,22 +163,10 @@ LabelGain = Annotated[
 OneList = Annotated[bool, reading_option("--one-list", help="Treat all rows as one list.")]
 
 
-def _missing(text: str) -> str | None:
-    return None if text == "none" else text
-
-
-def _pairs(text: str) -> str | int | None:
-    if text in ("auto", "none"):
-        return None if text == "none" else text
-    if not text.isdecimal() or int(text) < 1:
-        raise typer.BadParameter("auto, none, or a number of pairs from 1 on")
-    return int(text)
-
-
 Pairs = Annotated[
     Any,
     problem_option(
-        parser=_pairs,
+        parser=number_or_name,
         help="Pairs of columns with a weight for each of their cells: auto, where folds choose "
         "none or 20; none; or how many.",
         metavar="NUMBER|auto|none",
@@ -218,7 +175,7 @@ Pairs = Annotated[
 Missing = Annotated[
     Any,
     reading_option(
-        parser=_missing,
+        parser=number_or_name,
         help="What a missing value means. separate: it is not known, and has a weight of its own. "
         "lowest: the source did not return the item; the value becomes the lowest of its column in "
         "the list, with a weight of its own beside. none: it is an error.",
