@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -29,6 +30,141 @@ _MODEL = "a model file (--weights writes the weights alone)"
 _model_option = partial(typer.Option, rich_help_panel="Model")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Learning:
+    """How weights are learned and judged; the command has its fields as options."""
+
+    k: Annotated[int, _learning_option("--k", help="Number of top places that count.")] = 10
+    relevance_threshold: Annotated[
+        float | None,
+        _learning_option(
+            help="Documents with at least this grade are relevant in training; by default training "
+            "uses the grades.",
+            metavar="GRADE",
+        ),
+    ] = None
+    for_engine: Annotated[
+        str | None,
+        _learning_option(
+            help="Compare the fusion rules of a search engine, or learn weights for one of them: "
+            f"{', '.join(NAMES)}.",
+            metavar="NAME",
+        ),
+    ] = None
+    rank_constant: Annotated[
+        float | None,
+        _learning_option(
+            help="Constant of the engine's rule of ranks, where it can be set; by default the "
+            "engine's own.",
+            metavar="C",
+        ),
+    ] = None
+    ablate: Annotated[
+        bool,
+        _learning_option(
+            "--ablate", help="Report what each run adds, and an interval of its weight."
+        ),
+    ] = False
+    cv: Annotated[int, _learning_option(help="Number of folds of queries.")] = 5
+    level: Annotated[float, _learning_option(help="Coverage of the intervals.")] = 0.95
+
+    @property
+    def settings(self) -> Settings:
+        """The options as `fusion.cross_validate` takes them."""
+        return Settings(
+            k=self.k,
+            threshold=self.relevance_threshold,
+            engine=self.for_engine,
+            n_folds=self.cv,
+            level=self.level,
+            rank_constant=self.rank_constant,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How runs are read; the command has its fields as options."""
+
+    depth: Annotated[
+        int | None,
+        options.reading_option(
+            help="Use only the first N documents of each run, as many as the engine uses.",
+            metavar="N",
+        ),
+    ] = None
+    lower_is_better: Annotated[
+        list[str] | None,
+        options.reading_option(
+            help="Name of a run whose scores are distances; repeat for more.", metavar="RUN"
+        ),
+    ] = None
+    duplicates: Annotated[
+        str,
+        options.reading_option(
+            help="A document twice in a list, as chunks of it: refuse, or take the best.",
+            metavar="RULE",
+        ),
+    ] = "refuse"
+    ignore_identical: Annotated[
+        bool,
+        options.reading_option(
+            "--ignore-identical",
+            help="Leave out documents with the id of their query, as BEIR does.",
+        ),
+    ] = False
+
+    def joined(self, runs: dict[str, Path], qrels: Path | None = None, **more: Any) -> Joined:
+        """Runs, and judgments, side by side."""
+        return join(
+            runs,
+            qrels,
+            on=storing.list_columns(next(iter(runs.values()))),
+            lower_is_better=self.lower_is_better or (),
+            duplicates=self.duplicates,
+            ignore_identical=self.ignore_identical,
+            **{"depth": self.depth} | more,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Written:
+    """What is written; the command has its fields as options."""
+
+    output: Annotated[
+        Path | None,
+        options.output_option(
+            "--output",
+            "-o",
+            help="Write the fused lists: a run, or CSV, TSV or Parquet by the ending of the name.",
+            metavar="FILE",
+        ),
+    ] = None
+    top: Annotated[
+        int,
+        options.output_option(
+            help="Number of documents written for each query.", metavar="N", min=1
+        ),
+    ] = 1000
+    weights: Annotated[
+        Path | None, options.output_option(help="Write the weights here, as JSON.", metavar="FILE")
+    ] = None
+    request: Annotated[
+        bool,
+        options.output_option(
+            "--request",
+            help="With --for-engine: print the request for the engine, with the weights in it.",
+        ),
+    ] = False
+    plot: options.Plot = None
+    html: Annotated[
+        Path | None,
+        options.output_option(
+            help="Write an HTML page here; needs the extra 'report'.", metavar="FILE"
+        ),
+    ] = None
+    as_json: options.Json = False
+
+
 def fuse(
     *,
     runs: Annotated[
@@ -45,68 +181,9 @@ def fuse(
             metavar="FILE",
         ),
     ] = None,
-    k: Annotated[int, _learning_option("--k", help="Number of top places that count.")] = 10,
-    relevance_threshold: Annotated[
-        float | None,
-        _learning_option(
-            help="Documents with at least this grade are relevant in training; by default training "
-            "uses the grades.",
-            metavar="GRADE",
-        ),
-    ] = None,
-    for_engine: Annotated[
-        str | None,
-        _learning_option(
-            help="Compare the fusion rules of a search engine, or learn weights for one of them: "
-            f"{', '.join(NAMES)}.",
-            metavar="NAME",
-        ),
-    ] = None,
-    rank_constant: Annotated[
-        float | None,
-        _learning_option(
-            help="Constant of the engine's rule of ranks, where it can be set; by default the "
-            "engine's own.",
-            metavar="C",
-        ),
-    ] = None,
-    depth: Annotated[
-        int | None,
-        _learning_option(
-            help="Use only the first N documents of each run, as many as the engine uses.",
-            metavar="N",
-        ),
-    ] = None,
-    ablate: Annotated[
-        bool,
-        _learning_option(
-            "--ablate", help="Report what each run adds, and an interval of its weight."
-        ),
-    ] = False,
-    cv: Annotated[int, _learning_option(help="Number of folds of queries.")] = 5,
-    level: Annotated[float, _learning_option(help="Coverage of the intervals.")] = 0.95,
+    learning: Learning,
     label_gain: options.GradesOfLabels = None,
-    lower_is_better: Annotated[
-        list[str] | None,
-        options.reading_option(
-            help="Name of a run whose scores are distances; repeat for more.", metavar="RUN"
-        ),
-    ] = None,
-    duplicates: Annotated[
-        str,
-        options.reading_option(
-            parser=options.one_of("refuse", "best"),
-            help="A document twice in a list, as chunks of it: refuse, or take the best.",
-            metavar="RULE",
-        ),
-    ] = "refuse",
-    ignore_identical: Annotated[
-        bool,
-        options.reading_option(
-            "--ignore-identical",
-            help="Leave out documents with the id of their query, as BEIR does.",
-        ),
-    ] = False,
+    reading: Reading,
     model: Annotated[
         Path | None,
         _model_option(
@@ -121,39 +198,7 @@ def fuse(
             help=f"Fuse without judgments: {', '.join(storing.METHODS)}.", metavar="NAME"
         ),
     ] = None,
-    output: Annotated[
-        Path | None,
-        options.output_option(
-            "--output",
-            "-o",
-            help="Write the fused lists: a run, or CSV, TSV or Parquet by the ending of the name.",
-            metavar="FILE",
-        ),
-    ] = None,
-    top: Annotated[
-        int,
-        options.output_option(
-            help="Number of documents written for each query.", metavar="N", min=1
-        ),
-    ] = 1000,
-    weights: Annotated[
-        Path | None, options.output_option(help="Write the weights here, as JSON.", metavar="FILE")
-    ] = None,
-    request: Annotated[
-        bool,
-        options.output_option(
-            "--request",
-            help="With --for-engine: print the request for the engine, with the weights in it.",
-        ),
-    ] = False,
-    plot: options.Plot = None,
-    html: Annotated[
-        Path | None,
-        options.output_option(
-            help="Write an HTML page here; needs the extra 'report'.", metavar="FILE"
-        ),
-    ] = None,
-    as_json: options.Json = False,
+    written: Written,
 ) -> None:
     """Combine the ranked lists of several retrievers or recommenders.
 
@@ -162,124 +207,139 @@ def fuse(
     writes them to --output.
     """
     given = storing.named_runs(runs)
-    taking = {
-        "lower_is_better": lower_is_better or (),
-        "duplicates": duplicates,
-        "ignore_identical": ignore_identical,
-    }
-    if qrels is None:
-        learned_only = {
-            "label-gain": label_gain,
-            "weights": weights,
-            "plot": plot,
-            "html": html,
-            "for-engine": for_engine,
-            "request": request or None,
-        }
-        for name, value in learned_only.items():
-            if value is not None:
-                raise InputError(f"--{name} needs learned weights: give --qrels as well")
-        if (model is None) == (method is None):
-            raise InputError(
-                "give --qrels FILE to learn weights, --model FILE to use some, or --method NAME "
-                "without judgments"
-            )
-        if output is None:
-            raise InputError("give --output FILE for the fused lists")
-        check_outputs([model, *given.values()], [(output, _LISTS)])
-        if model is None:
-            check_choice("--method", str(method), storing.METHODS)
-            joined = _joined(given, depth, taking)
-            scores = storing.METHODS[str(method)](joined.frame)
-            n_rows = storing.write_fused(output, joined, scores, top)
-        else:
-            fusing = Fusing.of(read_weights(model) or load_model(model))
-            n_rows = _write_fused(output, top, fusing, given, depth, taking)
-        content = {"output": str(output), "n_rows": n_rows}
-        content["method" if model is None else "model"] = str(method or model)
-        console.answer(as_json, content, _say_written, content)
+    if qrels is not None:
+        if method is not None:
+            raise InputError("--method needs no judgments: leave out --qrels")
+        _learn(given, qrels, label_gain, learning, reading, model, written)
         return
+    learned_only = {
+        "label-gain": label_gain,
+        "weights": written.weights,
+        "plot": written.plot,
+        "html": written.html,
+        "for-engine": learning.for_engine,
+        "request": written.request or None,
+    }
+    for name, value in learned_only.items():
+        if value is not None:
+            raise InputError(f"--{name} needs learned weights: give --qrels as well")
+    _combine(given, reading, model, method, written)
+
+
+def _combine(
+    runs: dict[str, Path],
+    reading: Reading,
+    model: Path | None,
+    method: str | None,
+    written: Written,
+) -> None:
+    """Fuse runs by the weights of a file, or by a method that has none, and write them."""
+    output = written.output
+    if (model is None) == (method is None):
+        raise InputError(
+            "give --qrels FILE to learn weights, --model FILE to use some, or --method NAME "
+            "without judgments"
+        )
+    if output is None:
+        raise InputError("give --output FILE for the fused lists")
+    check_outputs([model, *runs.values()], [(output, _LISTS)])
+    content: dict[str, Any] = {"output": str(output)}
     if method is not None:
-        raise InputError("--method needs no judgments: leave out --qrels")
-    if rank_constant is not None and for_engine is None:
-        raise InputError("--rank-constant needs --for-engine NAME")
-    if request and for_engine is None:
-        raise InputError("--request needs --for-engine NAME")
-    if model is not None and for_engine is not None:
+        check_choice("--method", method, storing.METHODS)
+        joined = reading.joined(runs)
+        _warn_of(joined.remarks)
+        scores = storing.METHODS[method](joined.frame)
+        content["n_rows"] = storing.write_fused(output, joined, scores, written.top)
+        content["method"] = method
+    else:
+        assert model is not None
+        fusing = Fusing.of(read_weights(model) or load_model(model))
+        content["n_rows"] = _write_fused(output, written.top, fusing, runs, reading)
+        content["model"] = str(model)
+    console.answer(written.as_json, content, _say_written, content)
+
+
+def _learn(
+    runs: dict[str, Path], qrels: Path, label_gain: Any, learning: Learning, reading: Reading,
+    model: Path | None, written: Written,
+) -> None:  # fmt: skip
+    """Learn weights of runs, say what they are worth, and write what is wanted."""
+    output = written.output
+    if learning.for_engine is None:
+        if learning.rank_constant is not None:
+            raise InputError("--rank-constant needs --for-engine NAME")
+        if written.request:
+            raise InputError("--request needs --for-engine NAME")
+    elif model is not None:
         raise InputError("the weights of an engine are written by --weights, not by --model")
-    files = [(model, _MODEL), (output, _LISTS), (weights, "JSON"), (html, "HTML")]
-    check_outputs([qrels, *given.values()], files, plot=plot)
-    settings = Settings(
-        k=k,
-        threshold=relevance_threshold,
-        engine=for_engine,
-        n_folds=cv,
-        level=level,
-        rank_constant=rank_constant,
-    )
-    on = storing.list_columns(next(iter(given.values())))
+    files = [(model, _MODEL), (output, _LISTS), (written.weights, "JSON"), (written.html, "HTML")]
+    check_outputs([qrels, *runs.values()], files, plot=written.plot)
+    settings = learning.settings
     with console.bar("reading") as update:
 
         def say(text: str) -> None:
             update(description=text)
 
-        joined = join(given, qrels, on, depth, label_gain=label_gain, **taking)
-        report = validated(joined, settings, ablate, say)
+        joined = reading.joined(runs, qrels, label_gain=label_gain)
+        report = validated(joined, settings, learning.ablate, say)
     for used in joined.used:
         console.note(used)
-    for remark in report.remarks:
-        console.warn(remark)
+    _warn_of(report.remarks)
     trained = report.ranker.to_model()
     to_send = report.recommended.engine_weights
     if model is not None:
         save_model(model, trained)
         console.note(f"model written to {model}")
-    if weights is not None:
+    if written.weights is not None:
         if to_send is not None:
-            to_send.save(weights)
+            to_send.save(written.weights)
         else:
-            write_atomically(weights, (json.dumps(weights_of(trained), indent=2) + "\n").encode())
-        console.note(f"weights written to {weights}")
+            text = json.dumps(weights_of(trained), indent=2) + "\n"
+            write_atomically(written.weights, text.encode())
+        console.note(f"weights written to {written.weights}")
     if output is not None:
         fusing = Fusing.of(to_send or trained)
-        n_rows = _write_fused(output, top, fusing, given, depth, taking, report.remarks)
+        n_rows = _write_fused(output, written.top, fusing, runs, reading, report.remarks)
         console.note(f"{n_rows} rows written to {output}")
-    save_plot(plot, report.plot)
-    if html is not None:
-        write_atomically(html, fusion_page(report).encode())
-        console.note(f"page written to {html}")
-    content = report.as_dict() | {"runs": {name: str(path) for name, path in given.items()}}
-    if request and to_send is not None:
+    save_plot(written.plot, report.plot)
+    if written.html is not None:
+        write_atomically(written.html, fusion_page(report).encode())
+        console.note(f"page written to {written.html}")
+    content = report.as_dict() | {"runs": {name: str(path) for name, path in runs.items()}}
+    if written.request and to_send is not None:
         content["request"] = to_send.request()
-    console.answer(as_json, content, _show, report, content.get("request"))
+    console.answer(written.as_json, content, _show, report, content.get("request"))
     if not report.ranker.result_.converged:
         raise typer.Exit(1)
 
 
 def _write_fused(
-    output: Path, top: int, fusing: Fusing, runs: dict[str, Path], depth: int | None,
-    taking: dict[str, Any], said: Sequence[str] = (),
-) -> int:  # fmt: skip
+    output: Path,
+    top: int,
+    fusing: Fusing,
+    runs: dict[str, Path],
+    reading: Reading,
+    said: Sequence[str] = (),
+) -> int:
     """Fuse runs by weights, write them, and return the number of rows.
 
     Remarks that were `said` of the same runs in training are not repeated.
     """
     runs = storing.matched(runs, fusing.names)
-    if fusing.window is not None and depth not in (None, fusing.window):
-        raise InputError(f"--depth {depth}: the weights are for a window of {fusing.window}")
-    joined = _joined(runs, fusing.window or depth, taking, said)
+    if fusing.window is not None and reading.depth not in (None, fusing.window):
+        raise InputError(
+            f"--depth {reading.depth}: the weights are for a window of {fusing.window}"
+        )
+    joined = reading.joined(runs, depth=fusing.window or reading.depth)
+    _warn_of(joined.remarks, said)
     scores = fusing.fused(joined.scores.to_numpy(), joined.query, joined.place)
     return storing.write_fused(output, joined, scores, top)
 
 
-def _joined(
-    runs: dict[str, Path], depth: int | None, taking: dict[str, Any], said: Sequence[str] = ()
-) -> Joined:
-    joined = join(runs, on=storing.list_columns(next(iter(runs.values()))), depth=depth, **taking)
-    for remark in joined.remarks:
+def _warn_of(remarks: Sequence[str], said: Sequence[str] = ()) -> None:
+    for remark in remarks:
         if remark not in said:
             console.warn(remark)
-    return joined
 
 
 def _say_written(content: dict[str, Any]) -> None:
