@@ -207,81 +207,35 @@ class AsGiven(SolverChoice):
                 raise InputError(
                     f"{setting} is {value!r}, that of solver {self.name} {its!r}: they must agree"
                 )
-        return self._used(alpha, told)
-
-    def _used(self, alpha: float, told: Told) -> Any:
-        """What solves, once all agrees."""
         return self.solver
 
 
 @dataclass(frozen=True)
-class OwnObject(AsGiven):
-    """An object of a user's own with a method ``solve(risk, w_init, callback)``."""
+class OwnSolver(AsGiven):
+    """A user's own object with a method ``solve(risk, w_init, callback)``, or function.
 
-    def _used(self, alpha: float, told: Told) -> Any:
-        return OwnSolver(self, alpha, told.positive)
+    The function is of a risk and alpha. `make` returns what is called as the package's solvers are.
+    """
 
-    def solve(self, risk: Oracle, alpha: float, w_init: Array | None, callback: Any) -> Any:
-        """What it returns."""
-        return self.solver.solve(risk, w_init, callback)
+    told_alpha: float = 0.0
+    positive: bool = False
 
-
-@dataclass(frozen=True)
-class OwnFunction(OwnObject):
-    """A function of a user's own, of a risk and alpha."""
+    @property
+    def is_function(self) -> bool:
+        """Whether it is called itself, with a risk and alpha."""
+        return not hasattr(self.solver, "solve")
 
     @property
     def alpha(self) -> float | None:  # noqa: D102
-        return None
+        return None if self.is_function else super().alpha
 
     def make(  # noqa: D102
         self, surrogate: Surrogate, alpha: float, told: Told, risk: Oracle | None = None
     ) -> Any:
-        if told.has_callback:
+        if self.is_function and told.has_callback:
             raise InputError("callback: a function of (risk, alpha) calls none back")
-        return super().make(surrogate, alpha, told, risk)
-
-    def solve(self, risk: Oracle, alpha: float, w_init: Array | None, callback: Any) -> Any:
-        """What it returns."""
-        if w_init is not None:
-            raise InputError(f"{self.name}(risk, alpha) takes no start: leave out warm_start")
-        return self.solver(risk, alpha)
-
-
-def solver_choice(given: Any) -> SolverChoice:
-    """How a ranker solves that is given this; refused where it is no solver."""
-    if isinstance(given, str):
-        return ByName(given)
-    if isinstance(given, Solver):
-        return AsGiven(given)
-    is_object = hasattr(given, "solve")
-    choice = OwnObject(given) if is_object else OwnFunction(given)
-    call = given.solve if is_object else given
-    arguments = ("risk", "w_init", "callback") if is_object else ("risk", "alpha")
-    if isinstance(given, type) or not callable(call):
-        raise InputError(
-            "solver must be a name, a solver such as CuttingPlane(alpha=0.1), an object with a "
-            "number `alpha` and a method solve(risk, w_init, callback), or a function of (risk, "
-            f"alpha), got {given!r:.80}"
-        )
-    try:
-        inspect.signature(call).bind(*arguments)
-    except TypeError as error:
-        raise InputError(
-            f"solver {choice.name} must take ({', '.join(arguments)}): {error}"
-        ) from None
-    except ValueError:  # written in C: nothing says what it takes
-        pass
-    return choice
-
-
-@dataclass(frozen=True)
-class OwnSolver:
-    """A solver of a user's own, called as the package's are."""
-
-    given: OwnObject
-    alpha: float
-    positive: bool
+        super().make(surrogate, alpha, told, risk)
+        return replace(self, told_alpha=alpha, positive=told.positive)
 
     def solve(
         self,
@@ -292,11 +246,14 @@ class OwnSolver:
     ) -> SolverResult:
         """Minimise; what is returned, with the objective at its w."""
         if checkpoint is not None:
-            raise InputError(
-                f"solver {self.given.name} is none of the package's: it takes no checkpoint"
-            )
+            raise InputError(f"solver {self.name} is none of the package's: it takes no checkpoint")
         started = time.perf_counter()
-        returned = self.given.solve(risk, self.alpha, w_init, callback)
+        if not self.is_function:
+            returned = self.solver.solve(risk, w_init, callback)
+        elif w_init is None:
+            returned = self.solver(risk, self.told_alpha)
+        else:
+            raise InputError(f"{self.name}(risk, alpha) takes no start: leave out warm_start")
         return self._result(risk, returned, time.perf_counter() - started)
 
     def _result(self, risk: Oracle, returned: Any, seconds: float) -> SolverResult:
@@ -304,7 +261,7 @@ class OwnSolver:
 
         A lower bound is refused where the objective, there or at w = 0, contradicts it.
         """
-        name = self.given.name
+        name = self.name
         is_result = isinstance(returned, SolverResult)
         given = returned.w if is_result else returned
         w = np.array(as_floats(f"what solver {name} returns", given))
@@ -316,11 +273,11 @@ class OwnSolver:
         if self.positive and (w < 0.0).any():
             raise InputError(f"solver {name} has positive=True, but w.min() < 0")
         with np.errstate(over="ignore"):
-            objective = float(self.alpha / 2 * (w @ w) + evaluated(risk, w)[0])
+            objective = float(self.told_alpha / 2 * (w @ w) + evaluated(risk, w)[0])
         if not np.isfinite(objective):
             raise InputError(f"solver {name} returns weights so large that their objective is inf")
         end = Progress(1, seconds, 1, objective, -np.inf, 0)
-        result = SolverResult(w, objective, -np.inf, Status.FINISHED, (end,), self.alpha)
+        result = SolverResult(w, objective, -np.inf, Status.FINISHED, (end,), self.told_alpha)
         if not is_result:
             return result
         notes = (returned.notes,) if isinstance(returned.notes, str) else returned.notes
@@ -345,3 +302,32 @@ class OwnSolver:
         if result.lower_bound == -np.inf and result.status in (Status.CONVERGED, Status.DEGENERATE):
             return replace(result, status=Status.FINISHED)
         return replace(result, lower_bound=min(result.lower_bound, objective))
+
+
+def solver_choice(given: Any) -> SolverChoice:
+    """How a ranker solves that is given this; refused where it is no solver."""
+    if isinstance(given, str):
+        return ByName(given)
+    if isinstance(given, Solver):
+        return AsGiven(given)
+    choice = OwnSolver(given)
+    call = given
+    arguments = ["risk", "alpha"]
+    if not choice.is_function:
+        call = given.solve
+        arguments = ["risk", "w_init", "callback"]
+    if isinstance(given, type) or not callable(call):
+        raise InputError(
+            "solver must be a name, a solver such as CuttingPlane(alpha=0.1), an object with a "
+            "number `alpha` and a method solve(risk, w_init, callback), or a function of (risk, "
+            f"alpha), got {given!r:.80}"
+        )
+    try:
+        inspect.signature(call).bind(*arguments)
+    except TypeError as error:
+        raise InputError(
+            f"solver {choice.name} must take ({', '.join(arguments)}): {error}"
+        ) from None
+    except ValueError:  # written in C: nothing says what it takes
+        pass
+    return choice
