@@ -28,8 +28,8 @@ from structsvm_papk.errors import InputError
 
 REGIMES = {
     "gaussian": {"noise": 1.0},
-    "heavy_tails": {"noise": 0.7, "noise_law": "t", "df": 1.5},
-    "mislabelled": {"noise": 0.3, "noise_law": "t", "df": 1.5, "mislabelled_users": 0.5},
+    "heavy_tails": {"noise": 0.7, "df": 1.5},
+    "mislabelled": {"noise": 0.3, "df": 1.5, "mislabelled_users": 0.5},
 }
 DEPTHS = (0.35, 0.65, 10**6)  # shares of a user's negatives; more than there are: all of them
 ALPHAS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)

@@ -114,9 +114,6 @@ def compare(
     lists = reading.lists(table, "linear")
     refuse_deeper_than_all(any_surrogate, lists.most_negatives)
     held_out = None if second is None else reading.lists(second, "linear")
-    limits: dict[str, Any] = (
-        {} if tol == TOL else {"tol": tol}
-    )  # which solvers without a certificate do not take
     with console.live() as watch:
         runs = run_all(
             lists,
@@ -135,7 +132,7 @@ def compare(
             missing=missing,
             curves=pieces,
             watch=watch,
-            **limits,
+            tol=None if tol == TOL else tol,  # solvers without a certificate take none
         )
     say_columns(table, lists)
     if second is not None:

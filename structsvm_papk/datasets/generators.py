@@ -6,7 +6,7 @@ direction that generated (or realises) the labels. Nothing but numpy is imported
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,6 +22,11 @@ from structsvm_papk.errors import (
 if TYPE_CHECKING:
     import pandas as pd
 
+_MISLABELLED_SHARE = 0.8
+_LENGTH_DEVIATION = 0.8
+_SHARE_DEVIATION = 0.1
+_MEAN_SIZE = 25
+_TEST_SHARE = 0.2
 _N_TRAIN = 900  # of the 1,797 images of digits
 
 
@@ -41,10 +46,8 @@ def linear_lists(
     noise: float = 0.3,
     *,
     relevant_share: float = 0.2,
-    noise_law: str = "normal",
     df: float | None = None,
     mislabelled_users: float = 0.0,
-    mislabelled_share: float = 0.8,
     w_true: Array | None = None,
     seed: int = 0,
 ) -> Lists:
@@ -61,14 +64,11 @@ def linear_lists(
         Scale of ``eps``; the signal has standard deviation about 1.
     relevant_share : float
         Share of each user's items that is labelled 1; at least one item, at most all but one.
-    noise_law : {"normal", "t"}
-    df : float
-        Degrees of freedom of the Student law.
+    df : float, optional
+        Degrees of freedom of the Student law; None: ``eps`` is normal.
     mislabelled_users : float
-        This share of the users (the first ones) has labels exchanged.
-    mislabelled_share : float
-        In those users, this share of the positives (random ones) loses its label to the items of
-        lowest ``s``.
+        This share of the users (the first ones) has labels exchanged: four fifths of the positives,
+        random ones, lose theirs to the items of lowest ``s``.
     w_true : ndarray of shape (n_features,), optional
         The direction ``w*``; drawn when not given. Pass the same one for training and test users.
     seed : int
@@ -86,13 +86,12 @@ def linear_lists(
     w_true = _direction(w_true, n_features, rng)
     n_pos = int(np.clip(round(relevant_share * n_items), 1, n_items - 1))
     sizes = np.full(n_users, n_items), np.full(n_users, n_pos)
-    (X, y, groups, _), scores = _labelled(*sizes, w_true, noise, noise_law, df, rng)
+    (X, y, groups, _), scores = _labelled(*sizes, w_true, noise, df, rng)
     y = y.reshape(n_users, n_items)
     scores = scores.reshape(n_users, n_items)
     check_number("mislabelled_users", mislabelled_users, least=0.0, most=1)
-    check_number("mislabelled_share", mislabelled_share, least=0.0, most=1)
     n_bad = round(mislabelled_users * n_users)
-    n_exchanged = round(mislabelled_share * n_pos)
+    n_exchanged = round(_MISLABELLED_SHARE * n_pos)
     _exchange_labels(y[:n_bad], scores[:n_bad], n_exchanged, rng)
     return Lists(X, y.ravel(), groups, w_true)
 
@@ -102,33 +101,28 @@ def engagement_lists(
     n_features: int = 20,
     *,
     mean_items: float = 60.0,
-    tail: float = 0.8,
     relevant_share: float = 0.15,
-    share_spread: float = 0.1,
     noise: float = 0.5,
-    noise_law: str = "normal",
-    df: float | None = None,
     min_neg: int = 1,
     w_true: Array | None = None,
     seed: int = 0,
 ) -> Lists:
     """Users of very different activity: long-tailed list lengths and shares of relevant items.
 
-    User u has ``n_u = max(min_neg + 1, floor(mean_items * exp(tail * z_u - tail^2/2)))`` items, z_u
+    User u has ``n_u = max(min_neg + 1, floor(mean_items * exp(0.8 z_u - 0.32)))`` items, z_u
     standard normal (log-normal lengths of mean about `mean_items`); a share
-    ``r_u ~ Beta(m c, (1 - m) c)`` with ``m = relevant_share``, ``c = m (1 - m)/share_spread^2 - 1``
-    of them is relevant, at least 1 and at most ``n_u - min_neg``. Labels as in `linear_lists`.
+    ``r_u ~ Beta(m c, (1 - m) c)`` of them, with ``m = relevant_share`` and
+    ``c = 100 m (1 - m) - 1``, of standard deviation 0.1 over users, is relevant, at least 1 and at
+    most ``n_u - min_neg``. Labels as in `linear_lists`.
 
     Parameters
     ----------
     n_users, n_features : int
     mean_items : float
         Mean list length.
-    tail : float
-        Standard deviation of the log of the length; 0 gives equal lengths.
-    relevant_share, share_spread : float
-        Mean and standard deviation over users of the share of relevant items.
-    noise, noise_law, df, w_true, seed
+    relevant_share : float
+        Mean over users of the share of relevant items, from 0.02 to 0.98.
+    noise, w_true, seed
         As in `linear_lists`.
     min_neg : int
         Every user has at least this many negatives (use k).
@@ -137,12 +131,15 @@ def engagement_lists(
     rng = generator(seed)
     w_true = _direction(w_true, n_features, rng)
     check_number("mean_items", mean_items, above=0)
-    check_number("tail", tail, least=0.0)
-    lengths = mean_items * np.exp(tail * rng.standard_normal(n_users) - tail**2 / 2)
+    check_number("relevant_share", relevant_share, least=0.02, most=0.98)
+    lengths = mean_items * np.exp(
+        _LENGTH_DEVIATION * rng.standard_normal(n_users) - _LENGTH_DEVIATION**2 / 2
+    )
     n_items = np.maximum(min_neg + 1, lengths.astype(np.int64))
-    shares = _beta_shares(relevant_share, share_spread, n_users, rng)
+    of_beta = relevant_share * (1 - relevant_share) / _SHARE_DEVIATION**2 - 1
+    shares = rng.beta(relevant_share * of_beta, (1 - relevant_share) * of_beta, n_users)
     n_pos = np.clip(np.rint(shares * n_items).astype(np.int64), 1, n_items - min_neg)
-    lists, _ = _labelled(n_items, n_pos, w_true, noise, noise_law, df, rng)
+    lists, _ = _labelled(n_items, n_pos, w_true, noise, None, rng)
     return lists
 
 
@@ -186,14 +183,13 @@ def _labelled(
     n_pos: Array,
     w_true: Array,
     noise: float,
-    law: str,
     df: float | None,
     rng: np.random.Generator,
 ) -> tuple[Lists, Array]:
     """Lists of so many items, those with the largest noisy scores labelled 1; and the scores."""
     groups = np.repeat(np.arange(n_items.size), n_items)
     X = rng.standard_normal((groups.size, w_true.size))
-    scores = X @ (w_true / np.sqrt(w_true.size)) + _noise(noise, law, df, len(X), rng)
+    scores = X @ (w_true / np.sqrt(w_true.size)) + _noise(noise, df, len(X), rng)
     rank = np.arange(groups.size) - np.repeat(np.cumsum(n_items) - n_items, n_items)
     y = np.empty(groups.size, dtype=np.int64)
     y[np.lexsort((-scores, groups))] = rank < np.repeat(n_pos, n_items)
@@ -210,27 +206,12 @@ def _exchange_labels(y: Array, scores: Array, n_exchanged: int, rng: np.random.G
     np.put_along_axis(y, winners, 1, axis=1)
 
 
-def _noise(scale: float, law: str, df: Any, size: int, rng: np.random.Generator) -> Array:
+def _noise(scale: float, df: float | None, size: int, rng: np.random.Generator) -> Array:
     check_number("noise", scale, least=0.0)
-    check_choice("noise_law", law, ("normal", "t"))
-    if law == "normal":
+    check_number("df", df, above=0, optional=True)
+    if df is None:
         return scale * rng.standard_normal(size)
-    check_number("df, the degrees of freedom of noise_law='t',", df, above=0)
     return scale * rng.standard_t(df, size)
-
-
-def _beta_shares(mean: float, spread: float, size: int, rng: np.random.Generator) -> Array:
-    check_number("relevant_share", mean, least=0.0, most=1)
-    check_number("share_spread", spread, least=0.0)
-    if not 0 <= spread**2 < mean * (1 - mean):
-        raise InputError(
-            f"share_spread = {spread}: a law on [0, 1] with mean {mean} has a standard deviation "
-            f"below {np.sqrt(mean * (1 - mean)):.3g}"
-        )
-    if spread == 0:
-        return np.full(size, mean)
-    c = mean * (1 - mean) / spread**2 - 1
-    return rng.beta(mean * c, (1 - mean) * c, size)
 
 
 def _direction(w: ArrayLike | None, n_features: int, rng: np.random.Generator) -> Array:
@@ -257,23 +238,19 @@ def generator(seed: int) -> np.random.Generator:
 def interaction_pairs(
     n_users: int = 300,
     n_items: int = 200,
-    mean_size: int = 25,
     n_tastes: int = 6,
-    test_share: float = 0.2,
     seed: int = 0,
 ) -> tuple[Array, Array]:
     """Users and items of a training and of a test part.
 
-    A user draws about ``mean_size`` different items with odds ``popularity_i exp(4 a_u . b_i)``,
+    A user draws about 25 different items with odds ``popularity_i exp(4 a_u . b_i)``,
     where the popularity falls as ``1/(i + 5)`` in a random order and a, b are points on the unit
-    sphere of ``n_tastes`` dimensions; items of each user go to the test part at random.
+    sphere of ``n_tastes`` dimensions; a fifth of each user's items goes to the test part.
 
     Parameters
     ----------
-    n_users, n_items, mean_size, n_tastes : int
+    n_users, n_items, n_tastes : int
         Every user has at least 5 items.
-    test_share : float
-        Of a user's items, rounded.
     seed : int
 
     Returns
@@ -284,24 +261,22 @@ def interaction_pairs(
     Raises
     ------
     InputError
-        Fewer than 1 user or 10 items, or a share outside 0..1.
+        Fewer than 1 user or 10 items.
     """
     check_sizes(n_users=n_users, n_tastes=n_tastes)
     check_number("n_items", n_items, least=10)
-    check_number("mean_size", mean_size, above=0)
-    check_number("test_share", test_share, above=0, below=1)
     rng = generator(seed)
     taste = _on_sphere(rng.standard_normal((n_users, n_tastes)))
     kind = _on_sphere(rng.standard_normal((n_items, n_tastes)))
     popularity = -np.log(rng.permutation(n_items) + 5.0)
-    sizes = np.rint(mean_size * np.exp(0.5 * rng.standard_normal(n_users))).astype(int)
+    sizes = np.rint(_MEAN_SIZE * np.exp(0.5 * rng.standard_normal(n_users))).astype(int)
     sizes = np.clip(sizes, 5, n_items // 2)
     parts: list[list[Array]] = [[], []]
     for u, size in enumerate(sizes):
         # the largest of log-odds with Gumbel noise are a draw without replacement
         odds = popularity + 4.0 * kind @ taste[u] + rng.gumbel(size=n_items)
         items = rng.permutation(np.argsort(-odds)[:size])
-        n_test = max(1, round(test_share * int(size)))
+        n_test = max(1, round(_TEST_SHARE * int(size)))
         for part, chosen in zip(parts, (items[n_test:], items[:n_test]), strict=True):
             part.append(np.column_stack([np.full(chosen.size, u), np.sort(chosen)]))
     train, test = (np.concatenate(part) for part in parts)

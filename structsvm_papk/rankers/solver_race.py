@@ -50,7 +50,6 @@ _CERTIFIED = (*_CUTTING, "dual_ascent")
 SOLVERS = (*_CERTIFIED, "subgradient", "averaged", "stochastic")
 DEFAULT_SOLVERS = ("cutting_plane", "subgradient", "stochastic")
 _FOREVER = 10**9
-_LIMITS = ("tol", "max_iter", "time_limit")
 
 
 @dataclass(frozen=True)
@@ -150,7 +149,7 @@ def train_gain(risk: Any, w: Array) -> float:
 class _Race:
     """What all solvers of a comparison are told.
 
-    `passes` and `seconds` limit every run; `limits` are the certified solvers' own.
+    `passes` and `seconds` limit every run; `tol` is of the certified solvers.
     """
 
     etas: Sequence[float]
@@ -158,7 +157,7 @@ class _Race:
     seconds: float | None
     positive: bool
     qp_solver: str | None
-    limits: dict[str, Any]
+    tol: float | None
 
     def settings(self, name: str, risk: Any, alpha: float) -> list[dict[str, Any]]:
         """The settings of a solver; several of which the best run counts."""
@@ -172,7 +171,7 @@ class _Race:
         if name in _CUTTING:
             budget["qp_solver"] = self.qp_solver
         if name in _CERTIFIED:
-            return [self.limits | budget]
+            return [{"tol": self.tol, **budget}]
         budget["max_iter"] = passes
         if name != "subgradient":
             return [budget]
@@ -271,7 +270,7 @@ def compare(
     positive: bool = False,
     missing: str | None = None,
     curves: int | None = None,
-    **limits: Any,
+    tol: float | None = None,
 ) -> list[SolverRun]:
     """Solvers side by side, surrogate by surrogate, each with its gap to the best certified bound.
 
@@ -320,8 +319,8 @@ def compare(
         As for `PAPKRanker`; columns with holes are those of `data`.
     curves : int, optional
         Pieces of a curve for each column, between quantiles of `data`; by default lines.
-    **limits
-        ``tol``, ``max_iter``, ``time_limit`` of the certified solvers.
+    tol : float, optional
+        Relative gap at which certified solvers stop; by default their own.
 
     Returns
     -------
@@ -345,11 +344,13 @@ def compare(
         raise InputError(
             f"the test data has {test.n_features} features, the training data {data.n_features}"
         )
-    if qp_solver is not None and not set(solvers) & set(_CUTTING):
-        raise InputError(
-            f"qp_solver={qp_solver!r} is for {', '.join(_CUTTING)}, and solvers has none of them"
-        )
-    _refuse_unused(solvers, etas, seconds, limits)
+    for name, value, able in (("qp_solver", qp_solver, _CUTTING), ("tol", tol, _CERTIFIED)):
+        if value is not None and not set(solvers) & set(able):
+            raise InputError(
+                f"{name}={value!r} is for {', '.join(able)}, and solvers has none of them"
+            )
+    if etas != ETAS and "subgradient" not in solvers:
+        raise InputError("etas are the step sizes of 'subgradient', which solvers does not have")
     check_type("paper", paper, bool | np.bool_, "True or False")
     check_number("curves", curves, least=1, optional=True)  # folds decide nothing here
     pieces = check_curves(curves)
@@ -375,7 +376,7 @@ def compare(
         gain_on_test = partial(_gain, columns=in_columns, lists=test, k=k, filling=columns.filling)
 
     policy = "exclude" if paper else "cap"
-    race = _Race(etas, passes, seconds, positive, qp_solver, limits)
+    race = _Race(etas, passes, seconds, positive, qp_solver, tol)
     _warm_up(lists, [setting.surrogate for setting in settings], solvers, qp_solver)
     runs: list[SolverRun] = []
     known_alpha = None if is_auto(alpha) else alpha  # 'auto' is that of the first surrogate
@@ -392,24 +393,6 @@ def compare(
                 return runs + _with_bound(of_problem, "")
         runs += _with_bound(of_problem, _remark(of_problem, runs, risk.data, paper))
     return runs
-
-
-def _refuse_unused(
-    solvers: Sequence[str], etas: Sequence[float], seconds: float | None, limits: dict[str, Any]
-) -> None:
-    """Refuse settings of `compare` that none of its solvers would see."""
-    unknown = sorted(set(limits) - set(_LIMITS))
-    if unknown:
-        raise InputError(f"compare has no setting {unknown[0]!r}: limits are {', '.join(_LIMITS)}")
-    if limits and not set(solvers) & set(_CERTIFIED):
-        raise InputError(
-            f"{next(iter(limits))} is of {', '.join(_CERTIFIED)}, and solvers has none of them: "
-            "give passes or seconds"
-        )
-    if "time_limit" in limits and seconds is not None:
-        raise InputError("give seconds or time_limit, not both")
-    if tuple(etas) != ETAS and "subgradient" not in solvers:
-        raise InputError("etas are the step sizes of 'subgradient', which solvers does not have")
 
 
 def _with_bound(runs: Sequence[SolverRun], remark: str) -> list[SolverRun]:
@@ -453,8 +436,8 @@ def _gain(
 
 def _setting(surrogate: Any, k: int, depth: int | float | None, pieces: int | None) -> Setting:
     """What is minimised; an object's own depth counts where no other is given."""
-    if depth is None and isinstance(surrogate, Surrogate):
-        depth = surrogate.depth
+    if depth is None:
+        depth = getattr(surrogate, "depth", None)
     return Setting(as_surrogate(surrogate, k, depth), "equal", AUTO, pieces)
 
 
@@ -472,7 +455,7 @@ def _warm_up(
     data: RankingData, losses: Sequence[Surrogate], solvers: Sequence[str], qp_solver: str | None
 ) -> None:
     """Load compiled code and libraries on two users, so that their time is counted for no run."""
-    race = _Race((0.1,), 2, None, False, qp_solver, {"max_iter": 2})
+    race = _Race((0.1,), 2, None, False, qp_solver, None)
     usable = data.usable(1)
     few = usable.subset(np.arange(usable.n_users) < 2)
     for loss in losses:

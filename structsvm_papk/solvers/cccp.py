@@ -33,7 +33,6 @@ from structsvm_papk.solvers.descent import (
 )
 from structsvm_papk.solvers.dual_ascent import DualAscent
 from structsvm_papk.solvers.oracle import MajorisedOracle, Oracle, needed
-from structsvm_papk.solvers.qp import DEFAULT_SOLVER
 from structsvm_papk.solvers.solver import (
     NO_DECREASE,
     KeptStart,
@@ -134,8 +133,6 @@ class CCCP(Solver[CCCPResult]):
         none. It ends where ten steps gain less than `tol`.
     n_blocks : int, optional
         Cuts an inner iteration; by default as in `CuttingPlane`.
-    qp_solver : str
-        As in `CuttingPlane`.
     time_limit : float, optional
         Seconds.
     positive : bool or array-like of bool, shape (n_features,)
@@ -156,7 +153,6 @@ class CCCP(Solver[CCCPResult]):
     continuation: tuple[float, ...] | None = None
     quasi_newton: int = 200
     n_blocks: int | None = None
-    qp_solver: str = DEFAULT_SOLVER
     time_limit: float | None = None
     positive: Signs = False
 
@@ -224,7 +220,7 @@ class CCCP(Solver[CCCPResult]):
     def inner(self, majorant: Oracle, alpha: float, time_limit: float | None) -> Solver[Any]:
         """The solver of a majorant."""
         free = not np.any(self.positive)
-        if free and self.qp_solver == DEFAULT_SOLVER and majorant.suits_dual_ascent(alpha):
+        if free and majorant.suits_dual_ascent(alpha):
             return DualAscent(alpha, 0.5 * self.tol, _INNER_ITERATIONS, time_limit)
         return self._cutting_plane(alpha, majorant.n_blocks, time_limit)
 
@@ -236,7 +232,6 @@ class CCCP(Solver[CCCPResult]):
             tol=0.5 * self.tol,
             max_iter=_INNER_ITERATIONS,
             n_blocks=n_blocks,
-            qp_solver=self.qp_solver,
             time_limit=time_limit,
             positive=self.positive,
         )

@@ -113,10 +113,10 @@ def test_laws_of_one_user():
 @pytest.mark.parametrize(
     ("make", "wrong"),
     [
-        *((datasets.linear_lists, {"noise_law": law}) for law in ("t", "cauchy")),
+        (datasets.linear_lists, {"df": 0}),
         (datasets.linear_lists, {"n_items": 1}),
         (datasets.linear_lists, {"w_true": [1.0]}),
-        (datasets.engagement_lists, {"share_spread": 0.9}),
+        (datasets.engagement_lists, {"relevant_share": 0.01}),
         *((datasets.generators.recommender_lists, {n: 3}) for n in ("n_candidates", "n_items")),
         (datasets.interaction_pairs, {"n_items": 5}),
         *((datasets.digit_queries, {name: "else"}) for name in ("part", "features")),
