@@ -83,8 +83,9 @@ class CuttingPlane(Solver[SolverResult]):
     n_blocks : int, optional
         Cuts an iteration; by default chosen for 'bundle' from the size of the problem, else 1.
     qp_solver : str, optional
-        'interior_point', the package's own, or the name of a QP solver that cvxpy finds; others
-        stand in when it fails. By default 'interior_point', and 'piqp' for 'one_slack'.
+        'interior_point', the package's own, or the name of a QP solver that cvxpy finds, in whose
+        place the own one stands where it fails. By default 'interior_point', and 'piqp' for
+        'one_slack'.
     time_limit : float, optional
         Seconds.
     positive : bool or array-like of bool, shape (n_features,)

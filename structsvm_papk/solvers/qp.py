@@ -30,7 +30,6 @@ from structsvm_papk.errors import InputError
 
 DEFAULT_SOLVER = "interior_point"
 OWN = DEFAULT_SOLVER.upper()  # inside, names stand in capitals, as cvxpy has them
-_FALLBACKS = (OWN, "PIQP", "CLARABEL")
 _REFUSED = {
     "HIGHS": "prints on standard output, whatever its options say",
     "SCIPY": "solves linear programs only",
@@ -43,10 +42,10 @@ _CLOSE_ENOUGH = 10.0  # times the tolerance: below, an answer is not worth askin
 
 
 class RestrictedQP:
-    """Solve restricted problems of changing size, with solvers that stand in for each other.
+    """Solve restricted problems of changing size, by OWN or by a solver of cvxpy.
 
-    'interior_point' or the name of an installed cvxpy QP solver comes first; `notes` has a
-    sentence for each that failed and was replaced.
+    Where the latter ends too early, OWN is asked as well, and in its place once it has failed;
+    `notes` says so.
     """
 
     def __init__(self, solver: str = DEFAULT_SOLVER) -> None:
@@ -55,15 +54,14 @@ class RestrictedQP:
             reason = _why_not(name)
             if reason:
                 raise InputError(f"QP solver {solver!r} {reason}")
-        self._solvers = [name, *(s for s in _FALLBACKS if s != name)]
-        self._ask_again = True
+        self._solver = name
         self._problems: list[PaddedProblem] = []  # compiled
         self.notes: list[str] = []
 
     def solve(self, slopes: Array, intercepts: Array, blocks: Array, tol: float) -> Array | None:
         """A feasible dual point with a duality gap of about `tol`, or the best that was reached.
 
-        `blocks` does not decrease. None where every solver failed.
+        `blocks` does not decrease. None where the products of the cuts overflow.
         """
         _, blocks, sizes = np.unique(blocks, return_inverse=True, return_counts=True)
         theta = np.ones(blocks.size)
@@ -84,17 +82,18 @@ class RestrictedQP:
             slopes = np.asarray(np.linalg.qr(slopes.T, mode="r")).T  # in the span of the cuts
         best = None
         best_gap = np.inf
-        for solver in tuple(self._solvers):
+        for solver in dict.fromkeys((self._solver, OWN)):
             theta, gap = self._ask(solver, slopes, intercepts, blocks, starts, tol)
-            if not np.isfinite(gap):
-                self._replace(solver, blocks.size)
-                continue
-            if best is not None:  # was a second opinion worth its time?
-                self._ask_again = gap < 0.1 * best_gap
             if gap < best_gap:
                 best = theta
                 best_gap = gap
-            if best_gap <= _CLOSE_ENOUGH * tol or not self._ask_again:
+            elif solver != OWN:
+                self._solver = OWN
+                self.notes.append(
+                    f"QP solver {solver.lower()} failed on {blocks.size} cuts; "
+                    f"{DEFAULT_SOLVER} took over."
+                )
+            if best_gap <= _CLOSE_ENOUGH * tol:
                 break
         return best
 
@@ -131,14 +130,6 @@ class RestrictedQP:
             room = [PaddedProblem(_capacity(n_cuts), n_columns, _capacity(n_blocks))]
             self._problems += room
         return min(room, key=lambda p: p.shape)
-
-    def _replace(self, solver: str, n_cuts: int) -> None:
-        if len(self._solvers) > 1:
-            self._solvers.remove(solver)
-            self.notes.append(
-                f"QP solver {solver.lower()} failed on {n_cuts} cuts; "
-                f"{self._solvers[0].lower()} took over."
-            )
 
 
 # --- the solvers that cvxpy knows ----------------------------------------------------------------
