@@ -157,24 +157,6 @@ def test_wrong_curves_and_signs(peaks, tmp_path, capsys, data, options, reason):
     assert reason in said and said.count("\n") == 1
 
 
-def test_compare_and_diagnose_of_curves(peaks, tmp_path, capsys):
-    rows = peaks / "rows.csv"
-    compare = ["compare", rows, "--k", "3", "--surrogate", "avg", "--passes", "30"]
-    curves = [*compare, "--solver", "cutting_plane", "--curves", "8", "--test", rows]
-    told = run_json(capsys, *curves)[1]
-    assert told["curves"] == 8 and told["runs"][0]["pap_at_k"]["test"] == pytest.approx(
-        told["runs"][0]["pap_at_k"]["train"]
-    )
-    fit = ["fit", rows, "--k", "3", "--curves", "8", "--model", tmp_path / "m"]
-    fitted = run_json(capsys, *fit)[1]
-    assert told["runs"][0]["objective"] == pytest.approx(fitted["objective"], rel=1e-5)
-    assert told["runs"][0]["alpha"] == pytest.approx(fitted["alpha"])
-    assert "leave out --depth and --curves" in refused(capsys, *curves, "--paper")
-    diagnose = ["diagnose", rows, "--k", "3", "--surrogate", "avg", "--users", "2"]
-    told = run_json(capsys, *diagnose, "--curves", "8")[1]
-    assert told["curves"] == 8 and told["diagnoses"][0]["zero_is_optimal"] is False
-
-
 MOST_OPTIONS = {"fit": 25, "compare": 22, "evaluate": 21, "fuse": 23}
 
 
@@ -366,20 +348,6 @@ def test_wrong_input_ends_a_process_of_its_own_without_a_traceback():
     wrong = subprocess.run(command, capture_output=True, text=True)
     assert wrong.returncode == 2 and "error" in json.loads(wrong.stdout)
     assert "Traceback" not in wrong.stderr and os.linesep in wrong.stderr
-
-
-@pytest.mark.slow
-def test_an_output_that_is_full_is_an_error_without_a_traceback(tmp_path):
-    command = [sys.executable, "-c", f"import sys; {MAIN}"]
-    scored = tmp_path / "scored.csv"
-    scored.write_text("user,label,score\n1,1,2\n1,0,1\n")
-    if not os.path.exists("/dev/full"):
-        pytest.skip("this system has no /dev/full")
-    with open("/dev/full", "w") as full:
-        call = [*command, "evaluate", scored, "-m", "auc", "--json"]
-        done = subprocess.run(call, stdout=full, stderr=subprocess.PIPE, text=True)
-    assert done.returncode == 2 and "Traceback" not in done.stderr
-    assert done.stderr.endswith("Error: cannot write the output: No space left on device\n")
 
 
 @pytest.mark.slow

@@ -14,15 +14,11 @@ NAMES = ["docid", "docno", "document", "document_id", "DocID", "movieid", "Movie
          "track_id", "trackId", "itemid", "ITEM_ID", "product_id", "asin"]  # fmt: skip
 
 
-def lists(item="docid", n_users=12, n=20, seed=0):
-    rng = np.random.default_rng(seed)
-    ids = np.concatenate([rng.choice(10_000, n, replace=False) for _ in range(n_users)])
-    x = rng.normal(size=n_users * n)
-    columns = {"user_id": np.repeat(np.arange(n_users), n), item: ids, "x": x,
-               "rank": np.tile(rng.permutation(n) + 1, n_users),
-               "label": (x + rng.normal(size=x.size) > 1).astype(int)}  # fmt: skip
-    columns["label"][::n] = 1
-    columns["label"][1::n] = 0
+def lists(item="docid"):
+    rng = np.random.default_rng(0)
+    columns = {"user_id": np.repeat(np.arange(12), 20), item: rng.permutation(240),
+               "x": rng.normal(size=240), "rank": np.tile(np.arange(20), 12),
+               "label": np.tile([1, 0], 120)}  # fmt: skip
     return pd.DataFrame(columns)
 
 

@@ -458,12 +458,9 @@ def test_a_request_has_weights_and_window(engine, tmp_path):
     assert [*content] == ["engine", "rule", "weights", "rank_constant", "window"]
 
 
-def test_the_text_query_of_azure_is_left_out_where_it_has_no_weight():
+def test_a_query_of_azure_is_left_out_where_it_has_no_weight():
     body = json.loads(EngineWeights("azure", {"text": 0.0, "a": 0.4, "b": 0.6}, 9).request())
     assert "search" not in body and find(body, "weight") == [0.4, 0.6]
-
-
-def test_a_vector_query_of_azure_is_left_out_where_it_has_no_weight():
     body = json.loads(EngineWeights("azure", {"text": 0.4, "a": 0.0, "b": 0.6}, 9).request())
     assert "search" in body and find(body, "fields") == ["b"] and find(body, "weight") == [1.5]
 

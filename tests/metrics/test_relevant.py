@@ -180,7 +180,7 @@ def test_what_is_refused(change, message):
 # --- trec_eval ------------------------------------------------------------------------------------
 
 RECORDED = json.loads((Path(__file__).parent / "trec_eval_means.json").read_text())
-TREC = RECORDED["metrics"]  # by pytrec_eval; the search of `search_metrics` asks it anew
+TREC = RECORDED["metrics"]  # by pytrec_eval
 
 
 def with_ties(seed=0, n_queries=25):

@@ -6,7 +6,7 @@ import pytest
 
 from helpers.marks import slow
 from helpers.problems import objective, partitioned
-from helpers.sources import N_FEATURES, lists, npy_source, parquet_source
+from helpers.sources import N_FEATURES, lists, npy_source
 from structsvm_papk import CuttingPlane, EmpiricalRisk, PAPKRanker, RankingData, make_surrogate
 from structsvm_papk.datasets import linear_lists
 from structsvm_papk.errors import InputError
@@ -91,18 +91,6 @@ def test_knots_are_quantiles_of_all_rows_of_a_file(tmp_path):
             np.testing.assert_allclose(shares[0] / len(X), shares[1] / len(X), atol=0.03)
 
 
-def test_parquet_and_threads_are_the_same_problem(tmp_path):
-    (tmp_path / "npy").mkdir()
-    plain = streamed(tmp_path / "npy")
-    other = streamed(tmp_path, make=parquet_source, n_threads=2)
-    w = np.random.default_rng(0).normal(size=plain.n_features)
-    knots = [each.partitions.knots.positions for each in (plain, other)]
-    np.testing.assert_array_equal(*knots)
-    assert plain(w)[0] == other(w)[0]
-    np.testing.assert_array_equal(plain(w)[1], other(w)[1])
-    assert plain.fingerprint() == other.fingerprint()
-
-
 def test_a_ranker_fits_a_file_as_memory(tmp_path):
     ranker = PAPKRanker(K, "ts", curves=PIECES, tol=1e-9)
     risk = StreamedRisk(
@@ -137,15 +125,6 @@ def test_curves_that_rise_on_files_are_all_functions_that_rise(tmp_path):
         ranker.fit_risk(free)
     with pytest.raises(InputError, match="curves of the risk have to rise"):
         PAPKRanker(**settings).fit_risk(risk)
-
-
-def test_a_budget_that_is_too_small_says_how_much_is_needed(tmp_path):
-    with pytest.raises(InputError, match=r"is too small.*give at least .* MB"):
-        streamed(tmp_path, budget=X_BYTES // 200)
-    with pytest.raises(InputError, match="curves=300: a column has at most 254 pieces"):
-        StreamedRisk(
-            make_surrogate("avg", K), npy_source(tmp_path, *bent_lists()), X_BYTES, curves=300
-        )
 
 
 @pytest.mark.scale

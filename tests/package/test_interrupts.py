@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from helpers.interrupts import ctrl_c_after, ctrl_c_after_call
+from helpers.interrupts import ctrl_c_after_call
 from helpers.marks import POSIX, slow, some_of
 from helpers.problems import objective, ranking_data, risk
 from structsvm_papk import (
@@ -67,25 +67,6 @@ def test_after_any_call_a_solve_ends_at_its_best_point(name):
         with ctrl_c_after_call(n):
             n_ended += check(solver.solve(oracle), solver, oracle, whole)
     assert n_ended >= len(calls) - 2  # the last steps may be all that was left
-
-
-@pytest.mark.recovery
-@pytest.mark.parametrize("name", SOLVERS)
-def test_by_the_clock_a_solve_ends_at_its_best_point(name):
-    solver, oracle = SOLVERS[name]
-    solver.solve(oracle)
-    began = time.perf_counter()
-    whole = solver.solve(oracle)
-    seconds = time.perf_counter() - began
-    rng = np.random.default_rng(0)
-    n_ended = 0
-    for share in rng.uniform(0.1, 0.9, 10):
-        try:
-            with ctrl_c_after(share * seconds):
-                n_ended += check(solver.solve(oracle), solver, oracle, whole)
-        except KeyboardInterrupt:
-            continue
-    assert n_ended >= 1
 
 
 def test_an_interrupt_as_a_block_begins_or_ends_leaves_the_next_one_whole():

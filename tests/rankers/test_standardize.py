@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 from helpers.sources import npy_source, parquet_source
-from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
+from structsvm_papk import RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import load_model
 from structsvm_papk.files.partitions import open_source
@@ -18,13 +18,6 @@ from structsvm_papk.oracles import StreamedRisk
 from structsvm_papk.rankers import PAPKRanker
 
 Linear = partial(PAPKRanker, curves=None)
-
-FORMS = {
-    "rows": np.ascontiguousarray,
-    "columns": np.asfortranarray,
-    "sparse": sparse.csr_array,
-    "float32": lambda X: X.astype(np.float32),
-}
 
 
 def lists(n_users=20, size=14, n_features=5, density=1.0, seed=0):
@@ -41,37 +34,6 @@ def deviation(X, users):
     means = np.array([X[users == u].mean(axis=0) for u in np.unique(users)])
     found = np.sqrt(np.mean((X - means[np.searchsorted(np.unique(users), users)]) ** 2, axis=0))
     return np.where(found > 1e-12 * np.abs(X).max(axis=0), found, 1.0)
-
-
-def assert_same_problem(own, by_hand, scale, rtol=1e-5):
-    """Two certified solutions of one problem, of which one had its columns divided beforehand."""
-    for one, other in ((own, by_hand), (by_hand, own)):
-        assert one.result_.lower_bound <= other.result_.objective * (1 + 1e-12)
-    np.testing.assert_allclose(own.scale_, scale, rtol=1e-6)
-    np.testing.assert_allclose(own.coef_ * scale, by_hand.coef_, rtol=rtol, atol=rtol)
-
-
-@pytest.mark.parametrize(
-    ("form", "settings"),
-    [
-        ("rows", {}),
-        ("columns", {"surrogate": "ts", "user_weight": "positives", "n_threads": 2}),
-        ("float32", {"surrogate": "max", "depth": 5, "alpha": 0.1}),
-        ("sparse", {"solver": "dual_ascent"}),
-        ("sparse", {"surrogate": "pauc", "alpha": 0.1}),
-    ],
-)
-def test_it_is_the_fit_on_divided_columns(form, settings):
-    X, y, users = lists()
-    X = FORMS[form](X)
-    scale = deviation(X, users)
-    divided = FORMS["sparse"](X / scale) if form == "sparse" else X / scale
-    own = Linear(2, tol=1e-9, standardize=True, **settings).fit(X, y, groups=users)
-    by_hand = Linear(2, tol=1e-9, standardize=False, **settings).fit(divided, y, groups=users)
-    assert own.result_.converged
-    assert_same_problem(own, by_hand, scale)
-    scores = own.decision_function(X)
-    np.testing.assert_allclose(scores, by_hand.decision_function(divided), rtol=1e-3, atol=1e-3)
 
 
 def test_a_sparse_matrix_is_divided_by_one_number(tmp_path):
@@ -98,15 +60,6 @@ def test_a_sparse_matrix_is_divided_by_one_number(tmp_path):
     np.testing.assert_allclose(dense.scale_[:5], spreads, rtol=1e-12)
     with pytest.raises(InputError, match="standardize must be 'auto', True or False"):
         Linear(2, standardize="yes").fit(X, y, groups=users)
-
-
-def test_without_it_the_paper_s_problem_is_solved_to_the_bit():
-    X, y, users = lists()
-    ranker = Linear(2, "ts", None, alpha=0.02, standardize=False).fit(X, y, groups=users)
-    risk = EmpiricalRisk(make_surrogate("ts", 2), RankingData.from_groups(X, y, users))
-    expected = CuttingPlane(0.02).solve(risk)
-    np.testing.assert_array_equal(ranker.coef_, expected.w)
-    assert ranker.result_.objective == expected.objective and ranker.scale_ is None
 
 
 # --- columns of two values: "auto" divides them by half their difference --------------------------
