@@ -2,22 +2,25 @@
 
 A candidate is a setting, and the training lists in its columns. Each is fitted to a gap of 1% on
 the lists (or the rows of one list) that a fold leaves in, warm from the candidate before, and
-scored on those that the fold leaves out: lists by NDCG, of all their rows and not of the first k,
-which says more of few lists; one list by average precision. (The AUC chooses better of a few
-hundred rows, and far worse at the top where positives are rare.) The largest mean wins, lists
-weighted as in training. Then the winner is tried with pairs of columns, which each fold finds by
-itself. Of lists these have to gain more than the standard error of the gain. One list, where five
-numbers have no such error to speak of, takes them unless they lose a tenth of what average
-precision lacks to 1 (`benchmarks/results/columns.md`). Two folds are enough to give them up.
+scored on those that the fold leaves out by average precision, lists weighted as in training. (The
+AUC chooses better of a few hundred rows, and far worse at the top where positives are rare.)
+
+Of one list the largest mean wins. Of lists
+
+* curves with pairs of columns have to gain a quarter of the standard error of the gain over lines;
+* with curves, pairs have to gain a standard error over curves alone;
+* stiff curves, which are best of some features of web pages and worse of others, have to gain one
+  and a half over the winner (`benchmarks/results/columns.md`).
+
+After two folds those that will hardly win are left out.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,27 +31,26 @@ from structsvm_papk.data.columns.pairs import ColumnPair, PairCuts
 from structsvm_papk.data.columns.units import ScaleRule
 from structsvm_papk.data.content import Digests, digests_of, digests_of_lists
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.errors import is_auto
-from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
-from structsvm_papk.rankers.folds import Fold, folds_of_lists, folds_of_rows, values_of
-from structsvm_papk.rankers.in_columns import InColumns, TrainingColumns
-from structsvm_papk.rankers.pairing import PAIRS, screened_pairs
+from structsvm_papk.rankers.candidates import Candidate, TimeIsOverError, Training, values_on
+from structsvm_papk.rankers.folds import Fold, folds_of_lists, folds_of_rows
+from structsvm_papk.rankers.in_columns import TrainingColumns
+from structsvm_papk.rankers.pairing import PAIRS
 from structsvm_papk.rankers.settings import (
     STIFF,
     STIFFNESS,
-    SURROGATE_OF_LISTS,
     SURROGATES_OF_ONE_LIST,
     Evidence,
     Setting,
-    automatic_alpha,
 )
-from structsvm_papk.rankers.solver_choice import make_solver
-from structsvm_papk.solvers.solver import SolverResult, Status
 
-TOL = 1e-2  # of the fits on folds
-_FEWEST_LISTS = 5  # with a positive and a negative
 _FOLDS = 5
+_FIRST = 2  # folds that try everything
+_FEWEST_LISTS = 5  # with a positive and a negative
 _MOST_VALUES_OF_LISTS = 2_000_000  # of more some of the lists are looked at
+_SURE = 2.0  # standard errors behind the best, and a candidate is left out,
+_OF_CURVES = 0.25  # that curves with pairs have to gain over lines,
+_OF_PAIRS = 1.0  # pairs over curves alone,
+_OF_STIFF = 1.5  # and stiff curves over the winner
 # of one list
 MULTIPLES = 10.0 ** np.arange(3.0, -3.5, -1.0)  # alphas, times the mean variance of the columns
 _MAX_ITER = 250
@@ -56,9 +58,7 @@ _MOST_VALUES = 5_000_000  # with more alpha hardly matters, and the fits take a 
 _BLOCKS = 32  # with more columns than half of them the usual number takes up to twice the time
 _STEPS = 2.0**20  # of a unit of the penalty
 _FEWEST = 5  # positives or negatives, one for each fold
-_FIRST = 2  # folds that try everything, pairs too,
-_ENOUGH = 10  # the others so many of what is best there
-_LOST_BY_PAIRS = 0.1  # of what average precision lacks to 1: more, and pairs are not taken
+_ENOUGH = 10  # candidates that go on after the first folds
 
 
 @dataclass(frozen=True)
@@ -76,154 +76,90 @@ class Left:
         return self.curves or self.surrogate or self.alpha or self.pairs
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A setting, and the lists in its columns."""
+class Gain(NamedTuple):
+    """A mean difference of scores, and its standard error."""
 
-    setting: Setting
-    columns: InColumns[RankingData]
+    mean: float
+    error: float
 
-    def with_pairs(
-        self, columns: TrainingColumns, risk: EmpiricalRisk, w: Array, n_pairs: int
-    ) -> Candidate | None:
-        """The same with the pairs that the solution w of a risk leaves to be found."""
-        pairs = screened_pairs(columns, risk.slopes_of_rows(w), n_pairs)
-        if pairs is None:
-            return None
-        return Candidate(replace(self.setting, n_pairs=n_pairs), columns.of(self.setting, pairs))
-
-    @property
-    def lists(self) -> RankingData:
-        """The lists that train."""
-        return self.columns.lists
-
-    def __str__(self) -> str:
-        """What folds decide: of lists no more than whether columns are curves."""
-        pieces = self.setting.pieces
-        columns = "lines"
-        if pieces is not None:
-            columns = f"curves of {pieces} pieces, stiffness {self.setting.stiffness:g}"
-        if self.setting.n_pairs is not None:
-            columns += f", {self.setting.n_pairs} pairs of columns"
-        if self.lists.n_users > 1:
-            return columns
-        return f"{self.setting.name}, alpha {self.setting.known_alpha:.4g}, {columns}"
-
-
-@dataclass(frozen=True)
-class Training:
-    """How candidates are fitted on folds, by what all of them share."""
-
-    max_iter: int | None = None
-    n_blocks: int | None = None
-    n_threads: int = 1
-
-    def risk(self, setting: Setting, lists: RankingData) -> EmpiricalRisk:
-        """What a setting minimises on lists, beside the penalty; Avg where that is not convex."""
-        if not setting.surrogate.convex:
-            setting = setting.with_surrogate(SURROGATE_OF_LISTS)
-        return EmpiricalRisk(setting.surrogate, lists, "cap", n_threads=self.n_threads)
-
-    def solve(
-        self,
-        risk: EmpiricalRisk,
-        alpha: float,
-        constrained: Any,
-        time_limit: float | None,
-        **start: Any,
-    ) -> SolverResult:
-        """The solution with a penalty, and with some weights 0 or above."""
-        solver = make_solver(
-            "auto", risk.surrogate, alpha, risk, tol=TOL, max_iter=self.max_iter,
-            n_blocks=self.n_blocks, positive=constrained, time_limit=time_limit,
-        )  # fmt: skip
-        result: SolverResult = solver.solve(risk, **start)
-        if result.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
-        return result
-
-
-class FoldFit(NamedTuple):
-    """A candidate on a fold: the score of every list that it leaves out, and its weights."""
-
-    values: Array
-    w: Array
+    def exceeds(self, errors: float) -> bool:
+        """Whether it is larger than so many of its standard errors, and than 0."""
+        return self.mean > max(errors * self.error, 0.0)
 
 
 @dataclass
-class Choice:
+class Choice(ABC):
     """What folds say of candidates.
 
     Attributes
     ----------
     candidates : list of Candidate
-    fits : list of list of FoldFit
-        Of each candidate, those of the folds that tried it.
-    weights : list of ndarray
-        What each list of a finished fold counts, as in the risk.
+        Those that no fold has ruled out.
     ended_by : str
         Why not all folds were tried: 'time_limit', 'Ctrl-C', or empty.
-    paired : Candidate, optional
-        The winner with pairs of columns, where these are worth it.
     """
 
     candidates: list[Candidate]
-    fits: list[list[FoldFit]] = field(init=False)
-    weights: list[Array] = field(default_factory=list)
-    ended_by: str = ""
-    paired: Candidate | None = None
-
-    def __post_init__(self) -> None:
-        self.fits = [[] for _ in self.candidates]
-
-    def mean(self, i: int) -> float:
-        """The mean score of a candidate, lists by their weights; 0 where it is known of no list."""
-        return self.mean_of([fit.values for fit in self.fits[i]])
-
-    def mean_of(self, scores: Sequence[Array]) -> float:
-        """The mean of the scores of finished folds.
-
-        Sums that differ by their rounding only are the same.
-        """
-        values, weights = self._known(scores)
-        return round(float(np.average(values, weights=weights)), 12) if values.size else 0.0
-
-    def error_of(self, scores: Sequence[Array]) -> float:
-        """The standard error of this mean; infinite where it cannot be told.
-
-        Lists of unequal weights say as much as ``(sum w)^2 / sum w^2`` of equal ones.
-        """
-        values, weights = self._known(scores)
-        if values.size < 2:
-            return np.inf
-        variance = np.average(np.square(values - self.mean_of(scores)), weights=weights)
-        n_lists = weights.sum() ** 2 / np.square(weights).sum()
-        return float(np.sqrt(variance / (n_lists - 1.0))) if n_lists > 1.0 else np.inf
-
-    def _known(self, scores: Sequence[Array]) -> tuple[Array, Array]:
-        """The scores of lists that have one, and what these lists count."""
-        values = np.concatenate(scores)
-        weights = np.concatenate(self.weights[: len(scores)])
-        known = ~np.isnan(values) & (weights > 0.0)
-        return values[known], weights[known]
+    ended_by: str = field(default="", init=False)
+    _weights: list[Array] = field(default_factory=list, init=False)  # of the lists of each fold
+    _values: dict[Candidate, list[Array]] = field(default_factory=dict, init=False)
 
     @property
     def n_folds(self) -> int:
         """How many folds were finished."""
-        return max(map(len, self.fits))
+        return len(self._weights)
+
+    def add(self, values: Sequence[Array], weights: Array) -> None:
+        """What another fold says of the candidates: the score of each list that it leaves out.
+
+        After that, those that will hardly win are left out.
+        """
+        self._weights.append(weights)
+        for candidate, of_lists in zip(self.candidates, values, strict=True):
+            self._values.setdefault(candidate, []).append(of_lists)
+        if self.n_folds >= _FIRST:
+            self.candidates = self._which_may_win()
+
+    @abstractmethod
+    def _which_may_win(self) -> list[Candidate]:
+        """The candidates without those that will hardly win."""
+
+    @abstractmethod
+    def _best(self) -> Candidate:
+        """The winner of the finished folds."""
 
     @property
     def best(self) -> Candidate | None:
-        """The candidate with the largest mean of those that all finished folds have tried.
+        """The candidate that wins; None where no fold was finished."""
+        return self._best() if self.n_folds else None
 
-        The first of equals; with pairs, where these are worth it; None where no fold was finished.
+    def mean(self, candidate: Candidate) -> float:
+        """The mean score of a candidate, lists by their weights; 0 where it is known of no list."""
+        return self._mean_of(np.concatenate(self._values[candidate])).mean
+
+    def gain(self, candidate: Candidate, other: Candidate) -> Gain:
+        """How much larger the mean score of a candidate is than that of another."""
+        values, others = (np.concatenate(self._values[each]) for each in (candidate, other))
+        return self._mean_of(values - others)
+
+    def _mean_of(self, values: Array) -> Gain:
+        """The mean over the lists of finished folds; its error is infinite where none can be told.
+
+        Lists of unequal weights say as much as ``(sum w)^2 / sum w^2`` of equal ones. Sums that
+        differ by their rounding only are the same.
         """
-        if self.n_folds == 0:
-            return None
-        if self.paired is not None:
-            return self.paired
-        tried = [i for i, fits in enumerate(self.fits) if len(fits) == self.n_folds]
-        return self.candidates[max(tried, key=lambda i: (self.mean(i), -i))]
+        weights = np.concatenate(self._weights)
+        known = ~np.isnan(values) & (weights > 0.0)
+        if not known.any():
+            return Gain(0.0, np.inf)
+        values = values[known]
+        weights = weights[known]
+        mean = round(float(np.average(values, weights=weights)), 12)
+        n_lists = weights.sum() ** 2 / np.square(weights).sum()
+        if n_lists <= 1.0:
+            return Gain(mean, np.inf)
+        variance = np.average(np.square(values - mean), weights=weights)
+        return Gain(mean, float(np.sqrt(variance / (n_lists - 1.0))))
 
     @property
     def summary(self) -> str:
@@ -234,6 +170,84 @@ class Choice:
         if not self.ended_by:
             return f"{chosen}."
         return f"{chosen}; {self.ended_by} ended them early, and with more time it may be another."
+
+
+class ChoiceOfOneList(Choice):
+    """Surrogates with lines, the first of them with curves and with pairs, on a path of alphas."""
+
+    def _which_may_win(self) -> list[Candidate]:
+        in_order = sorted(self.candidates, key=self.mean, reverse=True)
+        going_on = set(in_order[:_ENOUGH])
+        return [candidate for candidate in self.candidates if candidate in going_on]
+
+    def _best(self) -> Candidate:
+        return max(self.candidates, key=self.mean)  # the first of equals
+
+
+class ChoiceOfLists(Choice):
+    """Lines or curves, stiff or less so, with pairs of columns or without.
+
+    Parameters
+    ----------
+    lines, curves : Candidate
+        The same where no column bends.
+    stiff, paired : Candidate, optional
+        Stiff curves; curves with pairs.
+    """
+
+    def __init__(
+        self,
+        lines: Candidate,
+        curves: Candidate,
+        stiff: Candidate | None = None,
+        paired: Candidate | None = None,
+    ) -> None:
+        self._lines = lines
+        self._curves = curves
+        self._stiff = stiff
+        self._paired = paired
+        in_order = (lines, stiff, curves, paired)  # neighbours are close to each other
+        super().__init__([each for each in dict.fromkeys(in_order) if each is not None])
+
+    def _is_left(self, candidate: Candidate | None) -> bool:
+        return candidate in self.candidates
+
+    @property
+    def _richest(self) -> Candidate:
+        """Curves with pairs, where they may win."""
+        if self._paired is not None and self._is_left(self._paired):
+            return self._paired
+        return self._curves
+
+    def _which_may_win(self) -> list[Candidate]:
+        left = list(self.candidates)
+        richest = self._richest
+        if self._lines in left and self._lines is not self._curves:
+            gain = self.gain(richest, self._lines)
+            if gain.mean < -_SURE * gain.error:
+                return [self._lines]
+            if gain.exceeds(_SURE):
+                left.remove(self._lines)
+        if self._lines not in left or self._lines is self._curves:
+            extras = [each for each in (self._paired, self._stiff) if each in left]
+            for each in extras:
+                if not self.gain(each, self._curves).exceeds(0.0):
+                    left.remove(each)
+        return left
+
+    def _best(self) -> Candidate:
+        if len(self.candidates) == 1:
+            return self.candidates[0]
+        best = self._richest
+        lines = self._lines
+        if self._is_left(lines) and not self.gain(best, lines).exceeds(_OF_CURVES):
+            best = lines
+        if best is self._paired and not self.gain(best, self._curves).exceeds(_OF_PAIRS):
+            best = self._curves
+        stiff = self._stiff
+        if stiff is not None and self._is_left(stiff) and self.gain(stiff, best).exceeds(_OF_STIFF):
+            best = stiff
+        return best
 
 
 def choose(
@@ -259,9 +273,10 @@ def choose(
     Returns
     -------
     Choice or None
-        None where there are too few lists, or rows of one list, or too many, and where all columns
-        are binary.
+        At the deadline and after Ctrl-C what the finished folds say. None where there are too few
+        lists, or rows of one list, or too many, and where all columns are binary.
     """
+    choice: Choice
     lists = columns.given
     if lists.n_users > 1:
         some = _some_lists(lists)
@@ -269,30 +284,38 @@ def choose(
             return None
         columns, digests = _as_folds_see(columns, some)
         folds = folds_of_lists(_FOLDS, columns.given, digests)
-        training = Training(n_threads=n_threads)
-        candidates = _lines_or_curves(columns, given)
-        if not left.curves:
-            candidates = [Candidate(given, columns.of(given))]
-        elif candidates[0].lists.n_features == candidates[-1].lists.n_features:
-            candidates = candidates[:1]  # binary columns are lines in any case
-        if len(candidates) == 1 and not left.pairs:
+        training = Training(n_threads=n_threads, deadline=deadline)
+        choice = _lines_or_curves(columns, given, left)
+        if len(choice.candidates) == 1:
             return None
-        score = partial(values_of, "ndcg")
     elif _can_be_cut(lists):
         columns, digests = _as_folds_see(columns, np.ones(1, dtype=bool))
         folds = folds_of_rows(_FOLDS, columns.given, digests)
         n_blocks = None if columns.given.is_sparse else _BLOCKS
-        training = Training(_MAX_ITER, n_blocks, n_threads)
-        candidates = _of_one_list(columns, given, left)
-        score = partial(values_of, "ap")
+        training = Training(_MAX_ITER, n_blocks, n_threads, deadline)
+        choice = ChoiceOfOneList(_of_one_list(columns, given, left))
     else:
         return None
     if len(folds) < 2:
         return None
-    choice = best_on_folds(candidates, folds, score, training, deadline)
-    if left.pairs:
-        try_pairs(choice, columns, folds, score, training, deadline)
+    _try_on_folds(choice, folds, columns, training)
     return choice
+
+
+def _try_on_folds(
+    choice: Choice, folds: Sequence[Fold], columns: TrainingColumns, training: Training
+) -> None:
+    """Let folds speak until one candidate is left, or the time is over."""
+    try:
+        for fold in folds:
+            if choice.n_folds and len(choice.candidates) == 1:
+                return
+            values = values_on(fold, choice.candidates, columns, training)
+            choice.add(values, _weights(choice.candidates[0].lists.at_positions(fold.test)))
+    except TimeIsOverError:
+        choice.ended_by = "time_limit"
+    except KeyboardInterrupt:
+        choice.ended_by = "Ctrl-C"
 
 
 def pairs_left(columns: TrainingColumns, setting: Setting, training: Training) -> PairCuts | None:
@@ -310,11 +333,8 @@ def pairs_left(columns: TrainingColumns, setting: Setting, training: Training) -
         return None
     seen, digests = _as_folds_see(columns, some)
     order = np.argsort(digests.columns, kind="stable")
-    candidate = Candidate(setting, seen.of(setting))
-    risk = training.risk(setting, candidate.lists)
-    solved = _solved(candidate, risk, training, None, {})
-    assert solved is not None
-    found = screened_pairs(seen, risk.slopes_of_rows(solved.w), setting.n_pairs)
+    alone = Candidate(setting, seen.of(setting)).without_pairs
+    found = training.solved(alone, alone.lists, None).pairs_left(seen, setting.n_pairs)
     if found is None:
         return None
     columns_of_pairs = sorted(sorted(order[list(pair.columns)].tolist()) for pair in found.pairs)
@@ -333,14 +353,26 @@ def _some_lists(lists: RankingData) -> Array:
     return usable
 
 
-def _lines_or_curves(columns: TrainingColumns, given: Setting) -> list[Candidate]:
-    """Lines, stiff curves, and curves that are less stiff: neighbours are close to each other."""
-    settings = [
-        replace(given, pieces=None),
-        replace(given, pieces=PIECES, stiffness=STIFF),
-        replace(given, pieces=PIECES, stiffness=STIFFNESS),
-    ]
-    return [Candidate(setting, columns.of(setting)) for setting in settings]
+def _lines_or_curves(columns: TrainingColumns, given: Setting, left: Left) -> ChoiceOfLists:
+    """The candidates of lists."""
+    lines, stiff, curves = (
+        Candidate(setting, columns.of(setting))
+        for setting in (
+            replace(given, pieces=None),
+            replace(given, pieces=PIECES, stiffness=STIFF),
+            replace(given, pieces=PIECES, stiffness=STIFFNESS),
+        )
+    )
+    if lines.lists.n_features == curves.lists.n_features:  # binary columns are lines in any case
+        return ChoiceOfLists(lines, lines, paired=_paired(lines, columns, left))
+    return ChoiceOfLists(lines, curves, stiff, _paired(curves, columns, left))
+
+
+def _paired(candidate: Candidate, columns: TrainingColumns, left: Left) -> Candidate | None:
+    """The candidate with pairs, where these are left to folds and there are some."""
+    if not left.pairs or len(columns.cuts_for_pairs) < 2:
+        return None
+    return candidate.with_pairs(PAIRS)
 
 
 def _can_be_cut(lists: RankingData) -> bool:
@@ -351,7 +383,7 @@ def _can_be_cut(lists: RankingData) -> bool:
 
 
 def _of_one_list(columns: TrainingColumns, given: Setting, left: Left) -> list[Candidate]:
-    """Surrogates with lines, the first of them with curves, each at a path of alphas.
+    """The candidates of one list.
 
     Of other surrogates than the first the smallest alpha is not tried: its fits take as long as all
     others together.
@@ -359,9 +391,12 @@ def _of_one_list(columns: TrainingColumns, given: Setting, left: Left) -> list[C
     tried = [given]
     if left.surrogate:
         tried = [given.with_surrogate(name) for name in SURROGATES_OF_ONE_LIST]
+    richest = tried[0]
     if left.curves:
-        curved = replace(tried[0], pieces=PIECES)
-        tried += [replace(curved, stiffness=STIFF), replace(curved, stiffness=STIFFNESS)]
+        curved = replace(given, surrogate=richest.surrogate, pieces=PIECES)
+        if columns.of(curved).lists.n_features > columns.of(given).lists.n_features:
+            richest = curved
+            tried.append(curved)
     candidates = []
     for setting in tried:
         in_columns = columns.of(setting)
@@ -371,7 +406,12 @@ def _of_one_list(columns: TrainingColumns, given: Setting, left: Left) -> list[C
             unit = Evidence.of(lists, lists).mean_variance
             multiples = MULTIPLES if setting.surrogate == tried[0].surrogate else MULTIPLES[:-1]
             alphas = [float(alpha) for alpha in unit * multiples]
-        candidates += [Candidate(replace(setting, alpha=alpha), in_columns) for alpha in alphas]
+        for alpha in alphas:
+            candidate = Candidate(replace(setting, alpha=alpha), in_columns)
+            candidates.append(candidate)
+            paired = _paired(candidate, columns, left) if setting is richest else None
+            if paired is not None:
+                candidates.append(paired)
     return candidates
 
 
@@ -421,150 +461,6 @@ def _rounded(values: Array) -> Array:
     return np.asarray(np.rint(values * _STEPS) / _STEPS)
 
 
-def best_on_folds(
-    candidates: Sequence[Candidate],
-    folds: Sequence[Fold],
-    score: Callable[[Array, RankingData], Array],
-    training: Training,
-    deadline: float | None = None,
-) -> Choice:
-    """Fit the candidates on folds and score them on what each fold leaves out.
-
-    Parameters
-    ----------
-    candidates : sequence of Candidate
-        Neighbours should be close to each other: each fit starts at the one before.
-    folds : sequence of Fold
-        Masks of list positions.
-    score : callable
-        Of scores at the list positions, and these lists: a number for each, larger is better.
-    training : Training
-    deadline : float, optional
-        By `time.perf_counter`, until when to try.
-
-    Returns
-    -------
-    Choice
-        At the deadline and after Ctrl-C what the finished folds say.
-    """
-    choice = Choice(list(candidates))
-    left = list(range(len(candidates)))
-    try:
-        for number, fold in enumerate(folds):
-            if number == _FIRST and len(left) > _ENOUGH:
-                left = sorted(sorted(left, key=lambda i: -choice.mean(i))[:_ENOUGH])
-            some = [candidates[i] for i in left]
-            fits = _fits_on(fold, some, score, training, deadline)
-            if len(fits) < len(left):
-                choice.ended_by = "time_limit"
-                break
-            choice.weights.append(_weights(candidates[0].lists.at_positions(fold.test)))
-            for i, fit in zip(left, fits, strict=True):
-                choice.fits[i].append(fit)
-    except KeyboardInterrupt:
-        choice.ended_by = "Ctrl-C"
-    return choice
-
-
-def try_pairs(
-    choice: Choice,
-    columns: TrainingColumns,
-    folds: Sequence[Fold],
-    score: Callable[[Array, RankingData], Array],
-    training: Training,
-    deadline: float | None = None,
-) -> None:
-    """Add the best candidate with pairs of columns, which each fold finds by itself."""
-    best = choice.best
-    if best is None or choice.ended_by or len(columns.cuts_for_pairs) < 2:
-        return
-    without = choice.fits[choice.candidates.index(best)]
-    gains: list[Array] = []
-
-    def worth_it() -> bool:
-        if not any(gain.any() for gain in gains):
-            return False
-        least = choice.error_of(gains)
-        if columns.given.n_users == 1:
-            least = _LOST_BY_PAIRS * (choice.mean_of([fit.values for fit in without]) - 1.0)
-        return choice.mean_of(gains) > least
-
-    try:
-        for fold, fit in zip(folds, without, strict=False):
-            if len(gains) == _FIRST and not worth_it():
-                return  # the other folds take as long, and will hardly say something else
-            risk = training.risk(best.setting, best.lists.at_positions(fold.train))
-            paired = best.with_pairs(columns, risk, fit.w, PAIRS)
-            if paired is None:
-                gains.append(np.zeros_like(fit.values))
-                continue
-            start = paired.columns.weights(best.columns.function(fit.w))
-            paired_risk = training.risk(paired.setting, paired.lists.at_positions(fold.train))
-            solved = _solved(paired, paired_risk, training, deadline, {"w_init": start})
-            if solved is None:
-                choice.ended_by = "time_limit"
-                return
-            tested = paired.lists.at_positions(fold.test)
-            gains.append(score(tested.scores(solved.w), tested) - fit.values)
-    except KeyboardInterrupt:
-        choice.ended_by = "Ctrl-C"
-        return
-    if worth_it():
-        choice.paired = replace(best, setting=replace(best.setting, n_pairs=PAIRS))
-
-
 def _weights(lists: RankingData) -> Array:
     """What each list counts."""
     return np.ones(lists.n_users) if lists.user_weight is None else lists.user_weight
-
-
-def _fits_on(
-    fold: Fold,
-    candidates: Sequence[Candidate],
-    score: Callable[[Array, RankingData], Array],
-    training: Training,
-    deadline: float | None,
-) -> list[FoldFit]:
-    """The candidates on a fold; fewer where the time was short."""
-    fits: list[FoldFit] = []
-    before: tuple[Candidate, EmpiricalRisk, SolverResult] | None = None
-    for candidate in candidates:
-        start: dict[str, Any] = {}
-        if before is not None and _minimise_alike(before[0], candidate):
-            _, risk, last = before
-            start = {"warm_start": last} if risk.convex else {"w_init": last.w}
-        else:
-            risk = training.risk(candidate.setting, candidate.lists.at_positions(fold.train))
-            if before is not None:
-                function = before[0].columns.function(before[2].w)
-                start = {"w_init": candidate.columns.weights(function)}
-        result = _solved(candidate, risk, training, deadline, start)
-        if result is None:
-            return fits
-        before = candidate, risk, result
-        tested = candidate.lists.at_positions(fold.test)
-        fits.append(FoldFit(score(tested.scores(result.w), tested), result.w))
-    return fits
-
-
-def _solved(
-    candidate: Candidate,
-    risk: EmpiricalRisk,
-    training: Training,
-    deadline: float | None,
-    start: dict[str, Any],
-) -> SolverResult | None:
-    """The solution of a candidate; None where the time is over."""
-    alpha: Any = candidate.setting.alpha
-    if is_auto(alpha):
-        alpha = automatic_alpha(Evidence.of(candidate.columns.for_alpha, risk.of_users))
-    seconds = None if deadline is None else deadline - time.perf_counter()
-    if seconds is not None and seconds <= 0.0:
-        return None
-    result = training.solve(risk, alpha, candidate.columns.constrained, seconds, **start)
-    return None if result.status is Status.TIME_LIMIT else result
-
-
-def _minimise_alike(one: Candidate, other: Candidate) -> bool:
-    """Whether the risks of two candidates are the same: they differ in alpha only."""
-    return one.columns is other.columns and one.setting.surrogate == other.setting.surrogate

@@ -40,7 +40,8 @@ from structsvm_papk.oracles.list_risk import refuse_deeper_than_all
 from structsvm_papk.oracles.partitioned import PartitionedRisk
 from structsvm_papk.oracles.partitions import Partitions
 from structsvm_papk.rankers.additive import AdditiveRanker, take_columns
-from structsvm_papk.rankers.choosing import Left, Training, choose, pairs_left
+from structsvm_papk.rankers.candidates import Training
+from structsvm_papk.rankers.choosing import Left, choose, pairs_left
 from structsvm_papk.rankers.in_columns import (
     ColumnsInPartitions,
     ColumnsToFit,
@@ -161,9 +162,9 @@ class PAPKRanker(AdditiveRanker):
         categories and booleans of a data frame. Else a mask, numbers or names of columns.
     curves : {'auto', None} or int
         Whether a column is a curve of so many pieces, between quantiles of its values, or a line
-        (None). 'auto': folds of the lists choose between lines, stiff curves of 16 pieces, and more
-        flexible ones; lines where X is sparse or not in memory. Take a number to have curves for
-        sure. A curve is flat beyond the values of training.
+        (None). 'auto': folds of the lists choose between lines and curves of 16 pieces; lines where
+        X is sparse or not in memory. Take a number to have curves for sure. A curve is flat beyond
+        the values of training.
     monotonic_cst : array-like of shape (n_features,), dict, or None
         1 for columns whose function has to rise, -1 to fall, 0 for free, as scikit-learn's
         parameter; a dict, or a series with an index of names, names columns of a data frame. The
@@ -171,9 +172,9 @@ class PAPKRanker(AdditiveRanker):
         A solver that is an object does not take it.
     pairs : {'auto', None} or int
         How many pairs of columns have a weight for each of their cells: sixths of numbers, each
-        level. 'auto': where folds choose curves or lines, they also choose none or 20 pairs. Those
-        are taken that lower the loss most after a fit without pairs. A column that has to rise or
-        fall is in no pair.
+        level. 'auto': where folds choose curves or lines, they also choose none or 20 pairs beside
+        curves. Those are taken that lower the loss most after a fit without pairs. A column that
+        has to rise or fall is in no pair.
 
     Attributes
     ----------
@@ -229,9 +230,11 @@ class PAPKRanker(AdditiveRanker):
     of positives of the lists that train. Of one list alpha is chosen by folds of its rows, by
     average precision; it is ``.1 m`` with fewer than five positives or more than 5,000,000 values.
 
-    Five folds of the lists choose lines or curves by the mean NDCG of the lists that a fold leaves
-    out, and then 20 pairs of columns, where these gain more than the standard error of the gain.
-    `result_.notes` says what was chosen.
+    Five folds of the lists choose by the average precision of the lists that a fold leaves out:
+    lines; or curves, where with 20 pairs of columns they gain more than a quarter of the standard
+    error of the gain; of these the pairs, where they gain more than a standard error; or curves ten
+    times as stiff, where they gain one and a half over the winner. Two folds are enough where lines
+    are behind, and pairs or stiff curves gain nothing. `result_.notes` says what was chosen.
 
     A solver of your own is an object with a number `alpha` and a method ``solve(risk, w_init,
     callback)``, or a function. It returns a `SolverResult`, whose objective is checked at its w,

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.stats import sem
 from sklearn.exceptions import ConvergenceWarning
 
 from helpers.columns import knots_at_quantiles
@@ -19,7 +20,7 @@ from structsvm_papk import EmpiricalRisk, PAPKRanker, RankingData, make_surrogat
 from structsvm_papk.data.columns.knots import PIECES
 from structsvm_papk.data.content import digests_of
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
-from structsvm_papk.rankers import choosing
+from structsvm_papk.rankers import candidates, choosing
 from structsvm_papk.rankers.folds import folds_of_lists
 from structsvm_papk.rankers.in_columns import TrainingColumns
 from structsvm_papk.rankers.settings import STIFFNESS, Setting
@@ -48,7 +49,7 @@ def ranker(curves=4, **settings):
 
 def test_a_curve_is_found_where_relevance_is_not_linear():
     X, y = rows()
-    chosen = PAPKRanker(3).fit(X, y, GROUPS)
+    chosen = PAPKRanker(3, pairs=None).fit(X, y, GROUPS)
     (note,) = [note for note in chosen.result_.notes if note.startswith("Folds chose")]
     assert f"curves of {PIECES} pieces" in note
     assert chosen.result_.converged
@@ -114,7 +115,7 @@ def test_what_is_chosen_is_ahead_on_the_folds(shape):
         values = []
         for curves in (None, PIECES):
             own = PAPKRanker(3, curves=curves).fit(X[train], y[train], GROUPS[train])
-            values.append(values_of("ndcg", own.predict(X[test]), y[test], GROUPS[test]))
+            values.append(values_of("ap", own.predict(X[test]), y[test], GROUPS[test]))
         leads.append(values[1] - values[0])
     lead = np.concatenate(leads)
     assert lead.size == N_LISTS
@@ -123,23 +124,88 @@ def test_what_is_chosen_is_ahead_on_the_folds(shape):
     assert (chosen.curves_[0].knots.size > 1) == (lead.mean() > 0.0)
 
 
-def test_the_largest_mean_of_lists_with_a_value_wins_and_the_first_of_equals():
-    choice = choosing.Choice(["line", "curve", "other"])
+def choice_of_lists(**values):
+    """What two folds of eight lists say of candidates by their names, each with the same scores."""
+    choice = choosing.ChoiceOfLists("lines", "curves", "stiff", "paired")
+    weights = np.ones(8)
+    for _ in range(2):
+        choice.add([np.broadcast_to(values[name], 8) for name in choice.candidates], weights)
+    return choice
+
+
+SPREAD = np.tile([-0.1, 0.1], 4)  # the standard error of sixteen such numbers is .1 / sqrt(15)
+ERROR = 0.1 / np.sqrt(15)
+
+
+@pytest.mark.parametrize(
+    ("lines", "stiff", "curves", "paired", "best"),
+    [
+        (0.5, 0.0, 0.5 + SPREAD, 0.49 + SPREAD, "lines"),  # curves with pairs are behind
+        (0.5, 0.0, 0.5 + SPREAD, 0.5 + 0.2 * ERROR + SPREAD, "lines"),
+        (0.5, 0.0, 0.5 + SPREAD, 0.5 + 0.3 * ERROR + SPREAD, "paired"),
+        (0.5, 0.0, 0.51 + SPREAD, 0.51 + 0.9 * ERROR - SPREAD / 2, "curves"),
+        (0.5, 0.0, 0.51, 0.51 + 1.1 * ERROR + SPREAD, "paired"),
+        (0.5, 0.0, 0.51, 0.51 + 0.9 * ERROR + SPREAD, "curves"),
+        (0.5, 0.51 + 1.4 * ERROR + SPREAD, 0.51, 0.51, "curves"),
+        (0.5, 0.51 + 1.6 * ERROR + SPREAD, 0.51, 0.51, "stiff"),
+        (0.5, 0.5 + 1.6 * ERROR + SPREAD, 0.5, 0.49 + SPREAD, "stiff"),
+    ],
+)
+def test_lines_or_curves_by_what_they_gain(lines, stiff, curves, paired, best):
+    choice = choice_of_lists(lines=lines, stiff=stiff, curves=curves, paired=paired)
+    assert choice.best == best
+
+
+@pytest.mark.parametrize(
+    ("values", "left"),
+    [
+        ({"lines": 0.5, "stiff": 0.6, "curves": 0.6, "paired": 0.6}, ["curves"]),
+        ({"lines": 0.5, "stiff": 0.7, "curves": 0.6, "paired": 0.6}, ["stiff", "curves"]),
+        ({"lines": 0.5, "stiff": 0.6, "curves": 0.6, "paired": 0.7}, ["curves", "paired"]),
+        ({"lines": 0.5, "stiff": 0.6, "curves": 0.6, "paired": 0.4}, ["lines"]),
+        (
+            {"lines": 0.5, "stiff": 0.4, "curves": 0.4, "paired": 0.5 + 1.9 * ERROR + SPREAD},
+            ["lines", "stiff", "curves", "paired"],
+        ),
+    ],
+)
+def test_after_two_folds_those_that_will_hardly_win_are_left_out(values, left):
+    choice = choice_of_lists(**values)
+    assert choice.candidates == left
+
+
+def test_of_one_list_the_largest_mean_wins_and_the_ten_best_go_on():
+    choice = choosing.ChoiceOfOneList(list("abcdefghijklm"))
     assert choice.best is None
-    choice.weights = [np.array([1.0, 3.0]), np.array([0.5])]
-    line = fits_of([0.5, np.nan], [0.7])
-    choice.fits = [line, fits_of([0.9, np.nan], [0.4]), line]
-    assert choice.best == "curve"
-    choice.fits[1] = line
-    assert choice.best == "line"
-    choice.fits[0] = line[:1]  # tried on fewer folds
-    assert choice.best == "curve"
-    assert choice.mean(1) == pytest.approx((0.5 + 0.5 * 0.7) / 1.5)
+    for value in (0.2, 0.4):
+        choice.add([np.array([value - 0.01 * i]) for i in range(13)], np.ones(1))
+    assert choice.candidates == list("abcdefghij")
+    choice.add([np.array([0.9 if i in (3, 5) else 0.1]) for i in range(10)], np.ones(1))
+    assert choice.best == "d"
 
 
-def fits_of(*values):
-    """Fits of a candidate on folds, of which the scores of the lists are known."""
-    return [choosing.FoldFit(np.array(each), np.zeros(3)) for each in values]
+def test_lists_count_by_their_weights_and_those_without_a_score_do_not():
+    choice = choosing.ChoiceOfOneList(["line", "curve"])
+    choice.add([np.array([0.5, np.nan]), np.array([0.9, np.nan])], np.array([1.0, 3.0]))
+    choice.add([np.array([0.7]), np.array([0.4])], np.array([0.5]))
+    assert choice.mean("line") == pytest.approx((0.5 + 0.5 * 0.7) / 1.5)
+    assert choice.gain("curve", "line").mean == pytest.approx((0.4 - 0.5 * 0.3) / 1.5)
+
+
+@pytest.mark.parametrize(
+    ("weights", "error"),
+    [
+        (([2.0, 2.0, 2.0], [2.0]), sem([0.1, 0.3, -0.2])),
+        (([1.0, 1.0, 0.0], [1.0]), sem([0.1, -0.2])),
+        (([1.0, 1.0, 0.0], [0.0]), np.inf),
+    ],
+)
+def test_the_error_of_a_gain_counts_lists_by_their_weights(weights, error):
+    choice = choosing.ChoiceOfOneList(["line", "curve"])
+    values = np.array([0.1, np.nan, 0.3]), np.array([-0.2])
+    for of_fold, weight in zip(values, weights, strict=True):
+        choice.add([np.zeros(of_fold.size), of_fold], np.array(weight))
+    assert choice.gain("curve", "line").error == pytest.approx(error)
 
 
 @pytest.mark.parametrize("seed", [slow(0), 2])
@@ -161,12 +227,12 @@ def test_lists_in_another_order_or_form_give_the_same_choice(seed):
 
 
 def choice_of(X, y, groups):
-    """The mean NDCG of lines and of curves, stiff ones and others."""
+    """The mean scores of lines and of curves, stiff ones and others."""
     lists = RankingData.from_groups(X, y, groups)
     columns = TrainingColumns(lists, None, "auto")
     given = Setting(make_surrogate("avg", 3, 0.9), "equal", "auto")
     choice = choosing.choose(columns, given, choosing.Left(curves=True))
-    return [choice.mean(i) for i in range(3)]
+    return [choice.mean(candidate) for candidate in choice.candidates]
 
 
 def test_weights_of_lists_count_in_the_choice_as_copies_do():
@@ -287,21 +353,21 @@ def ends_of_pieces(X, j, n):
 def test_a_choice_that_takes_too_long_is_noted_and_the_fit_goes_on(monkeypatch):
     X, y = rows()
     tried = []
-    finished = choosing._fits_on
+    finished = choosing.values_on
 
     def counted(*arguments):
-        fits = finished(*arguments)
-        tried.append(len(fits))
-        return fits
+        values = finished(*arguments)
+        tried.append(len(values))
+        return values
 
     def now():  # after two folds it is much later
         return time.perf_counter() + (1e9 if len(tried) == 2 else 0.0)
 
-    monkeypatch.setattr(choosing, "_fits_on", counted)
-    monkeypatch.setattr(choosing, "time", SimpleNamespace(perf_counter=now))
+    monkeypatch.setattr(choosing, "values_on", counted)
+    monkeypatch.setattr(candidates, "time", SimpleNamespace(perf_counter=now))
     with pytest.warns(ConvergenceWarning, match="time_limit ended them early"):
         fitted = PAPKRanker(3, time_limit=600.0).fit(X, y, GROUPS)
-    assert tried == [3, 3, 0]
+    assert tried == [4, 4]
     assert fitted.result_.converged
     (note,) = [note for note in fitted.result_.notes if note.startswith("Folds chose")]
     assert re.search(rf"curves of {PIECES} pieces, .*; time_limit ended them early", note)
@@ -322,15 +388,15 @@ def test_ctrl_c_ends_the_choice_and_the_fit_goes_on(one_list):
     X, y = rows()
     groups = "one_list" if one_list else GROUPS
     settings = {"surrogate": "avg", "alpha": 0.05}
-    with ctrl_c_after_call(-1, "_fits_on") as callers:
+    with ctrl_c_after_call(-1, "values_on") as callers:
         whole = PAPKRanker(3, **settings).fit(X, y, groups)
     assert whole.result_.converged
     n_calls = len(callers)
     said = []
-    for n in (1, n_calls // 2, n_calls - 1):
+    for n in (1, 3 * n_calls // 4, n_calls - 1):  # lists have two folds, and these are enough
         with (
             pytest.warns(ConvergenceWarning, match="Ctrl-C ended them early"),
-            ctrl_c_after_call(n, "_fits_on"),
+            ctrl_c_after_call(n, "values_on"),
         ):
             fitted = PAPKRanker(3, **settings).fit(X, y, groups)
         assert fitted.result_.converged

@@ -49,7 +49,10 @@ class ColumnCut:
 
 
 def cut_of_numbers(column: int, values: ValueCounts, with_gap: bool) -> ColumnCut:
-    """A column of numbers, cut into sixths of its rows, or between values where they are few."""
+    """A column of numbers, cut into sixths of its rows, or between values where they are few.
+
+    A column of two values or more has two cells or more.
+    """
     distinct = values.values
     edges = distinct[1:]
     if edges.size >= _CELLS:
@@ -60,6 +63,8 @@ def cut_of_numbers(column: int, values: ValueCounts, with_gap: bool) -> ColumnCu
     if finer is not values:
         return cut_of_numbers(column, finer, with_gap)
     edges = edges[edges > distinct[0]]
+    if not edges.size:  # nearly all rows have the lowest value: it, and the others
+        edges = distinct[1:2]
     return ColumnCut(column, Cut(edges, edges.size + 1), with_gap)
 
 
