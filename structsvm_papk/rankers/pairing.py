@@ -4,10 +4,13 @@ At the optimum of a ranker without pairs every row has a residual: the slope c_i
 score. A weight for a cell lowers the risk at first order by |G|, where G is the sum of the
 residuals of its rows. So pairs are ordered by
 
-    sum over cells of G^2 / (n + 5)    less what chance gives,  sum of s^2 n / (n + 5)
+    sum over cells of G^2 / (n + 5)    less what chance gives,  sum of s^2 n h / (n + 5)
 
 with n the rows of a cell and s^2 the mean square of the residuals; 5 rows keep small cells from
-coming first. A column of numbers is cut into sixths, and levels are cells of their own. Of
+coming first. The penalty leaves some of what a column does by itself in the residuals. So G is
+less the sum of a function of each of the two columns, fitted by least squares, and h is the share
+of chance that this leaves: 1 - n/a - n/b + n/N, in a cell of a and b rows of its columns' cells, of
+N rows. A column of numbers is cut into sixths, and levels are cells of their own. Of
 many columns some of the rows are looked at, so that it takes less time than a fit.
 """
 
@@ -24,6 +27,7 @@ from structsvm_papk.rankers.in_columns import TrainingColumns
 PAIRS = 20  # what `pairs="auto"` tries
 MOST_COLUMNS = 300  # among which pairs are looked for
 _SMALL = 5.0  # rows that are added to those of a cell
+_SWEEPS = 3  # over both columns, to fit a function of each
 _UPDATES = 200_000_000  # pairs times rows that are looked at, at the most
 
 
@@ -79,8 +83,26 @@ def _gains(
                 c = cells[i, a] * sizes[b] + cells[i, b]
                 sums[c] += slopes[i]
                 counts[c] += 1.0
-            gain = 0.0
-            for c in range(n_cells):
-                excess = sums[c] * sums[c] - mean_square * counts[c]
-                gain += excess / (counts[c] + small)
-            gains[a, b] = gain
+            shape = (sizes[a], sizes[b])
+            gains[a, b] = _gain(sums.reshape(shape), counts.reshape(shape), mean_square, small)
+
+
+@kernel
+def _gain(sums: Array, counts: Array, mean_square: float, small: float) -> float:
+    """What the cells of one pair gain above chance, beyond a function of each of its columns."""
+    of_first = counts.sum(axis=1)
+    of_second = counts.sum(axis=0)
+    for _ in range(_SWEEPS):
+        for i in range(of_first.size):
+            sums[i] -= counts[i] * (sums[i].sum() / max(of_first[i], 1.0))
+        for j in range(of_second.size):
+            sums[:, j] -= counts[:, j] * (sums[:, j].sum() / max(of_second[j], 1.0))
+    n_rows = of_first.sum()
+    gain = 0.0
+    for i in range(of_first.size):
+        for j in range(of_second.size):
+            n = counts[i, j]
+            if n > 0.0:
+                left = 1.0 - n / of_first[i] - n / of_second[j] + n / n_rows
+                gain += (sums[i, j] ** 2 - mean_square * n * left) / (n + small)
+    return gain

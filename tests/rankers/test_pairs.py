@@ -124,18 +124,35 @@ def test_pairs_are_those_that_lower_the_risk_most():
     rows = residuals.rows
     for i, one in enumerate(cuts):
         for two in cuts[i + 1 :]:
-            cell = one.cells(columns.rows)[rows] * 100 + two.cells(columns.rows)[rows]
+            of_one, of_two = (cut.cells(columns.rows)[rows] for cut in (one, two))
+            single = np.column_stack(
+                [of == c for of in (of_one, of_two) for c in np.unique(of)]
+            ).astype(float)
+            left = residuals.slopes - single @ np.linalg.lstsq(single, residuals.slopes)[0]
             gain = 0.0
-            for c in np.unique(cell):
-                own = residuals.slopes[cell == c]
-                chance = own.size * np.mean(np.square(residuals.slopes))
-                gain += (own.sum() ** 2 - chance) / (own.size + 5)
+            for a, b in np.unique(np.column_stack([of_one, of_two]), axis=0):
+                own = left[(of_one == a) & (of_two == b)]
+                n = own.size
+                share = 1 - n / (of_one == a).sum() - n / (of_two == b).sum() + n / rows.size
+                chance = share * n * np.mean(np.square(residuals.slopes))
+                gain += (own.sum() ** 2 - chance) / (n + 5)
             gains[one.column, two.column] = gain
     order = sorted(gains, key=lambda pair: -gains[pair])
     for n_pairs in (1, 3, 20):
         found = screened_pairs(columns, residuals, n_pairs)
         expected = [pair for pair in order[:n_pairs] if gains[pair] > 0]
         assert [pair.columns for pair in found.pairs] == sorted(expected)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_one_column_says_is_no_reason_for_a_pair(seed):
+    """The penalty leaves much of the first column in the residuals."""
+    rng = np.random.default_rng(seed)
+    groups = np.repeat(np.arange(100), 25)
+    X = rng.normal(size=(groups.size, 30))
+    score = 1.5 * X[:, 0] + X[:, 5] * X[:, 7] + rng.normal(size=groups.size)
+    fitted = PAPKRanker(5, "avg", curves=4, pairs=1, alpha=3.0).fit(X, score > 1.5, groups)
+    assert [pair.columns for pair in pairs_of(fitted)] == [(5, 7)]
 
 
 def test_of_many_rows_some_are_looked_at_and_not_positives_only(monkeypatch):
