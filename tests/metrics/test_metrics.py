@@ -331,6 +331,12 @@ def test_other_names_of_metrics():
 # --- the table of metrics -------------------------------------------------------------------------
 
 
+def test_every_metric_is_held_against_a_definition():
+    beside_pairs = {"ap@k", "rr@k", "rprec", "bpref", "judged@k"}  # in `test_relevant`
+    here = {parse(name).metric.name for name in NAMES}
+    assert here | beside_pairs == {metric.name for metric in METRICS}
+
+
 def test_every_row_is_found_by_its_names_and_described(capsys):
     assert run("evaluate", "--help") == 0
     shown = "".join(capsys.readouterr().out.split())
