@@ -207,7 +207,8 @@ def make_risk(how, folder, budget):
     if how == "memory":
         return EmpiricalRisk(surrogate, read_lists(folder))
     path = folder if how == "npy" else folder / "data.parquet"
-    return StreamedRisk(surrogate, open_source(path), budget, scratch=folder)
+    tempfile.tempdir = str(folder)
+    return StreamedRisk(surrogate, open_source(path), budget)
 
 
 def report(row):

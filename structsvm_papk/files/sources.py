@@ -114,25 +114,24 @@ class Source(ABC):
     def rows(self, start: int, stop: int) -> tuple[Array, Array, Array]:
         """X, labels and groups of a range of rows."""
 
-    def open_features(self, scratch: PathLike | None = None) -> tuple[NpyFile, BinaryIO]:
+    def open_features(self) -> tuple[NpyFile, BinaryIO]:
         """The features as an open file that can be read at any row: (`NpyFile`, file).
 
-        By default one in the directory `scratch`, written in one pass: else rows would be decoded
-        in every pass over the data. It has no name and is gone when it is closed, whatever ends
-        the process.
+        By default a temporary one, written in one pass: else rows would be decoded in every pass
+        over the data. It has no name and is gone when it is closed, whatever ends the process.
         """
-        directory = scratch or tempfile.gettempdir()
+        directory = tempfile.gettempdir()
         needed = self.n_rows * self.row_bytes
         try:
             if shutil.disk_usage(directory).free < needed:
                 raise OSError("there is not enough space")
-            file = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115
-            self.write_features(file, directory)
+            file = tempfile.TemporaryFile()  # noqa: SIM115
+            self.write_features(file)
             file.flush()
         except OSError as error:
             raise InputError(
-                f"cannot write {needed / 1e6:.0f} MB of features to a scratch file in {directory}: "
-                f"{error.strerror or error}; choose another scratch directory (TMPDIR)"
+                f"cannot write {needed / 1e6:.0f} MB of features to a temporary file in "
+                f"{directory}: {error.strerror or error}; choose another directory (TMPDIR)"
             ) from None
         features = NpyFile(
             path=self.name,
@@ -142,8 +141,8 @@ class Source(ABC):
         )
         return features, file
 
-    def write_features(self, out: BinaryIO, scratch: PathLike) -> None:
-        """Append the features to the file `out`, row after row; `scratch` is for other files."""
+    def write_features(self, out: BinaryIO) -> None:
+        """Append the features to the file `out`, row after row."""
         step = max(1, self.batch_bytes // self.row_bytes)
         for start in range(0, self.n_rows, step):
             X, _, _ = self.rows(start, min(start + step, self.n_rows))
@@ -201,7 +200,7 @@ class NpyFiles(Source):
     def rows(self, start: int, stop: int) -> tuple[Array, Array, Array]:  # noqa: D102
         return self.X.read(start, stop), self.y.read(start, stop), self.groups.read(start, stop)
 
-    def open_features(self, scratch: PathLike | None = None) -> tuple[NpyFile, BinaryIO]:  # noqa: D102
+    def open_features(self) -> tuple[NpyFile, BinaryIO]:  # noqa: D102
         return self.X, open(self.X.path, "rb", buffering=0)
 
 
@@ -292,8 +291,8 @@ class ParquetFiles(Source):
             groups.append(groups_here)
         return X, np.concatenate(labels), np.concatenate(groups)
 
-    def write_features(self, out: BinaryIO, scratch: PathLike) -> None:  # noqa: D102
-        with tempfile.TemporaryFile(dir=scratch) as stripe:
+    def write_features(self, out: BinaryIO) -> None:  # noqa: D102
+        with tempfile.TemporaryFile() as stripe:
             for path in self.paths:
                 self._write_file(path, stripe, out)
 

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from structsvm_papk._jit import kernel
-from structsvm_papk._types import PathLike
 from structsvm_papk.data.columns.checks import refuse_non_finite
 from structsvm_papk.data.columns.dense import DenseColumns
 from structsvm_papk.data.columns.knots import check_curves, knots_of
@@ -56,8 +55,8 @@ class StreamedRisk(PartitionedRisk):
     ----------
     surrogate : Surrogate
     source : NpyFiles or ParquetFiles
-        Each user's rows must stand together. Parquet is written to a scratch file first, in one
-        pass, which needs as much space on disk as the features need in memory.
+        Each user's rows must stand together. Parquet is written to a temporary file first (in
+        `TMPDIR`), in one pass, which needs as much space as the features need in memory.
     memory_budget : int
         Bytes for everything that grows with the data and with the model: what is read, what is
         computed for each row, labels, users, and the solver's cuts. The interpreter and the
@@ -69,8 +68,6 @@ class StreamedRisk(PartitionedRisk):
         As for `EmpiricalRisk`.
     n_threads : int
         Threads that share the work on a partition; one more reads ahead.
-    scratch : path-like, optional
-        Directory for the scratch file; by default the system's.
     user_weight : {'equal', 'positives'} or ndarray of shape (n_users,)
         As for `RankingData`; numbers in the order of the users in the file.
     label_gain : {'linear', 'exponential'} or sequence of float, optional
@@ -103,7 +100,6 @@ class StreamedRisk(PartitionedRisk):
         relevance_threshold: float | None = None,
         policy: str = "cap",
         n_threads: int = 1,
-        scratch: PathLike | None = None,
         user_weight: str | ArrayLike = "equal",
         *,
         label_gain: str | Sequence[float] | None = None,
@@ -122,7 +118,6 @@ class StreamedRisk(PartitionedRisk):
             relevance_threshold=relevance_threshold,
             label_gain=label_gain,
             n_threads=whole_number("n_threads", n_threads),
-            scratch=scratch,
             user_weight=user_weight,
             pieces=check_curves(curves),
             positive=positive,
@@ -149,7 +144,6 @@ class _StreamedPartitions(Partitions):
         relevance_threshold,
         label_gain,
         n_threads,
-        scratch,
         user_weight,
         pieces,
         positive,
@@ -170,7 +164,7 @@ class _StreamedPartitions(Partitions):
         self._bounds, free = self._plan(source, budget)
         self._sample_rows = self._room_for_sample(source, free, thresholds)
         free -= self._sample_rows * (self._row_bytes + _ROW_BYTES)
-        self._file = _FeatureFile(source, scratch)
+        self._file = _FeatureFile(source)
         largest = int(np.diff(self._lists.indptr[self._bounds]).max())
         self._buffers = [self._file.buffer(largest) for _ in range(2)]
         if pieces is not None:
@@ -370,8 +364,8 @@ def _in_megabytes(n_bytes: int) -> str:
 class _FeatureFile:
     """An open file of features that must not change."""
 
-    def __init__(self, source, scratch):
-        self.npy, self._file = source.open_features(scratch)
+    def __init__(self, source):
+        self.npy, self._file = source.open_features()
         weakref.finalize(self, self._file.close)
         self._identity = self._now()
 

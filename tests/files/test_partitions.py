@@ -178,7 +178,7 @@ def test_no_flipped_bit_of_a_footer_is_more_than_wrong_input(tmp_path, step):
             source = open_source(path)
             n_rows = scan_users(source).labels.size
             X, _, _ = source.rows(0, source.n_rows)
-            features, file = source.open_features(tmp_path)
+            features, file = source.open_features()
             file.close()
             in_memory = read_table(path)
         except InputError:

@@ -1,5 +1,6 @@
 """The risk of data in files, within a memory budget."""
 
+import tempfile
 import threading
 
 import numpy as np
@@ -88,14 +89,15 @@ def test_threads_and_file_type_change_nothing_and_single_precision_is_summed_in_
     np.testing.assert_allclose(found[1], expected[1], rtol=0, atol=1e-13)
 
 
-def test_features_of_a_source_that_has_only_rows_are_copied_piece_by_piece(tmp_path):
+def test_features_of_a_source_that_has_only_rows_are_copied_piece_by_piece(tmp_path, monkeypatch):
     w, expected = np.arange(N_FEATURES) / 10, streamed(tmp_path)
     source = sources.Decoded.of(*lists())
-    oracle = StreamedRisk(make_surrogate("ts", 4), source, X_BYTES, scratch=tmp_path)
+    oracle = StreamedRisk(make_surrogate("ts", 4), source, X_BYTES)
     assert oracle(w)[0] == expected(w)[0]
     np.testing.assert_array_equal(oracle(w)[1], expected(w)[1])
+    monkeypatch.setattr(tempfile, "tempdir", "/no/such")
     with pytest.raises(InputError, match=r"cannot write 0 MB of features .*/no/such: No such"):
-        source.open_features("/no/such")
+        source.open_features()
 
 
 def test_what_is_refused(tmp_path):
