@@ -8,7 +8,7 @@ import scipy  # its parts load when they are first used: half of the import time
 from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array
-from structsvm_papk.bounds.intervals import Interval, check_rho, checked_sizes
+from structsvm_papk.bounds.intervals import check_rho, checked_sizes
 from structsvm_papk.errors import (
     InputError,
     check_choice,
@@ -45,7 +45,6 @@ class UniformBound:
         False for ``gamma="paper"``.
     form, gamma : str
     gamma_pos, gamma_neg, vc_dim, rho : float
-    two_sided : bool
     note : str
         What is wrong with the bound, when something is.
     """
@@ -60,15 +59,7 @@ class UniformBound:
     gamma_neg: float
     vc_dim: int
     rho: float
-    two_sided: bool
     note: str = ""
-
-    def interval(self, risk: float) -> Interval:
-        """Interval for the population risk of a scorer with this empirical risk."""
-        low = max(0.0, risk - self.half_width) if self.two_sided else 0.0
-        high = min(1.0, risk + self.half_width)
-        method = f"uniform-{self.form}"
-        return Interval(risk, low, high, 1 - self.rho, method, self.guaranteed, note=self.note)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fields as plain Python values."""
@@ -84,7 +75,6 @@ def uniform(
     vc_dim: int | None = None,
     rho: float = 0.05,
     form: str = "auto",
-    two_sided: bool = True,
     gamma: str = "empirical",
 ) -> UniformBound:
     """Corrected Theorem 2: ``sup_f |R(f) - R^(f)| <= half_width`` with probability 1 - rho.
@@ -93,7 +83,7 @@ def uniform(
 
         c2    2 ( sqrt(A(n_pos)/n_pos)/a + sqrt(A(n_neg)/n_neg)/b )
         k3    3 ( sqrt(A(n_pos)/beta) + sqrt(A(n_neg)/k) )
-        auto  side(n_pos, a) + side(n_neg, b), delta = rho/4 (one-sided rho/2)
+        auto  side(n_pos, a) + side(n_neg, b), delta = rho/4
               side(n, g) = min( absolute deviation(n)/g, relative deviation(n, g)/g )
 
     Parameters
@@ -107,8 +97,6 @@ def uniform(
     rho : float
         Error probability in (0, 1/2].
     form : {"auto", "c2", "k3"}
-    two_sided : bool
-        False: only ``R <= R^ + half_width``. Smaller for "auto"; "c2" and "k3" are the same.
     gamma : {"empirical", "paper"}
         "paper" takes ``a = 1 if n_pos/(n_pos + n_neg) <= b else b``; not valid in general, and
         warned about.
@@ -134,9 +122,8 @@ def uniform(
     dim = _dimension(n_features, vc_dim)
     a, b = shares(n_pos, n_neg, k, gamma)
     if form == "auto":
-        delta = rho / (4 if two_sided else 2)
         raw = sum(
-            _one_side(n, share, delta, dim, n_features) for n, share in ((n_pos, a), (n_neg, b))
+            _one_side(n, share, rho / 4, dim, n_features) for n, share in ((n_pos, a), (n_neg, b))
         )
     else:
         log_pos, log_neg = (dim * np.log(n) + np.log(1 / rho) for n in (n_pos, n_neg))
@@ -158,7 +145,6 @@ def uniform(
         gamma_neg=b,
         vc_dim=dim,
         rho=rho,
-        two_sided=two_sided,
         note=note,
     )
 

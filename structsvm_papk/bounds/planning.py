@@ -32,7 +32,6 @@ def required_items(
     rho: float = 0.05,
     form: str = "auto",
     n_features: int | None = None,
-    vc_dim: int | None = None,
 ) -> dict[str, Any]:
     """Smallest list for which a bound reaches a half-width, with k a fixed share of the negatives.
 
@@ -47,7 +46,7 @@ def required_items(
     rho : float
     form : {"auto", "c2", "k3", "dkw"}
         A uniform bound, or the held-out DKW interval.
-    n_features, vc_dim : int, optional
+    n_features : int, optional
         As in `uniform`.
 
     Returns
@@ -74,10 +73,7 @@ def required_items(
         if form == "dkw":
             width = dkw_width(n_pos, n_neg, k, rho)
         else:
-            bound = uniform(
-                n_pos, n_neg, k, n_features=n_features, vc_dim=vc_dim, rho=rho, form=form
-            )
-            width = bound.raw
+            width = uniform(n_pos, n_neg, k, n_features=n_features, rho=rho, form=form).raw
         return {"n_pos": n_pos, "n_neg": n_neg, "k": k, "half_width": float(width)}
 
     return reached(_smallest(lambda n: reached(n)["half_width"] <= half_width))
@@ -143,8 +139,7 @@ def plot_uniform(
     n_pos: int,
     n_neg: int,
     k: int,
-    n_features: int | None = None,
-    vc_dim: int | None = None,
+    n_features: int,
     rho: float = 0.05,
 ) -> Figure:
     """Plot every form of the uniform bound against k and against n; above 1 it says nothing."""
@@ -157,7 +152,7 @@ def plot_uniform(
     factors = np.geomspace(0.01, 1e4, 40)
     grown = [(round(n_pos * f), round(n_neg * f), round(k * f)) for f in factors]
     grown = [g for g in grown if min(g) >= 1 and g[2] <= g[1]]
-    half_width = partial(uniform, n_features=n_features, vc_dim=vc_dim, rho=rho)
+    half_width = partial(uniform, n_features=n_features, rho=rho)
     for form in FORMS:
         by_k = [half_width(n_pos, n_neg, int(j), form=form).raw for j in ks]
         by_n = [half_width(p, n, top, form=form).raw for p, n, top in grown]

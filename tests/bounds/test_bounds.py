@@ -59,15 +59,10 @@ def test_c2_and_k3_are_the_formulas():
 
 
 def test_what_a_uniform_bound_says_of_itself():
-    both, one = (
-        bounds.uniform(10**6, 10**6, 10**5, n_features=4, two_sided=sides)
-        for sides in (True, False)
-    )
-    assert one.raw < both.raw < 1 and not both.vacuous
-    assert one.interval(0.5).lower == 0 and both.interval(0.5).lower > 0
-    assert one.interval(0.5).upper == pytest.approx(0.5 + one.half_width)
+    found = bounds.uniform(10**6, 10**6, 10**5, n_features=4)
+    assert found.half_width == found.raw < 1 and not found.vacuous
     found = bounds.uniform(50, 200, 10, n_features=5)
-    assert found.vacuous and found.half_width == 1 and found.raw > 1 and found.interval(0.3).vacuous
+    assert found.vacuous and found.half_width == 1 and found.raw > 1
     with pytest.warns(bounds.class_bound.NotGuaranteedWarning, match="not valid in general"):
         found = bounds.uniform(30, 100, 25, n_features=5, gamma="paper")
     assert not found.guaranteed and (found.gamma_pos, found.gamma_neg) == (1.0, 0.25)

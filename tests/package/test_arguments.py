@@ -55,7 +55,7 @@ WEIGHTS = EngineWeights("qdrant", {"a": 1.0, "b": 2.0}, window=3)
 PREDICTED = {"y_true": Y, "y_score": SCORES, "groups": USERS}
 # not for users; of matplotlib; switches, which take what is true
 UNTRIED = {"setting", "ax", "title", "standardize"}
-UNTRIED |= {"two_sided", "largest_margin"}
+UNTRIED |= {"largest_margin"}
 
 
 class Odd:
