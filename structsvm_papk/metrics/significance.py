@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array
 from structsvm_papk.bounds.intervals import Interval, many_users, rests_on, weighted_mean_ends
@@ -27,7 +26,6 @@ from structsvm_papk.metrics.definitions import metric_names
 from structsvm_papk.metrics.table import MetricTable
 
 METHODS = ("bootstrap", "kl", "exact", "hoeffding", "bernstein")
-CORRECTIONS = ("none", "bh", "by")
 _BATCH_WORDS = 1 << 16  # of signs, each of which becomes 64 floats
 
 
@@ -52,10 +50,9 @@ class Comparison:
     p_value : float
         Paired permutation test, two-sided: each user's difference may change sign.
     p_adjusted : float
-        After the correction for the number of comparisons.
+        Corrected for the number of comparisons, by Benjamini and Hochberg.
     n_users : int
     level : float
-    correction : str
     """
 
     metric: str
@@ -68,7 +65,6 @@ class Comparison:
     p_adjusted: float
     n_users: int
     level: float
-    correction: str
     note: str = ""
 
 
@@ -181,7 +177,6 @@ def compare(
     second: MetricTable,
     metrics: Sequence[str] | None = None,
     *,
-    correction: str = "bh",
     level: float = 0.95,
     n_resamples: int = 9999,
     seed: int = 0,
@@ -197,9 +192,6 @@ def compare(
         and the same weights. A user that either table leaves out is left out of the pair.
     metrics : str or sequence of str, optional
         Default: all metrics of `first`.
-    correction : {"none", "bh", "by"}
-        Correction of the p-values for the number of metrics: of Benjamini and Hochberg, or of
-        Benjamini and Yekutieli.
     level : float
     n_resamples, seed : int
         For the permutation test and the paired bootstrap.
@@ -219,15 +211,17 @@ def compare(
     The test's null hypothesis is that each user's difference is as likely as its negative, which
     scorers that are exchangeable make true; of a mean of zero it is a test for many users only.
     """
+    from scipy import stats  # a third of a second, and not of every program
+
     _check(level, first=first, second=second)
     check_number("n_resamples", n_resamples, least=1)
     check_number("seed", seed, least=0)
     _check_comparable(first, second)
     wanted = metric_names(first.metrics if metrics is None else metrics)
     pairs = [_paired(first, second, name, level, n_resamples, seed) for name in wanted]
-    adjusted = adjust([pair["p_value"] for pair in pairs], correction)
+    adjusted = stats.false_discovery_control([pair["p_value"] for pair in pairs])
     return [
-        Comparison(**pair, p_adjusted=float(p), level=level, correction=correction)
+        Comparison(**pair, p_adjusted=float(p), level=level)
         for pair, p in zip(pairs, adjusted, strict=True)
     ]
 
@@ -286,17 +280,6 @@ def paired_values(
     if not weights.any():
         raise InputError(_without_weight(metric, first))
     return a, b, weights
-
-
-def adjust(p_values: ArrayLike, correction: str = "bh") -> Array:
-    """P-values corrected for their number; see `compare`."""
-    check_choice("correction", correction, CORRECTIONS)
-    p_values = np.asarray(p_values, dtype=float)
-    if correction == "none":
-        return p_values
-    from scipy import stats  # a third of a second, and not of every program
-
-    return stats.false_discovery_control(p_values, method=correction)
 
 
 def _check(level: float, **tables: MetricTable) -> None:

@@ -98,7 +98,7 @@ def _comparison(evaluation: Evaluation, lists: str, scorers: tuple[str, str]) ->
         Column("p corrected", wide=True),
         Column(lists, wide=True),
     ]
-    heading = f"Comparison: paired permutation test, correction {first.correction}"
+    heading = "Comparison: paired permutation test, corrected by Benjamini and Hochberg"
     return Section(heading, "", columns, rows)
 
 
