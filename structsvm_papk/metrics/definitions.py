@@ -389,7 +389,7 @@ class Asked:
 
 def metric_names(metrics: str | Iterable[str]) -> list[str]:
     """The names of one metric or of several, each once."""
-    names = [metrics] if isinstance(metrics, str) else list(as_names("metrics", metrics))
+    names = [metrics] if isinstance(metrics, str) else list(as_names("metrics", metrics, str))
     if not names:
         raise InputError("no metric was asked for; name at least one, for example pap@10")
     twice = sorted({name for name in names if names.count(name) > 1})

@@ -162,7 +162,7 @@ def calls(folder):
         oracles.StreamedRisk: {"surrogate": TS, "source": source, "memory_budget": 1 << 20},
         datasets.engagement_lists: {"n_users": 5, "n_features": 2, "mean_items": 9.0},
         datasets.linear_lists: {"n_users": 5, "n_items": 8, "n_features": 2},
-        datasets.interaction_pairs: {"n_users": 9, "n_items": 20, "mean_size": 5, "n_tastes": 2},
+        datasets.interaction_pairs: {"n_users": 9, "n_items": 20, "n_tastes": 2},
         datasets.margin_lists: {"condition": "weak", "n_pos": 4, "n_neg": 6, "k": 2},
         datasets.digit_queries: {"n_queries": 3, "n_shown": 5},
         datasets.retrieval_runs: {},
