@@ -521,9 +521,10 @@ class PAPKRanker(AdditiveRanker):
             return None
         for j in levels:
             if signs[j] != 0:
+                name = j if names is None else repr(str(names[j]))
                 raise InputError(
-                    f"monotonic_cst of column {j} (counted from 0) is {signs[j]:g}, but the column "
-                    "holds text or categories, which do not rise or fall"
+                    f"monotonic_cst of column {name} is {signs[j]:g}, but the column holds text or "
+                    "categories, which do not rise or fall"
                 )
         return signs
 

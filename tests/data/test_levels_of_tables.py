@@ -115,6 +115,9 @@ def test_at_most_254_levels(kind):
     ids = pd.DataFrame({"booking": [f"b{i}" for i in range(900)]})
     with pytest.raises(InputError, match=r"'booking' has 900 .*is it an id"):
         levels_of(ids, "from_dtype")
+    commas = pd.DataFrame({"price": [f"{i},5" for i in range(300)]})
+    with pytest.raises(InputError, match=r"'price' has 300 .*\('0,5', ..\).*decimal comma"):
+        levels_of(commas, "from_dtype")
     many = [str(i) for i in range(999)]
     unused = pd.DataFrame({"c": pd.Categorical(["a", "b"], [*many, "a", "b"])})
     assert levels_of(unused, "from_dtype") == {0: ("a", "b")}

@@ -153,7 +153,7 @@ def test_new_gaps_of_numbers_are_refused_and_those_of_text_add_nothing():
 
 def test_signs_of_text_and_positive_weights():
     frame, y = hotels()
-    with pytest.raises(InputError, match=r"column 2 .*text or categories, which do not rise"):
+    with pytest.raises(InputError, match=r"column 'kind' .*text or categories, which do not rise"):
         ranker(monotonic_cst={"kind": 1}).fit(frame, y, GROUPS)
     rising = ranker(4, monotonic_cst={"stars": 1, "price": -1}).fit(frame, y, GROUPS)
     assert np.diff(rising.terms_[0].values).max() <= 0.0 <= np.diff(rising.terms_[1].values).min()

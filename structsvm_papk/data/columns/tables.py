@@ -25,6 +25,7 @@ from structsvm_papk.errors import InputError
 
 Levels = Mapping[int, tuple[Any, ...]]
 FROM_DTYPE = "from_dtype"
+_COMMA = re.compile(r"-?\d+,\d+")
 _DATE = re.compile(r"\d{4}[-/]\d{2}[-/]\d{2}|\d{1,2}(/\d{1,2}/\d{2,4}|\.\d{1,2}\.\d{4})$")
 
 
@@ -134,12 +135,15 @@ def levels_in(values: Array, name: str) -> tuple[Any, ...]:
         )
     if len(different) > MOST_LEVELS:
         share = len(different) / max(sum(value is not None for value in values), 1)
+        some = _plain(next(value for value in values if value is not None))
         hint = "is it an id? Then leave it out"
         if share < 0.5:
             hint = "join the rare ones, or give numbers that say what they mean"
+        if _COMMA.fullmatch(str(some)):
+            hint = "are they numbers with a decimal comma? Then make them numbers"
         raise InputError(
-            f"column {name!r} has {len(different)} different values, and a column of text or "
-            f"categories has at most {MOST_LEVELS}: {hint} {YOUR_TABLE}"
+            f"column {name!r} has {len(different)} different values ({some!r}, ..), and a column "
+            f"of text or categories has at most {MOST_LEVELS}: {hint} {YOUR_TABLE}"
         )
     return tuple(sorted(different, key=lambda value: (type(value).__name__, value)))
 
