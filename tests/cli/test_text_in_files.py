@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from helpers.commands import refused, run, run_json
+from helpers.commands import run, run_json
 from helpers.marks import slow
 from structsvm_papk import PAPKRanker
 from structsvm_papk.files import load_model
@@ -93,26 +93,6 @@ def test_new_rows(frame, folder, tmp_path, capsys):
     levels = load_model(model).function.terms[1]
     expected = [0.0, levels.weights[2], levels.gap]
     np.testing.assert_allclose(pd.read_csv(table)["from kind"], expected, rtol=0, atol=1e-12)
-    for cells, said in (
-        ({"kind": [1, 2, 3]}, "column 'kind' holds numbers ('1'), and in training it held text"),
-        ({"price": ["low"] * 3}, "column 'price' holds text, and in training it held numbers"),
-        ({"price": [None] * 3}, "column 'price' (counted from 0), which had none in training"),
-    ):
-        frame[:3].assign(**cells).to_csv(tmp_path / "new.csv", index=False)
-        assert said in refused(capsys, "predict", model, tmp_path / "new.csv")
-
-
-def test_what_is_no_feature_is_refused_with_what_to_do(frame, tmp_path, capsys):
-    fit = ["fit", tmp_path / "a.csv", "--k", 3, "--model", tmp_path / "m"]
-    for name, texts, said in (
-        ("the code", [f"c{i}" for i in range(600)], "has 600 different values"),
-        ("day", ["2024-03-01"] * 600, "holds dates as text ('2024-03-01'): give days since one"),
-    ):
-        frame.assign(**{name: texts}).to_csv(tmp_path / "a.csv", index=False)
-        error = refused(capsys, *fit)
-        assert said in error and "a.csv: column" in error and "left out with --ignore" in error
-    assert "--missing lowest" in refused(capsys, *fit, "--missing", "none", "--ignore", "day")
-    assert "--missing mean is not known" in refused(capsys, *fit, "--missing", "mean")
 
 
 @pytest.mark.parametrize(

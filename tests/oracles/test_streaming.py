@@ -2,6 +2,7 @@
 
 import tempfile
 import threading
+from itertools import product
 
 import numpy as np
 import pytest
@@ -114,10 +115,13 @@ def test_what_is_refused(tmp_path):
         GlobalRamp(1e-2).solve(streamed(tmp_path, "ramp"))
 
 
-@pytest.mark.parametrize("sizes", ["equal", "one is long"])
-@pytest.mark.parametrize("n_grades", [2, 5])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("curves", [None, 16])
+BUDGETS = [*product(["equal", "one is long"], [2, 5], [np.float32, np.float64], [None, 16])]
+
+
+@pytest.mark.parametrize(  # every day each value twice
+    ("sizes", "n_grades", "dtype", "curves"),
+    [case if i % 5 == 0 else slow(*case) for i, case in enumerate(BUDGETS)],
+)
 def test_the_least_budget_that_a_refusal_names_is_enough(tmp_path, sizes, n_grades, dtype, curves):
     rng = np.random.default_rng(0)
     counts = np.full(300, 20)
