@@ -33,7 +33,8 @@ _NO_GRADES = (  # beside pairs, columns that nobody takes for grades, in any spe
     "datetime", "date", "time", "split", "subset", "locale", "language",
 )  # fmt: skip
 _ID_NAME = re.compile(r"(?i:(^|[_\W])ids?$)|[a-z]I[dD]s?$")
-_INDEX_NAME = re.compile(r"^Unnamed: \d+$|^__index_level_\d+__$")  # by pandas
+# by pandas, and by R
+_INDEX_NAME = re.compile(r"^Unnamed: \d+$|^__index_level_\d+__$|^(?i:row[._ ]?names?)$")
 RETRIEVED = ("query", "document")
 RECOMMENDED = ("user", "item")
 MEMBERS = (RETRIEVED[1], RECOMMENDED[1])

@@ -126,6 +126,11 @@ def levels_in(values: Array, name: str) -> tuple[Any, ...]:
             f"column {name!r} holds dates as text ({min(dates)!r}): give days since one of them, "
             f"a number {YOUR_TABLE}"
         )
+    if different and all(_COMMA.fullmatch(str(value)) for value in different):
+        raise InputError(
+            f"column {name!r} holds numbers with a comma as text ({min(different)!r}): give "
+            f"numbers, column.str.replace(',', '.').astype(float) {YOUR_TABLE}"
+        )
     texts = [value for value in different if isinstance(value, str)]
     if 0 < len(texts) < len(different):
         other = next(value for value in different if not isinstance(value, str))
@@ -139,8 +144,6 @@ def levels_in(values: Array, name: str) -> tuple[Any, ...]:
         hint = "is it an id? Then leave it out"
         if share < 0.5:
             hint = "join the rare ones, or give numbers that say what they mean"
-        if _COMMA.fullmatch(str(some)):
-            hint = "are they numbers with a decimal comma? Then make them numbers"
         raise InputError(
             f"column {name!r} has {len(different)} different values ({some!r}, ..), and a column "
             f"of text or categories has at most {MOST_LEVELS}: {hint} {YOUR_TABLE}"
