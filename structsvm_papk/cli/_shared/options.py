@@ -38,8 +38,11 @@ def _depth(text: str) -> int | float | str | None:
 
 
 def _label_gain(text: str) -> str | list[float]:
-    """What grades count, as rankers take it."""
-    return [float(gain) for gain in text.split(",")] if "," in text else text
+    """What grades count, as rankers take it; which texts may stand here, the library checks."""
+    try:
+        return [float(gain) for gain in text.split(",")] if "," in text else text
+    except ValueError:
+        return text
 
 
 def _grades_of_labels(text: str) -> dict[str, float]:
