@@ -72,8 +72,7 @@ class Checkpoint:
         """The `choice` in the file; None without one."""
         if not self.path.exists():
             return None
-        choice = self._content()[0].get("choice")
-        return choice if isinstance(choice, dict) else None
+        return self._content()[0]["choice"] or None
 
     def read(self, identity: Mapping[str, Any]) -> SolverResult | None:
         """The result that the file holds, of the problem with that identity; None without one.
@@ -90,11 +89,11 @@ class Checkpoint:
         if not self.path.exists():
             return None
         description, arrays = self._content()
-        kept = description.get("identity")
+        kept = description["identity"]
         now = _with_version(identity)
-        if not isinstance(kept, dict):
+        if not kept:
             raise self.damaged("it names no problem")
-        if self._chosen_again(description.get("choice")):
+        if self._chosen_again(description["choice"]):
             return None
         differences = [_difference(name, kept.get(name), now[name]) for name in now]
         differences = [text for text in differences if text]
@@ -119,14 +118,19 @@ class Checkpoint:
         return f"delete {self.path} to start again, or choose another file"
 
     def _content(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """What the file says and holds; `identity` and `choice` are empty where it has none."""
         try:
-            return _FILE.read(self.path)
+            description, arrays = _FILE.read(self.path)
         except InputError as error:
             raise InputError(f"{error}; {self._advice}") from None
+        for name in ("identity", "choice"):
+            if not isinstance(description.setdefault(name, {}), dict):
+                raise self.damaged(f"its {name} is none")
+        return description, arrays
 
-    def _chosen_again(self, kept: Any) -> bool:
+    def _chosen_again(self, kept: dict[str, Any]) -> bool:
         """Whether folds have chosen another setting for the same lists since."""
-        if self.choice is None or not isinstance(kept, dict):
+        if self.choice is None or not kept:
             return False
         same = kept.get("given") == self.choice["given"]
         return same and kept.get("setting") != self.choice["setting"]

@@ -166,7 +166,7 @@ class TermsDisplay:
         if all(term.is_zero for term in self.terms):
             shown = shown[:0]
         is_own = ax is None
-        with_maps = any(isinstance(self.terms[t], Pair) for t in shown)
+        with_maps = any(len(self.terms[t].columns) == 2 for t in shown)
         ax = new_axes(ax, _figure_size(shown.size, with_maps))
         place = ax.get_subplotspec()
         if place is None:
@@ -247,7 +247,7 @@ def terms_figure(terms: Sequence[Term], matrix: Any = None, missing: str | None 
 
     display = TermsDisplay(terms, missing=missing or SEPARATE)
     display.X = matrix
-    with_maps = any(isinstance(term, Pair) for term in display.terms)
+    with_maps = any(len(term.columns) == 2 for term in display.terms)
     figure = Figure(figsize=_figure_size(min(len(display.terms), _N_COLUMNS), with_maps))
     display.plot(figure.add_subplot())
     return figure

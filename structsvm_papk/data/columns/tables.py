@@ -133,7 +133,7 @@ def levels_in(values: Array, name: str) -> tuple[Any, ...]:
         )
     texts = [value for value in different if isinstance(value, str)]
     if 0 < len(texts) < len(different):
-        other = next(value for value in different if not isinstance(value, str))
+        other = next(value for value in different if value not in texts)
         raise InputError(
             f"column {name!r} holds text ({min(texts)!r}) and {_kind_of(other)} ({other!r}): make "
             f"all of them text, column.astype(str), or none {YOUR_TABLE}"
