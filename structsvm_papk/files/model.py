@@ -276,7 +276,7 @@ class Model:
                     f"({listed(self.feature_names)})"
                 )
             X = X[list(self.feature_names)]
-        if np.shape(X)[1:] == (self.n_features,):
+        if self.levels and np.shape(X)[1:] == (self.n_features,):
             X = in_numbers(X, self.function.levels)
         X = check_matrix(X, self.feature_names, self.missing)
         if X.shape[1] != self.n_features:

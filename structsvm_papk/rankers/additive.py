@@ -352,7 +352,7 @@ class AdditiveRanker(BaseEstimator):
         X = as_frame(X)
         if hasattr(X, "iloc") and hasattr(self, "feature_names_in_"):
             _by_scikit_learn(self, X, reset=False, skip_check_array=True)  # names before values
-        if np.shape(X)[1:] == (self.n_features_in_,):
+        if self.function_.levels and np.shape(X)[1:] == (self.n_features_in_,):
             X = in_numbers(X, self.function_.levels)
         return validated(self, X, missing=self.missing, reset=False)
 

@@ -68,7 +68,7 @@ def check_matrix(X: Any, names: Sequence[str] | None = None, missing: str | None
     if X.dtype not in (np.float64, np.float32):
         try:
             X = X.astype(np.float64)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise InputError(f"X must be numeric: {error}") from None
     if X.ndim != 2:
         raise InputError(f"X must have two dimensions (rows, features), got shape {X.shape}")
