@@ -56,7 +56,6 @@ _RANGES: dict[str, dict[str, Any]] = {  # of the numbers that solvers have, by t
     "eta": {"above": 0},
     "start_scale": {"least": 0.0},
     "radius": {"above": 0, "optional": True},
-    "lower_bound": {"optional": True},
 }
 _FARTHEST = 1e120  # entry of a start; its square, and that of its multiples, must have room
 # of the runs that wait for an oracle. Not the runs themselves: a connection that Dask opens keeps

@@ -11,7 +11,6 @@ from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError, check_choice
 from structsvm_papk.solvers.oracle import Oracle, evaluated
 from structsvm_papk.solvers.solver import (
-    CONTRADICTION,
     Run,
     Signs,
     Solver,
@@ -20,7 +19,6 @@ from structsvm_papk.solvers.solver import (
     Status,
     finite_start,
     floor_of,
-    relative_gap,
 )
 
 _SEEDS_OF_STARTS = 1 << 20
@@ -32,8 +30,8 @@ class SubgradientDescent(Solver[SolverResult]):
 
     P projects onto a set W: the ball of a given radius, w >= 0, what is in both, or all w.
 
-    Works with every risk, convex or not. It has no certificate of its own: without `lower_bound`
-    that of the result is -inf, and the status at the end is 'finished'.
+    Works with every risk, convex or not. It has no certificate: the lower bound of the result is
+    -inf, and the status at the end is 'finished'.
 
     Parameters
     ----------
@@ -58,12 +56,6 @@ class SubgradientDescent(Solver[SolverResult]):
     radius : float, optional
         Minimise over ``||w|| <= radius``, in the same way. As the optimum has ``F <= R(0)``, it
         lies in the ball of radius ``sqrt(2 R(0) / alpha)``; R(0) is 1 for the surrogates of pAp@k.
-    tol : float
-        Relative gap to `lower_bound` at which to stop; the average is looked at once, at the end.
-    lower_bound : float, optional
-        A lower bound of the optimum that is known, such as ``CuttingPlane(alpha).solve(risk)
-        .lower_bound`` for the same alpha, risk and signs. The history and the result have it, with
-        the gap to it. Refused as soon as an objective is below it.
 
     References
     ----------
@@ -82,8 +74,6 @@ class SubgradientDescent(Solver[SolverResult]):
     time_limit: float | None = None
     positive: Signs = False
     radius: float | None = None
-    tol: float = 1e-6
-    lower_bound: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -136,27 +126,19 @@ class _SubgradientRun(Run[SubgradientDescent, Oracle, SolverResult]):
         self.n_steps = 0
 
     def begin(self) -> None:
-        if self.config.lower_bound is not None:
-            self.lower_bound = self.config.lower_bound
+        """Nothing: the first step evaluates the start."""
 
     def loop(self) -> Status:
         while self.n_steps < self.config.max_iter:
             stop = self._step()
-            # of an average nothing is known before the end
-            gap = np.inf if self.config.keep == "average" else self.gap()
-            status = self.judge(gap, stop, spent=False)
+            status = self.judge(self.gap(), stop, spent=False)
             if status is not None:
                 return status
         if self.n_total:
             w = self.total / self.n_total
             self.best_w, self.best = w, self._evaluate(w)[0]
             self.record()
-        return Status.CONVERGED if self.gap() <= self.tol else Status.FINISHED
-
-    def result(self, status: Status, notes: tuple[str, ...]) -> SolverResult:
-        if self.config.lower_bound is not None:
-            notes = (*notes, "The lower bound was given.")
-        return super().result(status, notes)
+        return Status.FINISHED
 
     def _step(self) -> bool:
         config = self.config
@@ -175,11 +157,6 @@ class _SubgradientRun(Run[SubgradientDescent, Oracle, SolverResult]):
     def _evaluate(self, w: Array) -> tuple[float, Array]:
         self.passes += 1
         objective, subgradient = finite_objective(self.oracle, w, self.config.alpha)
-        if relative_gap(objective, self.lower_bound) < -CONTRADICTION:
-            raise InputError(
-                f"lower_bound={self.lower_bound:.9g}, but there is a w with the objective "
-                f"{objective:.9g}: the bound is of another alpha or risk, or of positive weights"
-            )
         return objective, self.config.alpha * w + subgradient
 
 
