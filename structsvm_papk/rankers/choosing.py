@@ -7,7 +7,8 @@ AUC chooses better of a few hundred rows, and far worse at the top where positiv
 
 Of one list the largest mean wins. Of lists
 
-* curves with pairs of columns have to gain a quarter of the standard error of the gain over lines;
+* curves with pairs of columns have to gain a quarter of the standard error of the gain over lines,
+  or curves alone two (of many lists 20 pairs may lose more than curves gain);
 * with curves, pairs have to gain a standard error over curves alone;
 * stiff curves, which are best of some features of web pages and worse of others, have to gain one
   and a half over the winner (`benchmarks/results/columns.md`).
@@ -47,7 +48,7 @@ _FOLDS = 5
 _FIRST = 2  # folds that try everything
 _FEWEST_LISTS = 5  # with a positive and a negative
 _MOST_VALUES_OF_LISTS = 2_000_000  # of more some of the lists are looked at
-_SURE = 2.0  # standard errors behind the best, and a candidate is left out,
+_SURE = 2.0  # standard errors, and lines or curves are left out,
 _OF_CURVES = 0.25  # that curves with pairs have to gain over lines,
 _OF_PAIRS = 1.0  # pairs over curves alone,
 _OF_STIFF = 1.5  # and stiff curves over the winner
@@ -221,14 +222,14 @@ class ChoiceOfLists(Choice):
 
     def _which_may_win(self) -> list[Candidate]:
         left = list(self.candidates)
-        richest = self._richest
-        if self._lines in left and self._lines is not self._curves:
-            gain = self.gain(richest, self._lines)
-            if gain.mean < -_SURE * gain.error:
-                return [self._lines]
-            if gain.exceeds(_SURE):
-                left.remove(self._lines)
-        if self._lines not in left or self._lines is self._curves:
+        lines = self._lines
+        if lines in left and lines is not self._curves:
+            gains = [self.gain(each, lines) for each in (self._richest, self._curves)]
+            if all(gain.mean < -_SURE * gain.error for gain in gains):
+                return [lines]
+            if any(gain.exceeds(_SURE) for gain in gains):
+                left.remove(lines)
+        if lines not in left or lines is self._curves:
             extras = [each for each in (self._paired, self._stiff) if each in left]
             for each in extras:
                 if not self.gain(each, self._curves).exceeds(0.0):
@@ -238,16 +239,22 @@ class ChoiceOfLists(Choice):
     def _best(self) -> Candidate:
         if len(self.candidates) == 1:
             return self.candidates[0]
-        best = self._richest
-        lines = self._lines
-        if self._is_left(lines) and not self.gain(best, lines).exceeds(_OF_CURVES):
-            best = lines
-        if best is self._paired and not self.gain(best, self._curves).exceeds(_OF_PAIRS):
-            best = self._curves
+        best = self._curves
+        if self._richest is self._paired and self.gain(self._paired, best).exceeds(_OF_PAIRS):
+            best = self._paired
+        if self._is_left(self._lines) and not self._curves_are_ahead_of_lines:
+            best = self._lines
         stiff = self._stiff
         if stiff is not None and self._is_left(stiff) and self.gain(stiff, best).exceeds(_OF_STIFF):
             best = stiff
         return best
+
+    @property
+    def _curves_are_ahead_of_lines(self) -> bool:
+        """With pairs; without them curves have to be sure of it."""
+        if self.gain(self._richest, self._lines).exceeds(_OF_CURVES):
+            return True
+        return self.gain(self._curves, self._lines).exceeds(_SURE)
 
 
 def choose(
