@@ -88,6 +88,7 @@ def test_many_lines(tmp_path):
         (read_run, "", "no lines; expected 'query Q0 document rank score tag'"),
         (read_run, "\n \n", "no lines"),
         (read_run, "a Q0 b 1 2\n", "line 1: expected 'query Q0 document rank score tag', 6 fields"),
+        (read_run, "\ufeffa Q0 b 1 2\n", "line 1: expected .* got 'a Q0 b 1 2'"),
         # queries 1, 2, 3: pandas makes an index of them, and of Q0 the queries
         (read_run, "1 Q0 a 1 2 t x\n2 Q0 b 1 2 t x\n3 Q0 c 1 2 t x\n", "line 1: expected 'query"),
         (read_judgments, "1 0 a 1 7\n2 0 b 1 8\n3 0 c 1 9\n", "line 1: expected 'query 0"),

@@ -93,15 +93,15 @@ def test_one_list_has_curves_as_well():
     assert means[0] > means[1] + 50
 
 
-@pytest.mark.parametrize("n_lists", [1, 4])
+@pytest.mark.parametrize("n_lists", [1, 4, 5])
 def test_too_few_lists_or_rows_are_not_asked(n_lists):
     X, y = rows()
     some = n_lists > GROUPS
     if n_lists == 1:
         y &= np.cumsum(y) <= 4
     few = PAPKRanker(3).fit(X[some], y[some], GROUPS[some])
-    assert few.coef_.shape == (3,)
-    assert not any(note.startswith("Folds") for note in few.result_.notes)
+    asked = any(note.startswith("Folds") for note in few.result_.notes)
+    assert asked == (n_lists == 5)
 
 
 @pytest.mark.parametrize("shape", ["bent", "straight"])
@@ -251,6 +251,9 @@ def test_weights_of_lists_count_in_the_choice_as_copies_do():
     )
     assert light.curves_[0].knots.size == 1
     assert heavy.curves_[0].knots.size > 1
+    of_lists = weights[::N_ROWS]
+    lists = RankingData.from_groups(X, y, groups, of_lists)
+    np.testing.assert_array_equal(choosing._weights(lists), of_lists)
 
 
 # --- what is fitted, and what is said of it -------------------------------------------------------
