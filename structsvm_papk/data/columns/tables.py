@@ -119,7 +119,7 @@ def _column(X: Any, j: int) -> Array:
 
 def levels_in(values: Array, name: str) -> tuple[Any, ...]:
     """The different values of a column that are not missing, which are None."""
-    different = {_plain(value) for value in values if value is not None}
+    different = {_plain(value) for value in _told_apart(values)[1]}
     dates = [value for value in different if _DATE.match(str(value))]
     if dates and len(dates) == len(different):
         raise InputError(
@@ -149,6 +149,13 @@ def levels_in(values: Array, name: str) -> tuple[Any, ...]:
             f"of text or categories has at most {MOST_LEVELS}: {hint} {YOUR_TABLE}"
         )
     return tuple(sorted(different, key=lambda value: (type(value).__name__, value)))
+
+
+def _told_apart(values: Array) -> tuple[Array, Array]:
+    """Which of the different values each value is, -1 where it is None; the different values."""
+    import pandas as pd
+
+    return pd.factorize(values)
 
 
 def are_texts(levels: Sequence[Any]) -> bool:
@@ -212,12 +219,13 @@ def in_numbers(X: Any, levels: Levels) -> Any:
 def places_in(values: Array, levels: Sequence[Any], name: str) -> Array:
     """The place of each value among the levels, -1 for none, NaN where it is missing."""
     place_of = {level: float(place) for place, level in enumerate(levels)}
-    place_of[None] = np.nan
-    plain = [None if value is None else _plain(value) for value in values]
-    places = np.array([place_of.get(value, -1.0) for value in plain], dtype=np.float64)
+    codes, different = _told_apart(values)
+    plain = [_plain(value) for value in different]
+    of_values = [place_of.get(value, -1.0) for value in plain]
+    places = np.array([*of_values, np.nan])[codes]  # -1, the last, is a missing value
     was_text = are_texts(levels)
     for value in plain:
-        if value is not None and are_texts([value]) != was_text and levels:
+        if are_texts([value]) != was_text and levels:
             raise InputError(
                 f"column {name!r} holds {_kind_of(value)} ({value!r}), and in training it held "
                 f"{_kind_of(levels[0])} ({levels[0]!r}): its values must be of the "
