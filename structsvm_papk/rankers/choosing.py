@@ -392,8 +392,8 @@ def _can_be_cut(lists: RankingData) -> bool:
 def _of_one_list(columns: TrainingColumns, given: Setting, left: Left) -> list[Candidate]:
     """The candidates of one list.
 
-    Of other surrogates than the first the smallest alpha is not tried: its fits take as long as all
-    others together.
+    The ends of the path are tried with lines and the first surrogate only: fits of the others take
+    longest there, and never win.
     """
     tried = [given]
     if left.surrogate:
@@ -411,7 +411,7 @@ def _of_one_list(columns: TrainingColumns, given: Setting, left: Left) -> list[C
         alphas = [setting.alpha]
         if left.alpha:
             unit = Evidence.of(lists, lists).mean_variance
-            multiples = MULTIPLES if setting.surrogate == tried[0].surrogate else MULTIPLES[:-1]
+            multiples = MULTIPLES if setting is tried[0] else MULTIPLES[1:-1]
             alphas = [float(alpha) for alpha in unit * multiples]
         for alpha in alphas:
             candidate = Candidate(replace(setting, alpha=alpha), in_columns)
