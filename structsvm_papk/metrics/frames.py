@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from structsvm_papk._types import Array, Frame
-from structsvm_papk.data import validation as _validation
 from structsvm_papk.data.roles import needed_column
-from structsvm_papk.errors import InputError, check_choice, check_type
+from structsvm_papk.errors import InputError, check_type
 from structsvm_papk.metrics import ranked_lists as lists
 from structsvm_papk.metrics import table
 from structsvm_papk.metrics.ranked_lists import column
@@ -89,7 +88,6 @@ def evaluate_recommendations(
     item: str = "item_id",
     rank: str = "rank",
     preset: str | Conventions | None = None,
-    unmatched: str = "raise",
     grade: str | None = None,
     **options: Any,
 ) -> MetricTable:
@@ -110,21 +108,18 @@ def evaluate_recommendations(
         Column names in both frames; others are recognised by their usual names.
     preset : see `evaluate`
         By default `catalogue`; `rectools`: the rules of RecTools, whose NDCG@k divides by k hits.
-    unmatched : {"raise", "count"}
-        Users in one frame and not in the other. `count`: without recommendations all their items
-        are missed; without interactions the rule `no_positives` decides.
     grade : str, optional
         Column of grades in `interactions`, 0 for what is not relevant; by default one of a usual
         name (grade, relevance, label, rating, score, ..). Without a column that could be the grade
         every pair has grade 1.
     **options
-        Of `evaluate`, without groups and list lengths.
+        Of `evaluate`, without groups and list lengths: with ``population="either"`` users without
+        recommendations, which are refused, count as those whose items are all missed.
 
     Notes
     -----
     Only listed negatives are known, so `few_negatives` refers to them, and `auc` is refused.
     """
-    check_choice("unmatched", unmatched, ("raise", "count"))
     check_type("user", user, str, "the name of a column")
     check_type("item", item, str, "the name of a column")
     names = [str(name) for name in lists.column_names(recommendations)]
@@ -134,12 +129,10 @@ def evaluate_recommendations(
     pairs = pairs_of(interactions, user, item, grade)
     groups = ids(recommendations, user)
     items = ids(recommendations, item)
-    if unmatched == "raise":
-        _refuse_unmatched(groups, pairs.users)
     ranks = _checked_ranks(recommendations, rank, *codes_of(user, recommendations))
     return table.evaluate(
         metrics, -ranks, None, groups,
-        items=items, relevant=pairs, preset=preset, population="either", **options,
+        items=items, relevant=pairs, preset=preset, **options,
     )  # fmt: skip
 
 
@@ -175,18 +168,3 @@ def _checked_ranks(frame: Frame, name: str, users: Array, whose: Array) -> Array
             "ranks must be 1, 2, .. without gaps or ties"
         )
     return ranks.astype(np.float64)
-
-
-def _refuse_unmatched(shown: Array, liked: Array) -> None:
-    users, codes = lists.grouped(_validation.joined(shown, liked))[:2]
-    is_shown = np.bincount(codes[: shown.size], minlength=users.size) > 0
-    is_liked = np.bincount(codes[shown.size :], minlength=users.size) > 0
-    for only, have, lack in (
-        (is_shown & ~is_liked, "recommendations", "interactions"),
-        (is_liked & ~is_shown, "interactions", "recommendations"),
-    ):
-        if only.any():
-            raise InputError(
-                f"{lists.named(users, only)} with {have} and without {lack}; unmatched='count' "
-                "counts them by the rules"
-            )

@@ -222,7 +222,7 @@ def test_lists_of_large_whole_numbers_do_not_become_floats():
 def recommended(user, item, liked_user, liked_item):
     shown = pd.DataFrame({"user_id": user, "item_id": item, "rank": 1})
     liked = {"user_id": liked_user, "item_id": liked_item}
-    return evaluate_recommendations(shown, liked, "recall@1", unmatched="count")
+    return evaluate_recommendations(shown, liked, "recall@1", population="either")
 
 
 def objects(*values):

@@ -100,7 +100,7 @@ def test_recommendations_are_truncated_lists(library, text):
         frame(library, pick(shown, ["user_id", "item_id"]) | {"rank": rank[shown]}),
         frame(library, pick(liked, ["user_id", "item_id"])),
         ["pap@3", "recall@4", "ap"],
-        unmatched="count",
+        population="either",
     )
     expected = metrics.evaluate(
         ["pap@3", "recall@4", "ap"], columns["score"], columns["label"], users,
@@ -112,12 +112,12 @@ def test_recommendations_are_truncated_lists(library, text):
 
 def test_users_of_one_table_only():
     shown, liked = doc_example()
-    with pytest.raises(InputError, match="user 3 with interactions and without recommendations"):
+    with pytest.raises(InputError, match="user 3 has relevant items but no list"):
         evaluate_recommendations(shown[shown.user_id < 3], liked, "pap@1")
-    with pytest.raises(InputError, match="user 3 with recommendations and without interactions"):
-        evaluate_recommendations(shown, liked[liked.user_id < 3], "pap@1")
+    unknown = evaluate_recommendations(shown, liked[liked.user_id < 3], "pap@1")
+    assert unknown.summary("pap@1").by_rule["no_positives"] == 1 == unknown.relevance.n_unjudged
     counted = evaluate_recommendations(
-        shown[shown.user_id != 1], liked[liked.user_id != 3], "pap@1", unmatched="count"
+        shown[shown.user_id != 1], liked[liked.user_id != 3], "pap@1", population="either"
     )
     np.testing.assert_array_equal(counted.values[:, 0], [0, 1, np.nan])
     assert counted.summary("pap@1").by_rule["no_positives"] == 1
@@ -128,7 +128,7 @@ def test_users_of_one_table_only():
     [
         ({"item_id": [1, 1, 3, 1, 2, 3, 2]}, 0, {}, "item 1 of user 1 occurs in row 0 and in row"),
         ({}, 1, {}, "item 1 of user 1 occurs in row 0 and in row 6"),
-        ({}, 0, {"unmatched": "drop"}, "choose one of raise, count"),
+        ({}, 0, {"population": "drop"}, "choose one of raise, listed"),
         ({}, 0, {"metrics": "auc"}, "complete lists"),
     ],
 )

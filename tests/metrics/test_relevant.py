@@ -83,7 +83,7 @@ def test_every_function_gives_the_number_of_the_definition(seed, text):
     ranks = lists.groupby("user").score.rank(ascending=False).astype(int)
     recommended = metrics.evaluate_recommendations(
         lists.assign(rank=ranks), relevant, NAMES, user="user", item="item",
-        unmatched="count",
+        population="either",
     )  # fmt: skip
     assert list(arrays.users) == users
     for name in NAMES:

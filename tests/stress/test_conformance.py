@@ -46,7 +46,7 @@ def rectools():
         for key, metric in (("pap", PAP), ("pauc", PartialAUC)):
             value = metric(k=K, insufficient_handling=handling).calc(shown, liked)
             yield value, f"{key}@{K}", base | rules | {"list_length": length}
-    table = evaluate_recommendations(cut, liked, f"pap@{K}", preset="rectools", unmatched="count")
+    table = evaluate_recommendations(cut, liked, f"pap@{K}", preset="rectools", population="either")
     yield PAP(k=K).calc(cut, liked), f"pap@{K}", table.mean(f"pap@{K}")
     for metric, key in (
         (Precision(k=K), f"precision@{K}"), (Recall(k=K), f"recall@{K}"),
