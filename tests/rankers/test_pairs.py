@@ -155,6 +155,19 @@ def test_what_one_column_says_is_no_reason_for_a_pair(seed):
     assert [pair.columns for pair in pairs_of(fitted)] == [(5, 7)]
 
 
+def test_values_that_are_rounded_a_little_stay_in_their_cells():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(1, 6, GROUPS.size), rng.lognormal(4, 1, GROUPS.size)])
+    X = X / 100  # not exact in single precision
+    y = (X[:, 0] > 0.03) != (X[:, 1] > 0.6)
+    fitted = ranker(pairs=1).fit(X, y, GROUPS)
+    (pair,) = pairs_of(fitted)
+    np.testing.assert_allclose(pair.cuts[0].edges, [0.015, 0.025, 0.035, 0.045])
+    for X_new in (X.astype(np.float32), X * (1 - 1e-9), X * (1 + 1e-9)):
+        new = fitted.contributions(X_new)[:, 2]
+        np.testing.assert_array_equal(new, fitted.contributions(X)[:, 2])
+
+
 def test_of_many_rows_some_are_looked_at_and_not_positives_only(monkeypatch):
     """Lists of two: every other row is a positive, and a third column has few cells."""
     rng = np.random.default_rng(0)

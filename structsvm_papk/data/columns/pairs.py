@@ -51,7 +51,8 @@ class ColumnCut:
 def cut_of_numbers(column: int, values: ValueCounts, with_gap: bool) -> ColumnCut:
     """A column of numbers, cut into sixths of its rows, or between values where they are few.
 
-    A column of two values or more has two cells or more.
+    A column of two values or more has two cells or more. Edges lie in the middle between two values
+    that occur: a value that is rounded a little elsewhere stays in its cell.
     """
     distinct = values.values
     edges = distinct[1:]
@@ -65,6 +66,9 @@ def cut_of_numbers(column: int, values: ValueCounts, with_gap: bool) -> ColumnCu
     edges = edges[edges > distinct[0]]
     if not edges.size:  # nearly all rows have the lowest value: it, and the others
         edges = distinct[1:2]
+    below = distinct[np.searchsorted(distinct, edges) - 1]
+    middle = below + (edges - below) / 2
+    edges = np.where(middle > below, middle, edges)
     return ColumnCut(column, Cut(edges, edges.size + 1), with_gap)
 
 
