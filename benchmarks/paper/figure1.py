@@ -111,7 +111,7 @@ def _panel(condition, certified, seed):
         solver, result = _certified(oracle)
         points = _best_so_far(oracle)
     else:
-        descent = SubgradientDescent.paper(ALPHA, setting.eta, STEPS, seed=seed)
+        descent = SubgradientDescent(ALPHA, setting.eta, STEPS, start_scale=1.0, seed=seed)
         solver, result, points = "descent", descent.solve(oracle), oracle.points
     return Panel(
         condition,

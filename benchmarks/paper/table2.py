@@ -66,7 +66,7 @@ class Descent:
     def solve(self, case, data, seed):
         """Both methods' results."""
         k, settings = CASES[case][0], (self.alpha, self.eta, self.steps)
-        ours = SubgradientDescent.paper(*settings, seed=seed)
+        ours = SubgradientDescent(*settings, start_scale=1.0, seed=seed)
         if case == 1:
             theirs = SGDAtKAvg(*settings, seed=seed).solve(data, k)
         else:

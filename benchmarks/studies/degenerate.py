@@ -96,7 +96,7 @@ def _convex(name, depths=(None,), alphas=ALPHAS[::-1]):
 def _recipe(data, k, seed):
     risk = EmpiricalRisk(make_surrogate("avg", k), data)
     for eta, alpha in _RECIPES:
-        solver = SubgradientDescent.paper(alpha, eta, seed=seed)
+        solver = SubgradientDescent(alpha, eta, start_scale=1.0, seed=seed)
         yield f"eta={eta:g}, alpha={alpha:g}", solver.solve(risk).w
 
 

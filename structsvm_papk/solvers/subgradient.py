@@ -45,7 +45,8 @@ class SubgradientDescent(Solver[SolverResult]):
         Which point is returned: the lowest objective seen, the last iterate, or the average of
         the second half of the iterates (evaluated once at the end).
     start_scale : float
-        Start at a normal vector with this standard deviation; 0 starts at zero.
+        Start at a normal vector with this standard deviation, as the authors do with 1; 0 starts at
+        zero.
     seed : int
         Seed of the random start, see `normal_start`.
     time_limit : float, optional
@@ -78,13 +79,6 @@ class SubgradientDescent(Solver[SolverResult]):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("keep", self.keep, ("best", "last", "average"))
-
-    @classmethod
-    def paper(
-        cls, alpha: float, eta: float = 0.1, max_iter: int = 200, seed: int = 0, **options: Any
-    ) -> SubgradientDescent:
-        """Return the authors' recipe: standard normal start, fixed steps, best loss kept."""
-        return cls(alpha, eta, max_iter, keep="best", start_scale=1.0, seed=seed, **options)
 
     def _run(
         self, oracle: Oracle, w_init: Start, warm_start: SolverResult | None
