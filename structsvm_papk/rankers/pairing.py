@@ -90,19 +90,32 @@ def _gains(
 @kernel
 def _gain(sums: Array, counts: Array, mean_square: float, small: float) -> float:
     """What the cells of one pair gain above chance, beyond a function of each of its columns."""
-    of_first = counts.sum(axis=1)
-    of_second = counts.sum(axis=0)
+    of_first = np.zeros(counts.shape[0])
+    of_second = np.zeros(counts.shape[1])
+    n_rows = 0.0
+    for i in range(of_first.size):
+        for j in range(of_second.size):
+            of_first[i] += counts[i, j]
+            of_second[j] += counts[i, j]
+            n_rows += counts[i, j]
     for _ in range(_SWEEPS):
         for i in range(of_first.size):
-            sums[i] -= counts[i] * (sums[i].sum() / max(of_first[i], 1.0))
+            total = 0.0
+            for j in range(of_second.size):
+                total += sums[i, j]
+            for j in range(of_second.size):
+                sums[i, j] -= counts[i, j] * (total / max(of_first[i], 1.0))
         for j in range(of_second.size):
-            sums[:, j] -= counts[:, j] * (sums[:, j].sum() / max(of_second[j], 1.0))
-    n_rows = of_first.sum()
+            total = 0.0
+            for i in range(of_first.size):
+                total += sums[i, j]
+            for i in range(of_first.size):
+                sums[i, j] -= counts[i, j] * (total / max(of_second[j], 1.0))
     gain = 0.0
     for i in range(of_first.size):
         for j in range(of_second.size):
             n = counts[i, j]
             if n > 0.0:
                 left = 1.0 - n / of_first[i] - n / of_second[j] + n / n_rows
-                gain += (sums[i, j] ** 2 - mean_square * n * left) / (n + small)
+                gain += (sums[i, j] * sums[i, j] - mean_square * n * left) / (n + small)
     return gain
