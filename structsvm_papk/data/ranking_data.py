@@ -13,7 +13,7 @@ from structsvm_papk._types import Array
 from structsvm_papk.data import validation
 from structsvm_papk.data.columns.base import Columns, ListRows, Spread, Variation
 from structsvm_papk.data.columns.checks import check_matrix, columns_of, refuse_non_finite
-from structsvm_papk.data.columns.knots import Knots, knots_of
+from structsvm_papk.data.columns.knots import Knots
 from structsvm_papk.data.columns.pieces import PiecewiseColumns
 from structsvm_papk.data.columns.units import Parts, Units
 from structsvm_papk.data.columns.value_counts import ValueCounts, counts_of_columns
@@ -377,10 +377,6 @@ class RankingData(Lists, Parts):
         """
         self.refuse_sparse_curves()
         return counts_of_columns(self.X, self.rows, most, columns)
-
-    def knots_at_quantiles(self, n_pieces: int) -> Knots:
-        """Knots that cut each column into pieces of about as many rows of the lists."""
-        return knots_of(self.value_counts(), n_pieces)
 
     def refuse_sparse_curves(self) -> None:
         """Refuse a sparse X, whose columns are lines."""

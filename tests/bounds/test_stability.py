@@ -6,6 +6,7 @@ from scipy import sparse
 
 from helpers import sources
 from helpers.catalogue import WITH_SHARES
+from helpers.columns import knots_at_quantiles
 from helpers.commands import invoke
 from helpers.marks import slow
 from helpers.reference_theory import top_risk
@@ -128,7 +129,9 @@ def test_sparse_files_and_divided_columns_give_the_same(tmp_path):
         np.testing.assert_allclose(found.distances, expected.distances, rtol=1e-9)
         np.testing.assert_allclose(found.values, expected.values, atol=1e-12)
     assert found.note == ""
-    curved = EmpiricalRisk(surrogate, divided.with_curves(divided.knots_at_quantiles(4)))
+    curved = EmpiricalRisk(
+        surrogate, divided.with_curves(knots_at_quantiles(divided.X, divided.rows, 4))
+    )
     found = bounds.stability(curved, CuttingPlane(alpha=0.3).solve(curved))
     assert found.note == "the knots of the curves"
 

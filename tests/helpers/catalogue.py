@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from helpers import exact_risk, programs, reference
+from helpers.columns import knots_at_quantiles
 from structsvm_papk import (
     CCCP,
     CuttingPlane,
@@ -167,7 +168,7 @@ def _turned(store):
 
 def _in_pieces(rows):
     lists = rows.lists()
-    return lists.with_curves(lists.knots_at_quantiles(3)).standardized()
+    return lists.with_curves(knots_at_quantiles(lists.X, lists.rows, 3)).standardized()
 
 
 STORAGES = {  # rows with four columns -> lists

@@ -4,6 +4,7 @@ import dask.array as da
 import numpy as np
 import pytest
 
+from helpers.columns import knots_at_quantiles
 from helpers.marks import slow
 from helpers.problems import objective, partitioned
 from helpers.sources import N_FEATURES, lists, npy_source
@@ -80,7 +81,8 @@ def test_a_file_has_the_optimum_of_memory(tmp_path, name):
 def test_knots_are_quantiles_of_all_rows_of_a_file(tmp_path):
     X, y, groups = bent_lists()
     X[: len(X) // 8, 0] = 0.0  # a file by date: the column came later
-    whole = RankingData.from_groups(X, y, groups).knots_at_quantiles(PIECES)
+    data = RankingData.from_groups(X, y, groups)
+    whole = knots_at_quantiles(data.X, data.rows, PIECES)
     surrogate = make_surrogate("avg", K)
     source = npy_source(tmp_path, X, y, groups)
     risks = [StreamedRisk(surrogate, source, n * X_BYTES, curves=PIECES) for n in (1, 10)]

@@ -11,6 +11,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 
+from helpers.columns import knots_at_quantiles
 from helpers.functions import added_by_hand
 from helpers.marks import slow
 from helpers.problems import objective
@@ -357,7 +358,7 @@ def test_the_objective_is_that_of_the_problem_by_hand(name, weighted):
     gain = RANKERS[name].get("label_gain")
     data = RankingData.from_groups(X, y, groups, weight, label_gain=gain)
     if RANKERS[name]["curves"] is not None:
-        data = data.with_curves(data.knots_at_quantiles(4))
+        data = data.with_curves(knots_at_quantiles(data.X, data.rows, 4))
     data = data.standardized("auto").stiffened(STIFFNESS)
     risk = EmpiricalRisk(ranker.make_surrogate(), data, "cap")
     value = objective(risk, 0.05, ranker.result_.w)

@@ -288,7 +288,7 @@ def test_the_strength_counts_weights_as_the_penalty_sees_them():
     X = X[:, :2]
     fitted = ranker(4, alpha="auto").fit(X, y, GROUPS)
     data = RankingData.from_groups(X, y, GROUPS)
-    written = data.with_curves(data.knots_at_quantiles(4)).columns.toarray()
+    written = data.with_curves(knots_at_quantiles(data.X, data.rows, 4)).columns.toarray()
     within = np.mean([written[u == GROUPS].var(axis=0) for u in range(N_LISTS)], axis=0)
     np.testing.assert_allclose(fitted.scale_, np.sqrt(within[:2]), rtol=1e-9)
     variances = np.where(np.arange(within.size) < 2, 1.0, 1 / STIFFNESS)
@@ -301,7 +301,7 @@ def problem(X, y, groups, pieces, weight=None, stiffness=STIFFNESS):
     """The risk that a ranker of curves minimises."""
     label_gain = "linear" if np.unique(y).size > 2 else None
     data = RankingData.from_groups(X, y, groups, weight, label_gain=label_gain)
-    data = data.with_curves(data.knots_at_quantiles(pieces))
+    data = data.with_curves(knots_at_quantiles(data.X, data.rows, pieces))
     return EmpiricalRisk(
         ranker().make_surrogate(), data.standardized("auto").stiffened(stiffness), "cap"
     )

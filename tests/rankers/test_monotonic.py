@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from helpers.columns import knots_at_quantiles
 from helpers.marks import slow
 from helpers.problems import divided_out, full_problem
 from structsvm_papk import CuttingPlane, EmpiricalRisk, PAPKRanker, RankingData, make_surrogate
@@ -94,7 +95,7 @@ def test_the_bound_is_below_the_objective_of_every_rising_function(make, stiffne
     result = CuttingPlane(ALPHA, tol=1e-8, positive=columns.constrained).solve(risk)
     assert result.converged and columns.constrained.all()
 
-    free = given.with_curves(given.knots_at_quantiles(3))
+    free = given.with_curves(knots_at_quantiles(given.X, given.rows, 3))
     divided = free.standardized("auto").stiffened(stiffness)
     written, w = full_problem(EmpiricalRisk(setting.surrogate, divided_out(divided), "cap"), ALPHA)
     scale = divided.units.scale
