@@ -13,9 +13,9 @@ from structsvm_papk._types import Array
 from structsvm_papk.solvers.oracle import Oracle
 from structsvm_papk.solvers.qp import RestrictedQP, onto_simplices
 
-_SWEEPS = 15
+_SWEEPS = 15  # at most, or as many as features
 _FEW_BLOCKS = 8  # with fewer, coordinate steps crawl and the QP is small
-_QP_ROUNDS = 4
+_ROUNDS = 12
 _FREE_ROUNDS = 12  # guesses at which weights are zero, where some may not be negative
 _WORTH = 1e-6  # of the gap, by which such a guess has to raise the dual for another one
 _BISECTIONS = 40
@@ -127,29 +127,63 @@ class CutModel:
         if self.signed:
             theta, rise = self._rise_above_floor(heights, theta, centre, curvature, target)
         else:
-            products = self._products(curvature)
-            theta = onto_simplices(self._improve(products, heights, theta, target), self.starts)
-            rise = products.rise(theta)
+            theta, rise = self._improve(self._products(curvature), heights, theta, target)
         self._theta[self.order] = theta
         z = np.maximum(centre - self._theta @ self._slopes / curvature, self.floor)
         return z, np.maximum.reduceat(heights + rise, self.starts).sum()
 
     def _improve(
         self, products: _Slopes | _InnerProducts, heights: Array, theta: Array, target: float
-    ) -> Array:
+    ) -> _Improved:
         """Weights whose duality gap is `target`, or as close to it as the methods come.
 
-        In coordinates with curvature 1 and centre 0; the sums of the weights may drift.
+        In coordinates with curvature 1 and centre 0. Each round works on the cuts that matter so
+        far: those with weight, and the highest of each block.
         """
-        theta = theta.copy()
-        gap = np.inf
-        if self.n_blocks >= _FEW_BLOCKS:
-            gap = products.sweep(heights, self.starts, theta, target)
-        for _ in range(_QP_ROUNDS):
-            if gap <= target or not self._solve_qp(products, heights, theta, 0.5 * target):
+        theta = onto_simplices(theta, self.starts)  # the sums of weights drift
+        rise = products.rise(theta)
+        block = self._block[self.order]
+        matter = theta > 0.0
+        for _ in range(_ROUNDS):
+            now = heights + rise
+            if self._gap(theta, now) <= target:
                 break
-            gap = self._gap(theta, heights + products.rise(theta))
-        return theta
+            matter |= now >= np.maximum.reduceat(now, self.starts)[block]
+            chosen = np.flatnonzero(matter)
+            some = self._restricted(products, heights, theta, chosen, 0.5 * target)
+            if some is None:
+                break
+            theta = np.zeros(theta.size)
+            theta[chosen] = some
+            rise = products.rise(theta)
+        return _Improved(theta, rise)
+
+    def _restricted(
+        self,
+        products: _Slopes | _InnerProducts,
+        heights: Array,
+        theta: Array,
+        chosen: Array,
+        target: float,
+    ) -> Array | None:
+        """Better weights of some cuts, at least one of each block; None where every solver failed.
+
+        Coordinate steps, and where they do not reach the target, the restricted QP: one of its
+        steps costs about as much as so many sweeps of theirs as there are features.
+        """
+        heights = heights[chosen]
+        block = self._block[self.order[chosen]]
+        starts = np.searchsorted(block, np.arange(self.n_blocks))
+        if self.n_blocks >= _FEW_BLOCKS:
+            most = max(_SWEEPS, products.n_features)
+            swept = theta[chosen]
+            if products.sweep(chosen, heights, starts, swept, most, target) <= target:
+                return onto_simplices(swept, starts)
+        weights = self.qp.solve(products.slopes_of(chosen), heights, block, target)
+        if weights is None:
+            return None
+        kept = np.where(weights < _NEGLIGIBLE, 0.0, weights)  # else none ever idle
+        return onto_simplices(kept, starts)
 
     def _gap(self, theta: Array, heights: Array) -> float:
         """Duality gap of weights at whose point the cuts have these heights."""
@@ -179,8 +213,8 @@ class CutModel:
             before = dual
             free = here.v > floor
             fixed = heights + slopes[:, ~free] @ floor[~free]
-            answer = self._improve(_products_of(slopes[:, free]), fixed, here.theta, 0.5 * target)
-            answer = onto_simplices(answer, self.starts)
+            products = _products_of(slopes[:, free])
+            answer = self._improve(products, fixed, here.theta, 0.5 * target).theta
             there = self._above_floor(answer, slopes, heights, floor)
             # near the optimum the dual is flat: within its tolerance the answer may be below where
             # it came from, and its z far better
@@ -225,7 +259,7 @@ class CutModel:
     def _products(self, curvature: Array) -> _Slopes | _InnerProducts:
         """The cuts in coordinates with curvature 1."""
         if self._gram is None:
-            return _Slopes(self._slopes_over(np.sqrt(curvature)))
+            return _Slopes(self._slopes, self.order, curvature)
         gram = self._gram[np.ix_(self.order, self.order)] / curvature[0]
         others = self._slopes[self.order, self.n_features :] / np.sqrt(curvature[self.n_features :])
         return _InnerProducts(gram + others @ others.T if others.size else gram)
@@ -235,22 +269,6 @@ class CutModel:
         slopes = self._slopes[self.order]
         slopes /= root
         return slopes
-
-    def _solve_qp(
-        self, products: _Slopes | _InnerProducts, heights: Array, theta: Array, tol: float
-    ) -> bool:
-        """Solve the restricted QP on the cuts with dual weight and the highest of each block."""
-        now = heights + products.rise(theta)
-        tops = np.maximum.reduceat(now, self.starts)
-        block = self._block[self.order]
-        chosen = np.flatnonzero((theta > 0.0) | (now >= tops[block]))
-        weights = self.qp.solve(products.slopes_of(chosen), heights[chosen], block[chosen], tol)
-        if weights is None:
-            return False
-        theta[:] = 0.0
-        theta[chosen] = np.where(weights < _NEGLIGIBLE, 0.0, weights)  # else none ever idle
-        theta[:] = onto_simplices(theta, self.starts)
-        return True
 
     def least_at_zero(self) -> float:
         """What the risk at w = 0 is at least; -inf where there is an s."""
@@ -329,24 +347,44 @@ def _longer(array: Array, n: int) -> Array:
     return np.concatenate([array, np.zeros((n, *array.shape[1:]), array.dtype)])
 
 
-class _Slopes:
-    """Cuts by their slopes, in coordinates with curvature 1 and centre 0."""
+class _Improved(NamedTuple):
+    """Weights of the cuts, and by how much each cut is higher at the point that belongs to them."""
 
-    def __init__(self, slopes: Array) -> None:
+    theta: Array
+    rise: Array
+
+
+class _Slopes:
+    """Cuts by their slopes ``a_i / sqrt(curvature)``, in coordinates with curvature 1 and centre 0.
+
+    They are not written out: of many cuts few matter. Cut i has the slope ``slopes[order[i]]``.
+    """
+
+    def __init__(self, slopes: Array, order: Array, curvature: Array) -> None:
         self._slopes = slopes
+        self._order = order
+        self._curvature = curvature
+        self.n_features = curvature.size
 
     def rise(self, theta: Array) -> Array:
         """By how much each cut is higher at ``-A' theta`` than at 0."""
-        return -(self._slopes @ (theta @ self._slopes))
+        active = np.flatnonzero(theta)
+        total = theta[active] @ self._slopes[self._order[active]]
+        return -(self._slopes @ (total / self._curvature))[self._order]
 
-    def sweep(self, heights: Array, starts: Array, theta: Array, target: float) -> float:
-        """Coordinate steps on theta, in place; the duality gap."""
-        v = -(theta @ self._slopes)
-        return block_sweeps(self._slopes, heights, starts, theta, v, _SWEEPS, target)
+    def sweep(
+        self, chosen: Array, heights: Array, starts: Array, theta: Array, most: int, target: float
+    ) -> float:
+        """At most so many sweeps of coordinate steps on theta of some cuts, in place; their gap."""
+        slopes = self.slopes_of(chosen)
+        v = -(theta @ slopes)
+        return block_sweeps(slopes, heights, starts, theta, v, most, target)
 
     def slopes_of(self, chosen: Array) -> Array:
         """Slopes of these cuts."""
-        return self._slopes[chosen]
+        slopes = self._slopes[self._order[chosen]]
+        slopes /= np.sqrt(self._curvature)
+        return slopes
 
 
 class _InnerProducts:
@@ -354,15 +392,18 @@ class _InnerProducts:
 
     def __init__(self, gram: Array) -> None:
         self._gram = gram
+        self.n_features = gram.shape[0]  # of their span
 
     def rise(self, theta: Array) -> Array:
         """As of `_Slopes`."""
         return -(self._gram @ theta)
 
-    def sweep(self, heights: Array, starts: Array, theta: Array, target: float) -> float:
+    def sweep(
+        self, chosen: Array, heights: Array, starts: Array, theta: Array, most: int, target: float
+    ) -> float:
         """As of `_Slopes`; a step costs as many products as there are cuts."""
-        now = heights + self.rise(theta)
-        return gram_sweeps(self._gram, now, starts, theta, _SWEEPS, target)
+        gram = self._gram[np.ix_(chosen, chosen)]
+        return gram_sweeps(gram, heights - gram @ theta, starts, theta, most, target)
 
     def slopes_of(self, chosen: Array) -> Array:
         """Slopes with these inner products, in the span of the cuts."""
@@ -372,7 +413,7 @@ class _InnerProducts:
 def _products_of(slopes: Array) -> _Slopes | _InnerProducts:
     """By slopes or inner products, whatever is smaller."""
     if slopes.shape[1] <= max(_WIDE, slopes.shape[0]):
-        return _Slopes(slopes)
+        return _Slopes(slopes, np.arange(slopes.shape[0]), np.ones(slopes.shape[1]))
     return _InnerProducts(slopes @ slopes.T)
 
 

@@ -172,6 +172,22 @@ def test_sweeps_by_inner_products_are_those_by_slopes():
     assert duality_gap(theta, slopes, heights, starts) <= 2e-9
 
 
+@pytest.mark.parametrize("n_blocks", [3, 12])
+@pytest.mark.parametrize("n_features", [4, 40, 1001])
+def test_weights_of_cuts_come_as_close_as_the_target_asks(n_blocks, n_features):
+    rng = np.random.default_rng(0)
+    slopes = rng.normal(size=(5 * n_blocks, n_features)) / np.sqrt(n_features)
+    heights = rng.normal(size=5 * n_blocks)
+    model = CutModel(np.full(n_features, -np.inf), n_features, n_blocks, "interior_point")
+    model.add(slopes, heights, np.repeat(np.arange(n_blocks), 5))
+    z, value = model.minimise(np.zeros(n_features), np.full(n_features, 0.01), 1e-8)
+    theta = model._theta[model.order]
+    assert duality_gap(theta, slopes / 0.1, heights, model.starts) <= 1e-8
+    np.testing.assert_allclose(z, -(theta @ slopes) / 0.01, atol=1e-9)
+    tops = np.maximum.reduceat(slopes @ z + heights, model.starts)
+    np.testing.assert_allclose(value, tops.sum(), atol=1e-9)
+
+
 # --- bounds that are exact in every entry, against exact optima ---------------------------------
 
 ULP = 2.0**-52
