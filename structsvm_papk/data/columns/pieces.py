@@ -73,42 +73,31 @@ class PiecewiseColumns(Columns):
         return self._knots
 
     @property
-    def _stored(self) -> tuple[Array, Array]:
+    def _stored(self) -> _Stored:
         """Values and cells as kernels take them."""
-        return read_only(self.X), read_only(self.cells)
+        return _Stored(read_only(self.X), read_only(self.cells))
 
     # --- products -------------------------------------------------------------------------------
 
     def add_active_rows(
         self, rows: Array, coef: Array, active: Array, bounds: Array, out: Array
     ) -> None:
-        knots = self.knots
-        X, cells = self._stored
-        add = _row_sums
-        if not is_row_major(X):
-            X = X.T
-            cells = cells.T
-            add = _column_sums
-        sums = np.zeros((knots.origins.size, 3))
-        sums[:, 2] = knots.origins  # beside what is added there: in one line of the cache
         added = np.zeros((bounds.size - 1, self.n_weights))
-        add(X, cells, rows, coef, active, bounds, knots.cell_starts, sums, self._intervals, added)
+        _pull(self._stored, rows, coef, active, bounds, self._curves, added)
         out += added
 
     def combined_rows(self, rows: Array, coef: Array) -> Array:
-        knots = self.knots
         out = np.zeros((coef.shape[0], self.n_weights))
         some = self.take(rows)
-        _combined_sums(
-            some.X, some.cells, np.ascontiguousarray(coef.T), knots.cell_starts, knots.origins,
-            self._intervals, out,
-        )  # fmt: skip
+        _combined_pull(some._stored, np.ascontiguousarray(coef.T), self._curves, out)
         return out
 
     @cached_property
-    def _intervals(self) -> _Intervals:
+    def _curves(self) -> _Curves:
         knots = self.knots
-        return _Intervals(
+        return _Curves(
+            cell_starts=knots.cell_starts,
+            origins=knots.origins,
             starts=knots.starts,
             straight=knots.straight_of_column,
             widths=knots.widths,
@@ -328,9 +317,18 @@ def _columns_in_order(
             out[p] += _linear(table, cell, columns[f, rows[p]])
 
 
-class _Intervals(NamedTuple):
-    """What `_add_sums` reads of `Knots`; `straight` is the weight of each straight part."""
+class _Stored(NamedTuple):
+    """Values, and the cells that they are in."""
 
+    X: Array
+    cells: Array
+
+
+class _Curves(NamedTuple):
+    """What sums of rows read of `Knots`; `straight` is the weight of each straight part."""
+
+    cell_starts: Array
+    origins: Array
     starts: Array
     straight: Array
     widths: Array
@@ -339,25 +337,38 @@ class _Intervals(NamedTuple):
     shares: Array
 
 
-# Of each cell there are added up, over the rows of a part, their coefficients and
-# ``coef (x - origin)``; the third number of a cell is its origin.
+# A sum of rows is taken in two steps. For each cell are added up, over the rows, their coefficients
+# and ``coef (x - origin)``: `sums` has these two, and beside them, in the same line of the cache,
+# the origin. Then `_add_sums` makes the entries of the weights of them.
 
 
 @kernel(fastmath=REORDERED_SUMS)
-def _row_sums(
-    X: Array,
-    cells: Array,
+def _pull(
+    stored: _Stored,
     rows: Array,
     coef: Array,
     active: Array,
     bounds: Array,
-    cell_starts: Array,
-    sums: Array,
-    intervals: _Intervals,
+    curves: _Curves,
     out: Array,
 ) -> None:
+    sums = np.zeros((curves.origins.size, 3))
+    sums[:, 2] = curves.origins
     for part in range(bounds.size - 1):
-        for p in active[bounds[part] : bounds[part + 1]]:
+        some = active[bounds[part] : bounds[part + 1]]
+        _add_to_cells(stored, rows, coef, some, curves.cell_starts, sums)
+        _add_sums(sums, curves, out[part])
+
+
+@kernel(fastmath=REORDERED_SUMS)
+def _add_to_cells(
+    stored: _Stored, rows: Array, coef: Array, some: Array, cell_starts: Array, sums: Array
+) -> None:
+    """In the order in which X is stored: row after row, or column after column."""
+    X = stored.X
+    cells = stored.cells
+    if abs(X.strides[0]) >= abs(X.strides[1]):
+        for p in some:
             row = X[rows[p]]
             cell = cells[rows[p]]
             coef_p = coef[p]
@@ -365,50 +376,27 @@ def _row_sums(
                 c = cell_starts[f] + cell[f]
                 sums[c, 0] += coef_p
                 sums[c, 1] += coef_p * (row[f] - sums[c, 2])
-        _add_sums(sums, cell_starts, intervals, out[part])
-
-
-@kernel(fastmath=REORDERED_SUMS)
-def _column_sums(
-    columns: Array,
-    cells: Array,
-    rows: Array,
-    coef: Array,
-    active: Array,
-    bounds: Array,
-    cell_starts: Array,
-    sums: Array,
-    intervals: _Intervals,
-    out: Array,
-) -> None:
-    for part in range(bounds.size - 1):
-        for f in range(columns.shape[0]):
-            column = columns[f]
-            for p in active[bounds[part] : bounds[part + 1]]:
-                c = cell_starts[f] + cells[f, rows[p]]
+    else:
+        for f in range(X.shape[1]):
+            column = X[:, f]
+            cell = cells[:, f]
+            for p in some:
+                c = cell_starts[f] + cell[rows[p]]
                 sums[c, 0] += coef[p]
                 sums[c, 1] += coef[p] * (column[rows[p]] - sums[c, 2])
-        _add_sums(sums, cell_starts, intervals, out[part])
 
 
 @kernel(fastmath=REORDERED_SUMS)
-def _combined_sums(
-    X: Array,
-    cells: Array,
-    coef: Array,
-    cell_starts: Array,
-    origins: Array,
-    intervals: _Intervals,
-    out: Array,
-) -> None:
-    """For all coefficients of a row at a time, which lie beside each other."""
+def _combined_pull(stored: _Stored, coef: Array, curves: _Curves, out: Array) -> None:
+    """`_pull` of all rows, for all coefficients of a row at a time, which lie beside each other."""
+    origins = curves.origins
     n = coef.shape[1]
     number = np.zeros((origins.size, n))
     away = np.zeros((origins.size, n))
-    for i in range(X.shape[0]):
-        for f in range(X.shape[1]):
-            c = cell_starts[f] + cells[i, f]
-            distance = X[i, f] - origins[c]
+    for i in range(stored.X.shape[0]):
+        for f in range(stored.X.shape[1]):
+            c = curves.cell_starts[f] + stored.cells[i, f]
+            distance = stored.X[i, f] - origins[c]
             for part in range(n):
                 number[c, part] += coef[i, part]
                 away[c, part] += coef[i, part] * distance
@@ -416,21 +404,21 @@ def _combined_sums(
     for part in range(n):
         sums[:, 0] = number[:, part]
         sums[:, 1] = away[:, part]
-        _add_sums(sums, cell_starts, intervals, out[part])
+        _add_sums(sums, curves, out[part])
 
 
 @kernel
-def _add_sums(sums: Array, cell_starts: Array, intervals: _Intervals, out: Array) -> None:
+def _add_sums(sums: Array, curves: _Curves, out: Array) -> None:
     """The entries of straight parts and pieces, of the sums of the cells, which become 0.
 
     What an interval adds is the coefficients of the rows behind it, and of its own by their share.
     """
-    starts = intervals.starts
-    straight = intervals.straight
-    piece = intervals.piece
+    starts = curves.starts
+    straight = curves.straight
+    piece = curves.piece
     n_straight = out.size - (piece[-1] + 1 if piece.size else 0)
     for f in range(starts.size - 1):
-        first = cell_starts[f]
+        first = curves.cell_starts[f]
         n_intervals = starts[f + 1] - starts[f] - 1
         if n_intervals == 0:  # a line
             out[straight[f]] += sums[first, 1] + sums[first + 1, 1]
@@ -439,10 +427,10 @@ def _add_sums(sums: Array, cell_starts: Array, intervals: _Intervals, out: Array
         of_straight = 0.0
         for i in range(n_intervals - 1, -1, -1):
             interval = starts[f] - f + i
-            rise = behind + sums[first + 1 + i, 1] / intervals.widths[interval]
+            rise = behind + sums[first + 1 + i, 1] / curves.widths[interval]
             behind += sums[first + 1 + i, 0]
-            out[n_straight + piece[interval]] += rise * intervals.shares[interval]
-            of_straight += rise * intervals.straight_rises[interval]
+            out[n_straight + piece[interval]] += rise * curves.shares[interval]
+            of_straight += rise * curves.straight_rises[interval]
         if straight[f] >= 0:
             out[straight[f]] += of_straight
     sums[:, :2] = 0.0
