@@ -297,6 +297,10 @@ def test_zero_and_one_grade_are_grades(task):
 )
 def test_the_solver_that_auto_takes(task, surrogate, solver):
     ranker = Linear(k=3, surrogate=surrogate, tol=1e-4, alpha=0.1)
+    if solver == "subgradient":  # which has no certificate
+        with pytest.raises(InputError, match="SubgradientDescent has no setting 'tol'"):
+            ranker.fit(*task)
+        ranker.set_params(tol=1e-6)
     ranker.fit(*task)
     assert ranker.to_model().solver == solver
     assert ranker.result_.status in ("critical", "converged", "finished")
