@@ -223,6 +223,14 @@ BROKEN = {
     r"block 1: X has 777 rows, y 776 .*compute_chunk_sizes": ("y", one_hidden),
     "block 1: groups is missing in rows 423": ("groups", lambda g: np.where(g == 30, np.nan, g)),
     r"block \d: y must be numbers": ("y", lambda y: np.where(y, "yes", "no")),
+    r"block \d: X holds NaN at row .*lists in memory": (
+        "X",
+        lambda X: da.where(X > 3.0, np.nan, X),
+    ),
+    r"block \d: X holds text \('a'\), .*lists are in memory": (
+        "X",
+        lambda X: X.map_blocks(lambda block: np.full(block.shape, "a", object), dtype=object),
+    ),
     r"block \d: X holds inf at row \d+, column": ("X", lambda X: da.where(X > 3.0, np.inf, X)),
     "y must have one dimension": ("y", lambda y: np.column_stack([y, y])),
     "y and groups must have one dimension": ("y", lambda y: dd.from_pandas(
