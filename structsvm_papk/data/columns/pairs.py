@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from structsvm_papk.data.columns.additive import AdditiveFunction, FilledRows
 
 MOST_CELLS = MOST_LEVELS
-_CELLS = 6  # of a column of numbers
+# Of a column of numbers. With 20 pairs, on five sets of KEEL, average precision is .805 .814 .811
+# .812 .809 with 4, 6, 8, 12, 15.
+_CELLS = 6
 _STIFF = 2.0  # how many times stronger the penalty is on a cell than on a level
 
 
