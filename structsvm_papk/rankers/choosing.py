@@ -9,9 +9,10 @@ Of one list the largest mean wins. Of lists
 
 * curves with pairs of columns have to gain a quarter of the standard error of the gain over lines,
   or curves alone two (of many lists 20 pairs may lose more than curves gain);
-* with curves, pairs have to gain a standard error over curves alone;
-* stiff curves, which are best of some features of web pages and worse of others, have to gain one
-  and a half over the winner (`benchmarks/results/columns.md`).
+* then pairs have to gain one and a half over curves alone, so that a ranker does not have twenty
+  maps that say nothing;
+* stiff curves, which are best of some features of web pages and worse of others, as much over the
+  winner (`benchmarks/results/columns.md`).
 
 After two folds those that will hardly win are left out.
 """
@@ -50,8 +51,7 @@ _FEWEST_LISTS = 5  # with a positive and a negative
 _MOST_VALUES_OF_LISTS = 2_000_000  # of more some of the lists are looked at
 _SURE = 2.0  # standard errors, and lines or curves are left out,
 _OF_CURVES = 0.25  # that curves with pairs have to gain over lines,
-_OF_PAIRS = 1.0  # pairs over curves alone,
-_OF_STIFF = 1.5  # and stiff curves over the winner
+_OF_OTHERS = 1.5  # and pairs or stiff curves over the others
 # of one list
 MULTIPLES = 10.0 ** np.arange(3.0, -3.5, -1.0)  # alphas, times the mean variance of the columns
 _MAX_ITER = 250
@@ -210,15 +210,11 @@ class ChoiceOfLists(Choice):
         in_order = (lines, stiff, curves, paired)  # neighbours are close to each other
         super().__init__([each for each in dict.fromkeys(in_order) if each is not None])
 
-    def _is_left(self, candidate: Candidate | None) -> bool:
-        return candidate in self.candidates
-
     @property
     def _richest(self) -> Candidate:
         """Curves with pairs, where they may win."""
-        if self._paired is not None and self._is_left(self._paired):
-            return self._paired
-        return self._curves
+        paired = self._paired
+        return paired if paired is not None and paired in self.candidates else self._curves
 
     def _which_may_win(self) -> list[Candidate]:
         left = list(self.candidates)
@@ -240,14 +236,14 @@ class ChoiceOfLists(Choice):
         if len(self.candidates) == 1:
             return self.candidates[0]
         best = self._curves
-        if self._richest is self._paired and self.gain(self._paired, best).exceeds(_OF_PAIRS):
-            best = self._paired
-        if self._is_left(self._lines) and not self._curves_are_ahead_of_lines:
+        if self.gain(self._richest, best).exceeds(_OF_OTHERS):
+            best = self._richest
+        if self._lines in self.candidates and not self._curves_are_ahead_of_lines:
             best = self._lines
         stiff = self._stiff
-        if stiff is not None and self._is_left(stiff) and self.gain(stiff, best).exceeds(_OF_STIFF):
-            best = stiff
-        return best
+        if stiff is None or stiff not in self.candidates:
+            return best
+        return stiff if self.gain(stiff, best).exceeds(_OF_OTHERS) else best
 
     @property
     def _curves_are_ahead_of_lines(self) -> bool:
@@ -392,11 +388,12 @@ def _can_be_cut(lists: RankingData) -> bool:
 def _of_one_list(columns: TrainingColumns, given: Setting, left: Left) -> list[Candidate]:
     """The candidates of one list.
 
-    The ends of the path are tried with lines and the first surrogate only: fits of the others take
-    longest there, and never win.
+    The ends of the path are tried with the first surrogate, and with lines where curves are left to
+    folds: fits of the others take longest there, and never win. Of pairs that are given the first
+    surrogate is tried: fits of TS with pairs take ten times as long.
     """
     tried = [given]
-    if left.surrogate:
+    if left.surrogate and given.n_pairs is None:
         tried = [given.with_surrogate(name) for name in SURROGATES_OF_ONE_LIST]
     richest = tried[0]
     if left.curves:

@@ -143,11 +143,10 @@ ERROR = 0.1 / np.sqrt(15)
         (0.5, 0.0, 0.5 + SPREAD, 0.49 + SPREAD, "lines"),  # curves with pairs are behind
         (0.5, 0.0, 0.5 + SPREAD, 0.5 + 0.2 * ERROR + SPREAD, "lines"),
         (0.5, 0.0, 0.5 + SPREAD, 0.5 + 0.3 * ERROR + SPREAD, "paired"),
-        (0.5, 0.0, 0.51 + SPREAD, 0.51 + 0.9 * ERROR - SPREAD / 2, "curves"),
-        (0.5, 0.0, 0.51, 0.51 + 1.1 * ERROR + SPREAD, "paired"),
+        (0.5, 0.0, 0.51, 0.51 + 1.6 * ERROR + SPREAD, "paired"),
         (0.5, 0.0, 0.5 + 1.9 * ERROR + SPREAD, 0.49, "lines"),
         (0.5, 0.0, 0.5 + 2.1 * ERROR + SPREAD, 0.49, "curves"),
-        (0.5, 0.0, 0.51, 0.51 + 0.9 * ERROR + SPREAD, "curves"),
+        (0.5, 0.0, 0.51, 0.51 + 1.4 * ERROR + SPREAD, "curves"),
         (0.5, 0.51 + 1.4 * ERROR + SPREAD, 0.51, 0.51, "curves"),
         (0.5, 0.51 + 1.6 * ERROR + SPREAD, 0.51, 0.51, "stiff"),
         (0.5, 0.5 + 1.6 * ERROR + SPREAD, 0.5, 0.49 + SPREAD, "stiff"),
