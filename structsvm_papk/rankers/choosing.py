@@ -59,7 +59,7 @@ _MOST_VALUES = 5_000_000  # with more alpha hardly matters, and the fits take a 
 _BLOCKS = 32  # with more columns than half of them the usual number takes up to twice the time
 _STEPS = 2.0**20  # of a unit of the penalty
 _FEWEST = 5  # positives or negatives, one for each fold
-_ENOUGH = 10  # candidates that go on after the first folds
+_ENOUGH = 14  # candidates that go on after the first folds; of ten the best is lost too often
 
 
 @dataclass(frozen=True)

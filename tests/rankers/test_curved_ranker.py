@@ -176,13 +176,13 @@ def test_after_two_folds_those_that_will_hardly_win_are_left_out(values, left):
     assert choice.candidates == left
 
 
-def test_of_one_list_the_largest_mean_wins_and_the_ten_best_go_on():
-    choice = choosing.ChoiceOfOneList(list("abcdefghijklm"))
+def test_of_one_list_the_largest_mean_wins_and_the_best_after_two_folds_go_on():
+    choice = choosing.ChoiceOfOneList(list("abcdefghijklmnopq"))
     assert choice.best is None
     for value in (0.2, 0.4):
-        choice.add([np.array([value - 0.01 * i]) for i in range(13)], np.ones(1))
-    assert choice.candidates == list("abcdefghij")
-    choice.add([np.array([0.9 if i in (3, 5) else 0.1]) for i in range(10)], np.ones(1))
+        choice.add([np.array([value - 0.01 * i]) for i in range(17)], np.ones(1))
+    assert choice.candidates == list("abcdefghijklmn")
+    choice.add([np.array([0.9 if i in (3, 5) else 0.1]) for i in range(14)], np.ones(1))
     assert choice.best == "d"
 
 
