@@ -195,8 +195,7 @@ def _geometry(partition: Any, *, surrogate: Surrogate, w: Array, scale: Array) -
     share_pos, share_neg = shares
     slopes = _largest_slopes(apart, (var_pos, share_pos), (var_neg, share_neg))
     slopes *= surrogate.l1_bound(data.n_pos) / 2
-    weight = np.ones(data.n_users) if data.user_weight is None else data.user_weight
-    return scores, radii, slopes, data.sizes, data.n_pos, weight
+    return scores, radii, slopes, data.sizes, data.n_pos, data.weight_of_user
 
 
 def _dense_lists(data: Any) -> Iterator[tuple[Array, ...]]:

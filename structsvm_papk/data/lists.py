@@ -82,6 +82,11 @@ class Lists:
         return self.users.size
 
     @property
+    def weight_of_user(self) -> Array:
+        """What each user counts, 1 where no weights were given."""
+        return np.ones(self.n_users) if self.user_weight is None else self.user_weight
+
+    @property
     def effective_users(self) -> float:
         """``(sum v)^2 / sum v^2`` of the users' weights v: their number, where they are equal."""
         if self.user_weight is None:

@@ -107,7 +107,7 @@ class Boxes:
             n_pos=data.n_pos,
             n_counted=self.surrogate.negatives_counted(data.n_neg),
             first_row=np.cumsum(data.n_pos) - data.n_pos,
-            weight=np.ones(data.n_users) if data.user_weight is None else data.user_weight,
+            weight=data.weight_of_user,
             k=self.surrogate.k,
             clipped=self.surrogate.clipped,
         )

@@ -268,7 +268,7 @@ def logistic_regression(data: RankingData, centred: bool = False, max_iter: int 
     share does not count.
     """
     sign = np.where(data.labels, 1.0, -1.0)
-    share = np.ones(data.n_users) if data.user_weight is None else data.user_weight
+    share = data.weight_of_user
     weight = np.repeat(share / (share.sum() * data.sizes), data.sizes)
 
     def centre(values: Array) -> Array:

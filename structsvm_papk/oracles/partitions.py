@@ -70,8 +70,8 @@ def summarise(
         return None, of_all
     used = data.usable(needed)
     lists = used.by_grade(needed)
-    of_users = _weights(used)
-    weight = _weights(lists)
+    of_users = used.weight_of_user
+    weight = lists.weight_of_user
     n_pos, index = np.unique(lists.n_pos, return_inverse=True)
     return used, replace(
         of_all,
@@ -86,11 +86,6 @@ def summarise(
         weights=np.bincount(index, weight),
         lists_a_row=1 if lists.shared is None else lists.shared.most,
     )
-
-
-def _weights(lists: RankingData) -> Array:
-    """What each list weighs."""
-    return np.ones(lists.n_users) if lists.user_weight is None else lists.user_weight
 
 
 class Partitions(Parts):

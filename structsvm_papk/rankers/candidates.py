@@ -87,8 +87,13 @@ class Training:
     n_threads: int = 1
     deadline: float | None = None
 
-    def solved(self, candidate: Candidate, lists: RankingData, before: Solved | None) -> Solved:
-        """The solution of a candidate on some of its lists, warm from another one there."""
+    def solved(
+        self,
+        candidate: Candidate,
+        positions: Array | None = None,
+        before: CandidateFit | None = None,
+    ) -> CandidateFit:
+        """The solution of a candidate on its lists, or some positions, warm from another there."""
         start: dict[str, Any] = {}
         if before is not None and candidate.minimises_like(before.candidate):
             risk = before.risk
@@ -97,6 +102,9 @@ class Training:
             surrogate = candidate.setting.surrogate
             if not surrogate.convex:
                 surrogate = candidate.setting.with_surrogate(SURROGATE_OF_LISTS).surrogate
+            lists = candidate.lists
+            if positions is not None:
+                lists = lists.at_positions(positions)
             risk = EmpiricalRisk(surrogate, lists, "cap", n_threads=self.n_threads)
             if before is not None:
                 function = before.candidate.columns.function(before.result.w)
@@ -114,7 +122,7 @@ class Training:
             raise KeyboardInterrupt
         if result.status is Status.TIME_LIMIT:
             raise TimeIsOverError
-        return Solved(candidate, risk, result)
+        return CandidateFit(candidate, risk, result)
 
     def _seconds_left(self) -> float | None:
         """Until the deadline."""
@@ -126,7 +134,7 @@ class Training:
         return seconds
 
 
-class Solved(NamedTuple):
+class CandidateFit(NamedTuple):
     """A candidate, the risk that was minimised, and the solution."""
 
     candidate: Candidate
@@ -147,17 +155,17 @@ def values_on(
     `TimeIsOverError`.
     """
     values = []
-    before: Solved | None = None
+    before: CandidateFit | None = None
     for candidate in candidates:
         alone = candidate.without_pairs
         if before is None or before.candidate.setting != alone.setting:
-            before = training.solved(alone, alone.lists.at_positions(fold.train), before)
+            before = training.solved(alone, fold.train, before)
         solved = before
         if candidate.setting.n_pairs is not None:
             pairs = before.pairs_left(columns, candidate.setting.n_pairs)
             if pairs is not None:
                 paired = replace(candidate, columns=columns.of(candidate.setting, pairs))
-                solved = training.solved(paired, paired.lists.at_positions(fold.train), before)
+                solved = training.solved(paired, fold.train, before)
         tested = solved.candidate.lists.at_positions(fold.test)
         values.append(values_of("ap", tested.scores(solved.result.w), tested))
     return values

@@ -292,7 +292,7 @@ def choose(
         if len(choice.candidates) == 1:
             return None
     elif _can_be_cut(lists):
-        columns, digests = _as_folds_see(columns, np.ones(1, dtype=bool))
+        columns, digests = _as_folds_see(columns, _some_lists(lists))
         folds = folds_of_rows(_FOLDS, columns.given, digests)
         n_blocks = None if columns.given.is_sparse else _BLOCKS
         training = Training(_MAX_ITER, n_blocks, n_threads, deadline)
@@ -314,7 +314,7 @@ def _try_on_folds(
             if choice.n_folds and len(choice.candidates) == 1:
                 return
             values = values_on(fold, choice.candidates, columns, training)
-            choice.add(values, _weights(choice.candidates[0].lists.at_positions(fold.test)))
+            choice.add(values, columns.given.at_positions(fold.test).weight_of_user)
     except TimeIsOverError:
         choice.ended_by = "time_limit"
     except KeyboardInterrupt:
@@ -330,14 +330,13 @@ def pairs_left(columns: TrainingColumns, setting: Setting, training: Training) -
     if setting.n_pairs is None or len(columns.cuts_for_pairs) < 2:
         return None
     cuts = {cut.column: cut for cut in columns.cuts_for_pairs}
-    given = columns.given
-    some = np.ones(1, dtype=bool) if given.n_users == 1 else _some_lists(given)
+    some = _some_lists(columns.given)
     if not some.any():
         return None
     seen, digests = _as_folds_see(columns, some)
     order = np.argsort(digests.columns, kind="stable")
     alone = Candidate(setting, seen.of(setting)).without_pairs
-    found = training.solved(alone, alone.lists, None).pairs_left(seen, setting.n_pairs)
+    found = training.solved(alone).pairs_left(seen, setting.n_pairs)
     if found is None:
         return None
     columns_of_pairs = sorted(sorted(order[list(pair.columns)].tolist()) for pair in found.pairs)
@@ -345,7 +344,12 @@ def pairs_left(columns: TrainingColumns, setting: Setting, training: Training) -
 
 
 def _some_lists(lists: RankingData) -> Array:
-    """Lists with a positive and a negative, a mask; of many values some lists by their content."""
+    """Lists with a positive and a negative, a mask; of many values some lists by their content.
+
+    One list is taken as it is.
+    """
+    if lists.n_users == 1:
+        return np.ones(1, dtype=bool)
     every = -(-lists.n_entries // _MOST_VALUES_OF_LISTS)
     usable = (lists.n_pos > 0) & (lists.n_neg > 0)
     if every > 1:  # copies of a list stand together in this order, and so each counts as often
@@ -388,9 +392,9 @@ def _can_be_cut(lists: RankingData) -> bool:
 def _of_one_list(columns: TrainingColumns, given: Setting, left: Left) -> list[Candidate]:
     """The candidates of one list.
 
-    The ends of the path are tried with the first surrogate, and with lines where curves are left to
-    folds: fits of the others take longest there, and never win. Of pairs that are given the first
-    surrogate is tried: fits of TS with pairs take ten times as long.
+    The ends of the path are tried with the first setting only: fits of the others take longest
+    there, and never win. Beside pairs that are given TS is not tried: its fits with pairs take ten
+    times as long.
     """
     tried = [given]
     if left.surrogate and given.n_pairs is None:
@@ -463,8 +467,3 @@ def _in_own_order(columns: TrainingColumns, keep: Array) -> tuple[TrainingColumn
 def _rounded(values: Array) -> Array:
     """To a millionth of a unit: what differs by its rounding only is the same."""
     return np.asarray(np.rint(values * _STEPS) / _STEPS)
-
-
-def _weights(lists: RankingData) -> Array:
-    """What each list counts."""
-    return np.ones(lists.n_users) if lists.user_weight is None else lists.user_weight

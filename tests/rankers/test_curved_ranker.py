@@ -252,7 +252,7 @@ def test_weights_of_lists_count_in_the_choice_as_copies_do():
     assert heavy.curves_[0].knots.size > 1
     of_lists = weights[::N_ROWS]
     lists = RankingData.from_groups(X, y, groups, of_lists)
-    np.testing.assert_array_equal(choosing._weights(lists), of_lists)
+    np.testing.assert_array_equal(lists.weight_of_user, of_lists)
 
 
 # --- what is fitted, and what is said of it -------------------------------------------------------
