@@ -128,9 +128,13 @@ class Filling:
     def rows_for(
         self, function: AdditiveFunction, X: Any, groups: Any, names: Sequence[str] | None
     ) -> FilledRows:
-        """A checked matrix as a fitted function takes it; refused where a gap is new to it."""
+        """A checked matrix as a fitted function takes it; refused where a gap is new to it.
+
+        Of a column of levels there is a warning, where it has nothing else.
+        """
         if self.missing != LOWEST:
             function.refuse_new_gaps(X, names)
+        function.warn_of_new_gaps(X, names)
         return self.of_rows(X, groups, function.levels)
 
     def scores(self, function: AdditiveFunction, lists: RankingData) -> Array:

@@ -95,6 +95,23 @@ def test_new_rows(frame, folder, tmp_path, capsys):
     np.testing.assert_allclose(pd.read_csv(table)["from kind"], expected, rtol=0, atol=1e-12)
 
 
+@pytest.mark.filterwarnings("default:column 'kind'")
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [("Tent", "holds 'Tent', of which training knew none"), (None, "is missing in every row")],
+)
+def test_files_without_one_value_of_training_are_scored_with_a_warning(
+    frame, tmp_path, capsys, kind, message
+):
+    PAPKRanker(k=3, alpha=0.1, curves=None).fit(
+        frame.dropna()[FEATURES], frame.dropna()["label"], frame.dropna()["user"]
+    ).save(tmp_path / "m")
+    frame.dropna()[:3].assign(kind=kind).to_csv(tmp_path / "new.csv", index=False)
+    assert run("predict", tmp_path / "m", tmp_path / "new.csv") == 0
+    warned = " ".join(capsys.readouterr().err.split())
+    assert f"warning: column 'kind' {message}" in warned and "--depth" not in warned
+
+
 @pytest.mark.parametrize(
     ("missing", "depth", "right"),
     [

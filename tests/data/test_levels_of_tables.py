@@ -1,6 +1,7 @@
 """Tables: which columns are levels, and what becomes of their values later."""
 
 import datetime
+import uuid
 
 import numpy as np
 import pandas as pd
@@ -196,6 +197,40 @@ def test_names_may_repeat_and_rows_keep_their_index():
     np.testing.assert_array_equal(numbers.to_numpy(float), [[0, 0, 1], [1, 1, 2]])
 
 
+@pytest.fixture(scope="module")
+def of_kinds():
+    """A ranker of text and numbers."""
+    table = pd.DataFrame({"kind": ["flat", "tent", "tent", "flat"], "stars": [1.0, 2.0, 3.0, 4.0]})
+    return PAPKRanker(k=1, curves=None).fit(table, [0, 1, 0, 1], groups=[0, 0, 1, 1])
+
+
+@pytest.mark.parametrize(
+    ("kinds", "message"),
+    [
+        (["Flat", "FLAT"], "'kind' holds 'Flat', 'FLAT', .*none: each adds 0.* 'flat', 'tent'"),
+        (list("abcd"), "'kind' holds 'a', 'b', 'c', .., of which training knew none"),
+        ([b"flat", b"tent"], "training knew none"),
+        (pd.period_range("2026", periods=2), "'kind' holds '2026-01-01', '2026-01-02', of which"),
+        ([None, None], "'kind' is missing in every row, and never was in training: it adds 0"),
+    ],
+)
+def test_a_column_without_one_value_of_training_adds_zero_with_a_warning(kinds, message, of_kinds):
+    later = pd.DataFrame({"kind": kinds, "stars": 2.0})
+    for scored_by in (of_kinds.contributions, of_kinds.to_model().contributions):
+        with pytest.warns(UserWarning, match=message):
+            assert not scored_by(later)[:, 0].any()
+
+
+@pytest.mark.parametrize("kinds", [["flat", "Flat"], ["flat", None]])
+def test_a_column_with_one_value_of_training_needs_no_warning(kinds, of_kinds):
+    of_kinds.predict(pd.DataFrame({"kind": kinds, "stars": 2.0}))  # warnings are errors
+
+
+def test_what_never_is_a_level_is_refused_later(of_kinds):
+    with pytest.raises(InputError, match="column 'kind' holds a list: a value must be one number"):
+        of_kinds.predict(pd.DataFrame({"kind": [["flat"], ["tent"]], "stars": 2.0}))
+
+
 def messages():
     """What is wrong with a table, with the call that is refused."""
     y = [0, 1, 0, 1]
@@ -244,7 +279,13 @@ def test_messages_about_tables_name_the_column_and_the_page(wrong):
         (pl.DataFrame({"price": [1.0]}).lazy(), r"lazy frame: give X.collect\(\)"),
         (pd.DataFrame({"price": [1.0], 1: [2.0]}), r"names of text and others.*astype\(str\)"),
         (pd.DataFrame({"a": [1.0, 2.0], "b": [1j, 2.0]}), "X must hold real numbers"),
+        (pd.DataFrame({"a": [1.0, 2.0], "b": [1j, "x"]}), "row 0, column 'b'.*must hold real"),
         (pl.DataFrame({"a": [1.0, 2.0], "b": [[1.0], [2.0]]}), "X holds a list at row 0, .*'b'"),
+        (pd.DataFrame({"a": [1.0, 2.0], "b": [{}, {}]}), "X holds a dict at row 0, column 'b'"),
+        (pd.DataFrame({"b": pd.period_range("2026", periods=2)}), "type Period at row 0, .*'b'"),
+        (pd.DataFrame({"a": [1.0, 2.0], "b": [None, uuid.uuid4()]}), "type UUID at row 1, .*'b'"),
+        (pd.DataFrame({"b": [b"flat", b"tent"]}), "b'flat' at row 0, column 'b'.*str.decode"),
+        (pd.DataFrame({("a", "b"): [1.0, 2.0]}), r"several parts, as \('a', 'b'\): make text"),
         (
             pd.DataFrame({"a": ["flat", True]}),
             r"'a' holds text \('flat'\) and True and False \(True\)",

@@ -50,7 +50,9 @@ def scores_of(model: Model, table: Table, one_list: bool = False) -> Array:
         rows = model.filled(table.X, ONE_LIST if one_list else table.groups)
         scores = model.scores(rows)
     for warning in raised:
-        console.warn(f"warning: {warning.message}; fit with a larger --depth")
+        is_zero = issubclass(warning.category, DegenerateOptimumWarning)
+        advice = "; fit with a larger --depth" if is_zero else ""
+        console.warn(f"warning: {warning.message}{advice}")
     return scores
 
 

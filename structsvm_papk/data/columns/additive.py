@@ -19,7 +19,7 @@ from structsvm_papk._types import Array
 from structsvm_papk.data.columns.base import for_each
 from structsvm_papk.data.columns.checks import YOUR_TABLE, columns_of
 from structsvm_papk.data.columns.terms import Curve, Levels, Pair, Term
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, warn
 
 _BLOCK_ROWS = 1 << 13  # that are scored at a time: the values of a column stay in the cache
 
@@ -137,6 +137,16 @@ class AdditiveFunction:
             f"X has a missing value at row {row}, column {column} (counted from 0), which had none "
             f"in training: fill it, or train with rows in which it is missing {YOUR_TABLE}"
         )
+
+    def warn_of_new_gaps(self, X: Any, names: Sequence[str] | None) -> None:
+        """Warn where a column of levels that had no missing value in training has no other."""
+        for term in self.of_levels:
+            if term.gap is None and np.isnan(X[:, term.column]).all():
+                column = term.column if names is None else repr(str(names[term.column]))
+                warn(
+                    f"column {column} is missing in every row, and never was in training: it adds "
+                    f"0 {YOUR_TABLE}"
+                )
 
 
 def _dense(rows: FilledRows) -> FilledRows:

@@ -30,14 +30,19 @@ SEPARATE = "separate"
 LOWEST = "lowest"
 MISSING = (SEPARATE, LOWEST)
 _TIMES = (date, time, timedelta, np.datetime64, np.timedelta64)
-_TEXTS = (str, bytes)
-_NESTED = (list, tuple, set, np.ndarray)  # of a dict scikit-learn says it
-_MISREAD = {
-    _TEXTS: "text is no number; a column of a data frame that is all text counts by its values, "
+_COMPLEX = (complex, np.complexfloating)
+_NESTED = (list, tuple, set, dict, np.ndarray)
+ONE_VALUE = "a value must be one number or text: give a column for each part of it"
+_MISREAD: dict[Any, str] = {
+    str: "text is no number; a column of a data frame that is all text counts by its values, "
     f"where it was text in training, too, and categorical_features has it {YOUR_TABLE}",
     _TIMES: "dates and durations are numbers only in a unit: give days, for example, "
     f"(today - date).dt.days {YOUR_TABLE}",
-    _NESTED: "a value must be one number: give a column for each part of it",
+    bytes: 'bytes are no text: give column.str.decode("utf-8")',
+    _COMPLEX: "Complex data not supported: X must hold real numbers",  # as scikit-learn says
+    _NESTED: ONE_VALUE,
+    object: "it is neither a number nor text: give numbers, of a date days since another, or "
+    f"column.astype(str), which has a weight for each value {YOUR_TABLE}",
 }
 _BATCH_VALUES = 1 << 22  # values of X that are looked at before the next ones
 
@@ -83,7 +88,8 @@ def as_frame(X: Any) -> Any:
     Raises
     ------
     InputError
-        A series, a lazy frame, or columns of which some have names of text and others have not.
+        A series, a lazy frame, or columns of which some have names of text and others have not, or
+        names of several parts.
     """
     if hasattr(X, "collect_schema") and not hasattr(X, "to_numpy"):
         raise InputError("X is a lazy frame: give X.collect()")
@@ -97,6 +103,11 @@ def as_frame(X: Any) -> Any:
         raise InputError(
             "some columns of X have names of text and others have not: make all of them text, "
             "X.columns = X.columns.astype(str)"
+        )
+    if X.columns.nlevels > 1:
+        raise InputError(
+            f"columns of X have names of several parts, as {X.columns[0]!r}: make text of them, "
+            'X.columns = ["_".join(map(str, name)) for name in X.columns]'
         )
     return _with_dense_gaps(X)
 
@@ -144,8 +155,7 @@ def readable(X: Any) -> Any:
     array may be such a one.
     """
     if sparse.issparse(X):
-        _refuse_complex(X)
-        if X.dtype.kind in "iu":
+        if X.dtype.kind in "iuc":
             entries = X.tocoo()
             _refuse_misread(entries.data, lambda e: (entries.row[e], entries.col[e]))
         return X
@@ -163,7 +173,8 @@ def readable(X: Any) -> Any:
     # lists as objects: of mixed types numpy would make text, or floats that are rounded
     values = np.array(X, dtype=object) if isinstance(X, list | tuple) else as_array(X, "X")
     if values.ndim == 2:
-        _refuse_misread(values, lambda index: divmod(index, values.shape[1]))
+        # of a dict scikit-learn says it
+        _refuse_misread(values, lambda index: divmod(index, values.shape[1]), left=(dict,))
     if values.dtype.kind == "O" and missing_values(values).any():
         return _as_floats(values)
     return X
@@ -199,45 +210,49 @@ def check_missing(missing: Any) -> None:
         check_choice("missing", missing, MISSING)
 
 
-def _refuse_misread(values, place):
-    """`place` gives row and column of an index into all values, row by row."""
+def _refuse_misread(values, place, left=()):
+    """Refuse what is no number, or is rounded; types that are `left` are refused later.
+
+    `place` gives row and column of an index into all values, row by row.
+    """
     if values.dtype.kind in "bf" and values.dtype.itemsize <= 8:
         return
-    _refuse_complex(values)
+    there = values
     types: set[Any] = {values.dtype.type}
     if values.dtype.kind == "O":
-        types = set(map(type, values.flat))
-    misread = tuple(kind for kind in types if issubclass(kind, (*_TIMES, *_TEXTS, *_NESTED)))
+        there = np.where(missing_values(values), 0.0, values)  # which stays an array of objects
+        types = set(map(type, there.flat))
+    misread = tuple(kind for kind in types if _is_misread(kind) and not issubclass(kind, left))
     index: int | None = None
-    if misread and values.size:
-        index = next(i for i, value in enumerate(values.flat) if isinstance(value, misread))
-    else:
-        there = values
-        if values.dtype.kind == "O":
-            there = np.where(missing_values(values), 0.0, values)  # which stays an array of objects
-            types = set(map(type, there.flat))
-        if all(map(is_number, types)):
-            index = first_rounded(there)
+    if misread:
+        index = next((i for i, value in enumerate(there.flat) if isinstance(value, misread)), None)
+    elif all(map(is_number, types)):
+        index = first_rounded(there)
     if index is None:
         return
-    value = values.flat[index]
-    shown = value
+    value = there.flat[index]
     reason = ROUNDED
-    for kinds, why in _MISREAD.items():
-        if isinstance(value, kinds):
-            shown = repr(str(value)) if kinds is _TEXTS else value
-            if kinds is _NESTED:
-                shown = f"a {type(value).__name__}"
-            reason = why
+    if misread:
+        reason = next(why for kinds, why in _MISREAD.items() if isinstance(value, kinds))
     row, column = place(index)
-    raise InputError(f"X holds {shown} at row {row}, column {column} (counted from 0): {reason}")
+    raise InputError(
+        f"X holds {_shown(value)} at row {row}, column {column} (counted from 0): {reason}"
+    )
 
 
-def _refuse_complex(values):
-    if values.dtype.kind == "c":
-        raise InputError(
-            "Complex data not supported: X must hold real numbers"
-        )  # as scikit-learn says
+def _is_misread(kind: type) -> bool:
+    return not is_number(kind) or issubclass(kind, _COMPLEX)
+
+
+def _shown(value: Any) -> str:
+    """A value for messages: what is neither number, text nor time by its type."""
+    if isinstance(value, str):
+        return repr(str(value))
+    if isinstance(value, _NESTED):
+        return f"a {type(value).__name__}"
+    if is_number(type(value)) or isinstance(value, (bytes, *_TIMES)):
+        return str(value)
+    return f"a value of type {type(value).__name__}"
 
 
 def canonical_csr(X: Any) -> Any:

@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from structsvm_papk._types import Array
-from structsvm_papk.data.columns.checks import YOUR_TABLE
+from structsvm_papk.data.columns.checks import ONE_VALUE, YOUR_TABLE
 from structsvm_papk.data.columns.levels import MOST_LEVELS
 from structsvm_papk.data.roles import listed
 from structsvm_papk.data.validation import as_array
 from structsvm_papk.data.validation import missing as missing_values
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, warn
 
 Levels = Mapping[int, tuple[Any, ...]]
 FROM_DTYPE = "from_dtype"
@@ -119,7 +119,7 @@ def _column(X: Any, j: int) -> Array:
 
 def levels_in(values: Array, name: str) -> tuple[Any, ...]:
     """The different values of a column that are not missing, which are None."""
-    different = {_plain(value) for value in _told_apart(values)[1]}
+    different = {_plain(value) for value in _told_apart(values, name)[1]}
     dates = [value for value in different if _DATE.match(str(value))]
     if dates and len(dates) == len(different):
         raise InputError(
@@ -151,11 +151,17 @@ def levels_in(values: Array, name: str) -> tuple[Any, ...]:
     return tuple(sorted(different, key=lambda value: (type(value).__name__, value)))
 
 
-def _told_apart(values: Array) -> tuple[Array, Array]:
+def _told_apart(values: Array, name: str) -> tuple[Array, Array]:
     """Which of the different values each value is, -1 where it is None; the different values."""
     import pandas as pd
 
-    return pd.factorize(values)
+    try:
+        return pd.factorize(values)
+    except TypeError:  # a list, which has no hash
+        nested = next(value for value in values if not isinstance(value, Hashable))
+        raise InputError(
+            f"column {name!r} holds a {type(nested).__name__}: {ONE_VALUE} {YOUR_TABLE}"
+        ) from None
 
 
 def are_texts(levels: Sequence[Any]) -> bool:
@@ -217,9 +223,12 @@ def in_numbers(X: Any, levels: Levels) -> Any:
 
 
 def places_in(values: Array, levels: Sequence[Any], name: str) -> Array:
-    """The place of each value among the levels, -1 for none, NaN where it is missing."""
+    """The place of each value among the levels, -1 for none, NaN where it is missing.
+
+    Where no value is a level, there is a warning.
+    """
     place_of = {level: float(place) for place, level in enumerate(levels)}
-    codes, different = _told_apart(values)
+    codes, different = _told_apart(values, name)
     plain = [_plain(value) for value in different]
     of_values = [place_of.get(value, -1.0) for value in plain]
     places = np.array([*of_values, np.nan])[codes]  # -1, the last, is a missing value
@@ -231,4 +240,14 @@ def places_in(values: Array, levels: Sequence[Any], name: str) -> Array:
                 f"{_kind_of(levels[0])} ({levels[0]!r}): its values must be of the "
                 f"same kind {YOUR_TABLE}"
             )
+    if plain and not np.any(places >= 0):
+        warn(
+            f"column {name!r} holds {_first(plain)}, of which training knew none: each adds 0. It "
+            f"had {_first(levels)}: are they spelled as there? {YOUR_TABLE}"
+        )
     return places
+
+
+def _first(values: Sequence[Any]) -> str:
+    """The first values for a message."""
+    return ", ".join(map(repr, values[:3])) + (", .." if len(values) > 3 else "")
