@@ -1,1 +1,1 @@
-"""Certificates and optima: global ones of the ramps, the same ones after faults."""
+"""Certificates: global optima of the ramps."""

@@ -38,7 +38,7 @@ from sklearn.pipeline import make_pipeline
 
 from benchmarks.common.cells import Cells
 from benchmarks.common.markdown import grouped, publish, table
-from benchmarks.quality import graded, one_list
+from benchmarks.quality import one_list
 from benchmarks.quality.fusing.lists import JoinedLists, recommended, together
 from benchmarks.quality.fusing.methods import Tuned, filled, logistic, ridge
 from benchmarks.quality.fusing.plain import digits_as_queries, letor_lists, svmlight_lists
@@ -312,10 +312,34 @@ def known(methods):
 
 
 @dataclass(frozen=True)
-class Task(graded.Task):
-    """Lists to draw from, and others; all but a few can be drawn, or all."""
+class Task:
+    """Lists to draw from, and others to be measured on: by default those that were not drawn."""
 
+    pool: JoinedLists
+    sizes: tuple[int, ...]
+    others: JoinedLists | None = None
     columns: str = AS_THEY_ARE
+
+    def drawn(self, size, draw):
+        """Lists that train, and those of the test."""
+        order = np.random.default_rng(draw).permutation(self.pool.n_lists)
+        train = self.pool.subset(np.sort(order[:size]))
+        return train, self.others or self.pool.subset(self.tested(size, draw))
+
+    def tested(self, size, draw):
+        """Which lists are the test of a draw."""
+        if self.others is not None:
+            return np.arange(self.others.n_lists)
+        order = np.random.default_rng(draw).permutation(self.pool.n_lists)
+        return np.sort(order[size:])
+
+    def by_list(self, cells, size):
+        """NDCG with linear gains, a row for each draw and a column for each list of any test."""
+        lists = self.pool if self.others is None else self.others
+        values = np.full((len(cells), lists.n_lists), np.nan)
+        for draw, cell in enumerate(cells):
+            values[draw, self.tested(size, draw)] = cell["linear"]
+        return values
 
     def takes_all(self, size):
         """Whether every draw is the same."""

@@ -33,6 +33,14 @@ def test_one_draw_of_cheap_methods_makes_a_page(task):
     assert any(line.startswith("| TREC | 10 | ") and " to " in line for line in lines)
 
 
+def test_lists_of_different_draws_are_held_beside_themselves(task):
+    alone = columns.Task(task.pool, (10,))
+    cells = [{"linear": alone.tested(10, draw).tolist()} for draw in range(2)]
+    values = alone.by_list(cells, 10)
+    known = ~np.isnan(values)
+    assert (values[known] == np.nonzero(known)[1]).all() and (known.sum(axis=1) == 33).all()
+
+
 @pytest.mark.parametrize("made", columns.COLUMNS)
 def test_every_method_takes_the_columns_that_suit_it(task, made):
     some = replace(task, columns=made)

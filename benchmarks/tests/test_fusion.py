@@ -6,12 +6,10 @@ import sys
 import numpy as np
 import pytest
 
-from benchmarks.quality import clicks, fusion
+from benchmarks.quality import fusion
 from benchmarks.quality.fusing.lists import JoinedLists, trec_years
 from benchmarks.quality.fusing.methods import METHODS, filled
 from benchmarks.studies.rerank.data import write_synthetic
-from structsvm_papk import fusion as library
-from structsvm_papk.datasets import retrieval_runs
 
 pytestmark = pytest.mark.study
 
@@ -88,16 +86,3 @@ def test_small_run(tmp_path, monkeypatch, capsys):
     assert [line.split(" | ")[0][2:] for line in lines] == ["the default", *names]
     rows = json.loads(file.read_text())["rows"]
     assert len(rows) == len({(row["set"], row["size"], row["method"]) for row in rows})
-
-
-def test_more_clicks_fall_on_what_is_shown_first_and_is_relevant():
-    sample = retrieval_runs()
-    joined = library.join_lists(sample.train.runs, sample.train.judgments)
-    shown = clicks.first_ten(joined)
-    counts = clicks.simulated(joined, shown, 20_000, False, np.random.default_rng(0))
-    at_place = counts.sum(axis=0)
-    assert at_place[0] > 2 * at_place[1] > 4 * at_place[9] > 0
-    grade = joined["grade"].to_numpy()[shown[:, 0]]
-    first = counts[shown[:, 0], 0]
-    assert first[grade == 3].mean() > 3 * first[grade == 0].mean()
-    assert counts.sum() <= 20_000

@@ -141,7 +141,7 @@ def test_columns_of_scores_one_list_and_rules(tmp_path, capsys):
     assert found(capsys, whole, "--one-list", "-m", "auc")["metrics"][0]["value"] == 0.5
 
 
-HEAD, GOOD = "user,label,score\n", "user,label,score\n1,0,1\n1,1,2\n"
+GOOD = "user,label,score\n1,0,1\n1,1,2\n"
 
 
 @pytest.mark.parametrize(

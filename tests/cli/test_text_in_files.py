@@ -35,9 +35,7 @@ def folder(frame, tmp_path_factory):
 FEATURES = ["price", "kind", "stars"]
 
 
-@pytest.mark.parametrize(
-    ("curves", "missing"), [("none", "separate"), ("4", "separate"), ("4", "lowest")]
-)
+@pytest.mark.parametrize(("curves", "missing"), [("none", "separate"), ("4", "lowest")])
 def test_csv_and_parquet_give_the_model_of_the_frame(
     frame, folder, tmp_path, capsys, curves, missing
 ):
@@ -130,16 +128,7 @@ def test_commands_that_train_take_text_and_solve_one_problem(
     told = {}
     for command, more in {
         "fit": ("--curves", 4, "--pairs", "none", "-o", tmp_path / "m"),
-        "compare": (
-            "--curves",
-            4,
-            "--surrogate",
-            "avg",
-            "--solver",
-            "cutting_plane",
-            "--test",
-            data,
-        ),
+        "compare": ("--curves", 4, *avg, "--solver", "cutting_plane", "--test", data),
         "diagnose": (*avg, "--users", 2),
     }.items():
         _, told[command] = run_json(capsys, command, data, *how, *more)

@@ -139,7 +139,7 @@ def test_every_change_changes_the_fingerprint():
     data = make()
     risks = [Avg(2), Avg(3), Max(2)]
     others = [*map(make, ("X", "y", "groups")), make(dtype=np.float32)]
-    others.append(data.subset(np.arange(6) < 5))
+    others += [data.subset(np.arange(6) < 5), data.weighted(np.arange(1.0, data.n_users + 1))]
     fingerprints = {EmpiricalRisk(surrogate, data).fingerprint() for surrogate in risks}
     fingerprints |= {EmpiricalRisk(Avg(2), other).fingerprint() for other in others}
     ramp = EmpiricalRisk(ClippedRamp(2), data)

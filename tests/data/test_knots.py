@@ -5,7 +5,6 @@ import pytest
 from scipy.stats import norm
 
 from helpers.columns import knots_at_quantiles
-from structsvm_papk.data.columns.knots import ColumnKnots
 
 N = 1000
 
@@ -160,14 +159,3 @@ def test_a_rising_column_has_a_piece_between_neighbouring_knots_and_no_straight_
     stiff = rising.stiffness(3.0)
     assert stiff[:2].tolist() == [1.0, 1.0]
     assert set(stiff[2:6]) == {3.0} and set(stiff[6:]) == {0.75}
-
-
-def test_lines_stand_behind_curves():
-    X = np.random.default_rng(9).normal(size=(N, 2))
-    knots = knots_at_quantiles(X, np.arange(N), 4, np.array([True, False]))
-    assert knots.with_lines(0) is knots
-    more = knots.with_lines(3)
-    assert more.n_columns == 5 and more.n_weights == knots.n_weights + 3
-    assert more.is_line.tolist() == [False, False, True, True, True]
-    assert more.is_rising.tolist() == [True, False, False, False, False]
-    assert ColumnKnots.of_line().rising.piece.size == 0

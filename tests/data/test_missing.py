@@ -86,23 +86,6 @@ def test_the_problem_is_that_of_columns_made_by_hand(standardize, positive):
     assert fitted.result_.gap <= 1e-9
 
 
-def test_any_constant_gives_the_same_where_a_list_has_nothing_in_a_column():
-    first = ranker().fit(X, Y, GROUPS)
-    filled, holes = by_hand(X, GROUPS, nothing=17.0)
-    assert (filled == 17.0).sum() > SIZE
-    columns = np.hstack([filled, holes[:, :3]])
-    second = ranker(missing=None, depth=0.5).fit(columns, Y, GROUPS)
-    np.testing.assert_allclose(first.coef_, second.coef_[:N_FEATURES], rtol=1e-4)
-    shifts = []
-    for user in range(N_LISTS):
-        of_user = user == GROUPS
-        scores = first.predict(X[of_user], "one_list")
-        difference = scores - second.predict(columns[of_user])
-        assert np.ptp(difference) <= 1e-4 * np.ptp(scores)
-        shifts.append(difference.mean())
-    assert np.ptp(shifts) > 0.1  # lists that have nothing in a column are moved as a whole
-
-
 def as_frame(kind):
     frame = pd.DataFrame(X, columns=["bm25", "dense", "splade", "full"])
     if kind == "None":
@@ -200,13 +183,6 @@ def test_refusals_name_row_column_and_setting():
         lists.scores(np.ones(N_FEATURES))
     with pytest.raises(InputError, match="missing"):
         PAPKRanker(k=3, missing=None).fit_lists(lists)
-
-
-def test_dask_collections_are_refused_with_a_sentence():
-    da = pytest.importorskip("dask.array")
-    rows = da.from_array(X, chunks=(100, 4))
-    with pytest.raises(InputError, match="needs the lists in memory"):
-        ranker().fit(rows, da.from_array(Y), da.from_array(GROUPS))
 
 
 def test_half_of_the_negatives_count_where_holes_are_filled():

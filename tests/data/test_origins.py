@@ -74,14 +74,6 @@ def test_users_that_are_far_apart_have_the_optimum_of_those_that_are_not(storage
     assert result.objective == pytest.approx(expected.objective, abs=1e-9)
 
 
-def test_the_copy_of_columns_with_offsets_is_made_once_and_leaves_the_data_as_they_are():
-    X, y, groups = lists(1e9)
-    risk = a_risk("ts", X.copy(), y, groups)
-    rows = risk.list_rows()
-    assert rows is risk.with_blocks(3).list_rows() and rows.columns is not risk.data.columns
-    np.testing.assert_array_equal(risk.data.X, X)
-
-
 class Understated(Avg):
     """Says that it is ten times flatter than it is."""
 

@@ -148,18 +148,6 @@ def test_bad_input_is_named(changes, message):
         RankingData(X, Y, [0, 6]).scores(np.zeros(3))
 
 
-def test_other_weights_share_what_was_computed_of_the_features_but_not_the_fingerprint():
-    data = RankingData.from_groups(X, Y, GROUPS)
-    spread = data.spread()
-    before = data.fingerprint()
-    other = data.weighted([1.0, 3.0])
-    assert other.spread() is spread and other.rows is data.rows
-    assert other.fingerprint() != before == data.fingerprint()
-    assert spread.largest[0] == 10.0
-    assert data.subset(np.array([True, False])).spread().largest[0] == 10.0
-    assert data.subset(np.array([False, True])).spread().largest[0] == 8.0
-
-
 SIZES = [1, 7, 12, 3, 1, 20]
 USERS = np.repeat(np.arange(len(SIZES)), SIZES)
 

@@ -67,29 +67,6 @@ def test_bins_do_not_depend_on_how_rows_are_dealt_out(most):
     assert at_once[0].bits > 0
 
 
-def test_quantiles_of_bins_are_near_those_of_all_rows():
-    X = columns()
-    exact = knots_of(counts_of_columns(X, np.arange(N)), 16)
-    binned = knots_of(counts_of_columns(X, np.arange(N), 1 << 12), 16)
-    for j in range(X.shape[1]):
-        values = np.sort(X[~np.isnan(X[:, j]), j])
-        begins, scores = zip(*(of_column(knots, j) for knots in (exact, binned)), strict=True)
-        shares = [np.searchsorted(values, knots) / values.size for knots in begins]
-        np.testing.assert_allclose(shares[1], shares[0], atol=0.004)
-        # in the tails a bin has more of the rows
-        inside = values[100:-100]
-        one, other = (np.interp(inside, *points) for points in scores)
-        np.testing.assert_allclose(other, one, atol=0.05)
-
-
-def of_column(knots, j):
-    """Where pieces begin; knots, and normal scores there."""
-    own = slice(knots.starts[j], knots.starts[j + 1])
-    piece = knots.piece[knots.column_of_knot[knots.left] == j]
-    begins = knots.positions[own][:-1][np.diff(piece, prepend=-1) > 0]
-    return begins, (knots.positions[own], knots.scores[own])
-
-
 def test_knots_are_quantiles_of_all_rows_in_any_order():
     """Every n-th row of lists of ten, their positives first, would be positives only."""
     rng = np.random.default_rng(0)
@@ -141,20 +118,3 @@ def test_a_long_column_has_the_knots_and_cuts_of_the_sorted_one(n_pieces):
             np.testing.assert_array_equal(cuts[0].cut.edges, cuts[1].cut.edges)
             assert not np.signbit(cuts[0].cut.edges[cuts[0].cut.edges == 0.0]).any()
     assert 6 <= n_binned < len(long_columns())
-
-
-def test_bins_of_a_long_column_are_told_apart_where_someone_looks():
-    column = np.random.default_rng(0).normal(size=N)
-    counted = LongColumn.of(column)
-    assert counted.values.size < N / 4
-    assert counted.opened(counted.values[counted.lowest == counted.values]) is counted
-    wide = np.flatnonzero(counted.lowest < counted.values)[5:7]
-    opened = counted.opened(counted.values[wide])
-    inside = np.sort(
-        column[(column >= counted.lowest[wide[0]]) & (column <= counted.values[wide[0]])]
-    )
-    at = np.searchsorted(opened.values, inside)
-    np.testing.assert_array_equal(opened.values[at], inside)
-    assert (opened.counts[at] == 1).all()
-    assert opened.counts.sum() == N
-    assert (np.diff(opened.values) > 0).all()

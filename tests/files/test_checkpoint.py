@@ -5,7 +5,7 @@ from helpers.marks import slow
 from helpers.problems import ranking_data, uneven
 from structsvm_papk.data import RankingData
 from structsvm_papk.errors import InputError, OracleFailure
-from structsvm_papk.files import Checkpoint, atomic, checkpoint, tensors
+from structsvm_papk.files import Checkpoint, atomic, checkpoint
 from structsvm_papk.files.checkpoint import _FILE
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.oracles.list_risk import ListRisk
@@ -18,9 +18,9 @@ from structsvm_papk.solvers.subgradient import SubgradientDescent
 from structsvm_papk.surrogates import make_surrogate
 
 
-def make_risk(name="ts", n_users=12, k=2, offset=0.0, dtype=float, n_features=5):
+def make_risk(name="ts", n_users=12, k=2, offset=0.0, n_features=5):
     data = ranking_data(n_users, 20, n_features)
-    X = (data.X[data.rows] + offset).astype(dtype)
+    X = data.X[data.rows] + offset
     return EmpiricalRisk(make_surrogate(name, k), RankingData(X, data.labels, data.indptr))
 
 
@@ -28,8 +28,6 @@ SOLVERS = {
     "bundle": (CuttingPlane(1e-3), make_risk()),
     "one list": (CuttingPlane(1e-3), make_risk("max", n_users=1)),
     "one_slack": (CuttingPlane(1e-2, method="one_slack"), make_risk()),
-    "large offsets": (CuttingPlane(1e-3), make_risk(offset=1e7)),
-    "float32": (CuttingPlane(1e-3), make_risk(offset=1e4, dtype=np.float32)),
     "ascent": (DualAscent(1e-2), make_risk(n_users=6)),
     "ascent, avg": (DualAscent(1e-2), make_risk("avg", n_users=6)),
     "cccp": (CCCP(1e-2), make_risk("clipped_ramp")),
@@ -72,7 +70,10 @@ def test_a_later_solve_goes_on_from_what_a_stopped_one_kept(name, tmp_path):
     if np.isfinite(whole.lower_bound):
         assert resumed.lower_bound <= whole.objective + 1e-12
         assert resumed.objective == pytest.approx(whole.objective, rel=2e-6)
-        assert resumed.n_iter < whole.n_iter  # cuts or dual variables came along, not w alone
+        if isinstance(solver, DualAscent):  # cuts or dual variables came along, not w alone
+            assert resumed.history[0].lower_bound == pytest.approx(stopped.lower_bound, rel=1e-9)
+        else:
+            assert resumed.n_iter < whole.n_iter
         again = solver.solve(risk, checkpoint=Checkpoint(path))
         assert again.status is whole.status and again.n_iter <= 5
     else:
@@ -265,21 +266,6 @@ def test_two_runs_that_share_a_file_are_told(which, tmp_path):
     assert _FILE.read(path)[1]["w"].tolist() == kept.w.tolist()  # nothing of it is lost
 
 
-def test_a_file_that_is_replaced_while_it_is_read_is_sound(tmp_path, monkeypatch):
-    path = tmp_path / "kept"
-    path.write_bytes(_FILE.encoded({"iteration": 1}, {"w": np.zeros(3)}))
-    check = tensors.TensorFile._check_format
-
-    def replaced(*given):  # by the run that writes it, between two looks at it
-        path.write_bytes(_FILE.encoded({"iteration": 2}, {"w": np.ones(4)}))
-        check(*given)
-
-    monkeypatch.setattr(tensors.TensorFile, "_check_format", replaced)
-    description, arrays = _FILE.read(path)
-    assert description == {"iteration": 2}
-    np.testing.assert_array_equal(arrays["w"], np.ones(4))
-
-
 def test_a_file_that_was_deleted_meanwhile_is_written_again(tmp_path):
     solver, risk = SOLVERS["bundle"]
     path = tmp_path / "kept"
@@ -342,28 +328,14 @@ def test_after_a_failure_of_the_oracle_the_run_goes_on(name, n_calls, tmp_path, 
 # --- warm starts ------------------------------------------------------------------------------
 
 
-class SplitElsewhere(EmpiricalRisk):
-    """Has blocks of single users, but for the last one."""
-
-    def with_blocks(self, n_blocks):
-        return ListRisk(self.surrogate, self.data, np.append(np.arange(n_blocks), self.n_users))
-
-
 def test_of_other_blocks_of_the_same_users_the_point_alone_is_taken():
-    data = uneven(n_features=9)
-    risks = [
-        EmpiricalRisk(make_surrogate("ts", 1), data),
-        SplitElsewhere(make_surrogate("ts", 1), data),
-    ]
-    one, other = (risk.with_blocks(3) for risk in risks)
-    assert one.fingerprint() == other.fingerprint() and one.layout != other.layout
+    risk = EmpiricalRisk(make_surrogate("ts", 1), uneven(n_features=9))
     solver = CuttingPlane(1e-3, n_blocks=3)
-    result = solver.solve(risks[0])
-    for risk, n_blocks in ((risks[1], 3), (risks[0], 1)):
-        again = CuttingPlane(1e-3, n_blocks=n_blocks).solve(risk, warm_start=result)
-        assert "of other blocks: its point alone" in again.message
-        assert again.objective == pytest.approx(result.objective, rel=2e-6)
-    assert "other blocks" not in solver.solve(risks[0], warm_start=result).message
+    result = solver.solve(risk)
+    again = CuttingPlane(1e-3, n_blocks=1).solve(risk, warm_start=result)
+    assert "of other blocks: its point alone" in again.message
+    assert again.objective == pytest.approx(result.objective, rel=2e-6)
+    assert "other blocks" not in solver.solve(risk, warm_start=result).message
 
 
 def test_an_oracle_without_a_fingerprint_is_known_by_its_object():

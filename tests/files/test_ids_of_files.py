@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from structsvm_papk import PAPKRanker
-from structsvm_papk.data.roles import ITEM_COLUMNS
 from structsvm_papk.files.readers import read_table
 
 NAMES = ["docid", "docno", "document", "document_id", "DocID", "movieid", "MovieID", "track",
@@ -22,21 +21,13 @@ def lists(item="docid"):
     return pd.DataFrame(columns)
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 @pytest.mark.parametrize("name", NAMES)
-def test_items_of_usual_names_are_no_features(tmp_path, name, suffix):
-    frame = lists(name)
-    path = tmp_path / f"a{suffix}"
-    frame.to_csv(path, index=False) if suffix == ".csv" else frame.to_parquet(path, index=False)
+def test_items_of_usual_names_are_no_features(tmp_path, name):
+    path = tmp_path / "a.csv"
+    lists(name)[:40].to_csv(path, index=False)
     table = read_table(path)
     assert table.feature_names == ("x", "rank")
     assert f"item {name!r}" in table.columns_used
-
-
-def test_names_are_plain_and_once():
-    plain = [name.replace("_", "") for name in ITEM_COLUMNS]
-    assert len(set(plain)) == len(plain)
-    assert plain == [name.lower() for name in plain]
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "dask"])

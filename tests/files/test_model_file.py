@@ -398,22 +398,6 @@ def test_permissions_links_and_the_umask_are_kept(saved):
         assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
-@POSIX
-def test_check_writable(tmp_path):
-    check_writable(tmp_path / "new")
-    assert list(tmp_path.iterdir()) == []
-    for path, reason in [
-        (tmp_path, "directory"),
-        (tmp_path / "absent" / "new", "No such file"),
-        ("/dev/null", "not a regular file"),
-    ]:
-        with pytest.raises(InputError, match=reason):
-            check_writable(path)
-    (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="Not a directory"):
-        check_writable(tmp_path / "file" / "new")
-
-
 # --- temporary files: those of a write that was killed are removed, others are not ----------------
 
 
@@ -456,23 +440,6 @@ def test_a_file_that_another_process_is_writing_is_left_alone(tmp_path, killed):
         check_writable(tmp_path / "kept")
         assert sorted(os.listdir(tmp_path)) == sorted([os.path.basename(file.name), "kept"])
         os.replace(file.name, tmp_path / "kept")
-    assert os.listdir(tmp_path) == ["kept"]
-
-
-@POSIX
-def test_a_file_that_was_removed_before_it_was_locked_is_made_again(tmp_path, monkeypatch):
-    lock = atomic.fcntl.flock
-    removed = []
-
-    def remove_first(file, how):
-        if not removed:
-            removed.append(file.name)
-            os.unlink(file.name)
-        lock(file, how)
-
-    monkeypatch.setattr(atomic.fcntl, "flock", remove_first)
-    write_atomically(tmp_path / "kept", b"new")
-    assert removed and (tmp_path / "kept").read_bytes() == b"new"
     assert os.listdir(tmp_path) == ["kept"]
 
 

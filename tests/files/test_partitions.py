@@ -5,12 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from pyarrow.parquet import ParquetFile
 
 from helpers.marks import slow
 from helpers.sources import npy_source, parquet_source
 from structsvm_papk.errors import InputError
-from structsvm_papk.files.partitions import UserRows, file_partitions, open_source, scan_users
+from structsvm_papk.files.partitions import file_partitions, open_source, scan_users
 from structsvm_papk.files.readers import read_table
 from structsvm_papk.files.sources import ParquetFiles
 
@@ -188,59 +187,9 @@ def test_no_flipped_bit_of_a_footer_is_more_than_wrong_input(tmp_path, step):
     assert refused > 1100 / step
 
 
-@pytest.mark.parametrize("n_stated", [39, 41, -40])
-def test_a_footer_that_contradicts_itself_is_refused(tmp_path, monkeypatch, n_stated):
-    path = tmp_path / "rows.parquet"
-    pd.DataFrame({"label": [0, 1] * 20, "user": 1, "a": 0.5}).to_parquet(path, index=False)
-    source = open_source(path)
-    sizes = ParquetSizes(n_stated)
-    monkeypatch.setattr(ParquetFile, "metadata", property(lambda _: sizes))
-    for read in (source.lists, lambda: source.rows(0, 40), lambda: read_table(path)):
-        with pytest.raises(InputError, match=r"footer states|are there|another file now"):
-            list(read())
-
-
-class ParquetSizes:
-    """Metadata of a file of one row group with so many rows."""
-
-    num_row_groups = 1
-
-    def __init__(self, num_rows):
-        self.num_rows = num_rows
-
-    def row_group(self, _):
-        return self
-
-
 def test_values_that_are_not_finite_are_placed(tmp_path):
     X, y, groups = lists()
     X[20, 1] = np.inf
     partition = file_partitions(npy_source(tmp_path, X, y, groups), 1)[3]
     with pytest.raises(InputError, match=r"X\.npy, rows 15 to 44: X holds inf at row 5, column 1"):
         partition.load()
-
-
-def test_users_that_are_text_count_with_their_characters():
-    labels = np.array([f"user-{'x' * 100}{i}" for i in range(50)], dtype=object)
-    rows = UserRows(
-        users=labels,
-        indptr=np.arange(51),
-        labels=np.ones(50, dtype=np.int8),
-        relevant_from=0.5,
-    )
-    assert rows.nbytes > 50 * (107 + 8 + 8 + 1)
-
-
-def test_batches_beyond_the_range_are_not_decoded(tmp_path, monkeypatch):
-    source = replace(parquet_source(tmp_path, *lists(), rows=1000), batch_rows=5)
-    decoded = []
-
-    def recorded(file, *arguments, **options):
-        for batch in iter_batches(file, *arguments, **options):
-            decoded.append(batch.num_rows)
-            yield batch
-
-    iter_batches = ParquetFile.iter_batches
-    monkeypatch.setattr(ParquetFile, "iter_batches", recorded)
-    assert len(source.rows(3, 12)[1]) == 9
-    assert 9 <= sum(decoded) <= 20

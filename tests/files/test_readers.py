@@ -16,7 +16,6 @@ from scipy import sparse
 
 from helpers.sources import read_lists
 from structsvm_papk.errors import InputError
-from structsvm_papk.files import tables
 from structsvm_papk.files import text as text_files
 from structsvm_papk.files.partitions import open_source
 from structsvm_papk.files.readers import read_table
@@ -454,28 +453,6 @@ def test_parquet_text_that_is_no_utf8(tmp_path, text):
     for damaged in (broken, b"PAR1 but not really"):
         path.write_bytes(damaged)
         assert "not a readable Parquet file" in message(path)
-
-
-class Name(str):
-    """A name that counts how often it is compared."""
-
-    __slots__ = ()
-    compared = 0
-    __hash__ = str.__hash__
-
-    def __eq__(self, other):
-        Name.compared += 1
-        return str.__eq__(self, other)
-
-
-def test_names_are_looked_up_not_searched():
-    names = [Name(name) for name in ("label", "group", *(f"x{i}" for i in range(1000)))]
-    model = _model(1000, feature_names=tuple(Name(name) for name in names[:1:-1]))
-    for how in ({}, {"like": model}, {"ignore": [Name(name) for name in names[2:500]]}):
-        Name.compared = 0
-        columns = tables.choose_columns("f", names, **how)
-        assert len(columns.features) == 1000 - len(how.get("ignore", ()))
-        assert Name.compared <= 10_000
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "partitions"])

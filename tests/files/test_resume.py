@@ -26,17 +26,8 @@ def test_an_interrupted_fit_keeps_its_best_model_and_goes_on(how, tmp_path, caps
 
     before = signal.getsignal(how)
     file = write_csv(tmp_path / "rows.csv", *lists())
-    command = (
-        "fit",
-        file,
-        "-o",
-        tmp_path / "m",
-        "--k",
-        3,
-        "--json",
-        "--checkpoint",
-        tmp_path / "c",
-    )
+    command = ["fit", file, "-o", tmp_path / "m", "--k", 3, "--json"]
+    command += ["--checkpoint", tmp_path / "c"]
     with monkeypatch.context() as patch:
         patch.setattr(console, "live", lambda: signal.raise_signal(how))
         status, told, errors = fit()  # there is no result yet

@@ -171,19 +171,6 @@ def test_a_run_is_written_in_the_order_of_trec_eval(tmp_path, name):
     assert sorted(rows(again)) == sorted(rows(frame))
 
 
-def test_ranks_of_a_run_are_those_that_its_file_is_read_by(tmp_path):
-    rng = np.random.default_rng(0)
-    score = 0.5 + 1e-9 * rng.normal(size=60)
-    frame = pd.DataFrame(
-        {"query": "q", "document": [f"d{i:02}" for i in range(60)], "score": score}
-    )
-    write_run(tmp_path / "x.run", frame)
-    rows = [line.split() for line in (tmp_path / "x.run").read_text().splitlines()]
-    by_rank = [row[2] for row in sorted(rows, key=lambda row: int(row[3]))]
-    read = sorted(rows, key=lambda row: (np.float32(row[4]), row[2]), reverse=True)
-    assert by_rank == [row[2] for row in read]
-
-
 @pytest.mark.parametrize(
     ("frame", "tag", "message"),
     [

@@ -375,29 +375,3 @@ def test_grades_train_as_they_are_unless_a_threshold_is_given(sample):
     np.testing.assert_allclose(graded.ranker.coef_, by_hand.coef_, rtol=5e-3)  # other rows first
     cut = cross_validate(few, sample.judgments, cv=2, relevance_threshold=1)
     assert np.abs(graded.ranker.coef_ - cut.ranker.coef_).max() > 1e-3
-
-
-@pytest.mark.filterwarnings("ignore:run")
-def test_documents_that_are_numbers_have_the_values_of_their_texts():
-    rng = np.random.default_rng(3)
-    runs = {}
-    for name in "ab":
-        rows = [
-            (query, int(document), float(rng.integers(3)))
-            for query in range(12)
-            for document in rng.choice(150, 30, replace=False)
-        ]
-        runs[name] = pd.DataFrame(rows, columns=["query", "document", "score"])
-    judged = runs["a"].drop(columns="score").assign(grade=rng.integers(0, 2, len(runs["a"])))
-    texts = [frame.astype({"document": str}) for frame in (*runs.values(), judged)]
-    of_numbers = fusion.cross_validate(runs, judged, n_resamples=20)
-    of_texts = fusion.cross_validate(
-        dict(zip("ab", texts, strict=False)), texts[-1], n_resamples=20
-    )
-    assert [each.mean for each in of_numbers.rankings] == [each.mean for each in of_texts.rankings]
-    lists = runs["a"].astype({"document": str})
-    by_evaluation = metrics.evaluate_frame(
-        lists, "ndcg@10", user="query", item="document", relevant=texts[-1], preset="trec_eval"
-    )
-    alone = next(each for each in of_numbers.rankings if each.name == "a")
-    assert alone.mean == pytest.approx(by_evaluation.mean("ndcg@10"), abs=1e-12)

@@ -244,46 +244,6 @@ def ranked_runs(seed=0, n_queries=24):
     return runs, judged
 
 
-def by_rank(run, of_rank):
-    """The same lists with other scores."""
-    return {query: {d: of_rank(r) for d, r in ranks(own).items()} for query, own in run.items()}
-
-
-@pytest.mark.parametrize("engine", ["langchain", "qdrant"])
-def test_weights_of_ranks_depend_on_ranks_only(engine):
-    runs, judged = ranked_runs()
-    reports = [
-        fusion.for_engine(engine, {n: f(run) for n, run in runs.items()}, judged, n_resamples=20)
-        for f in (lambda run: run, lambda run: by_rank(run, lambda r: 1.0 / r),
-                  lambda run: by_rank(run, lambda r: -float(r)))
-    ]  # fmt: skip
-    first, *others = [each.engine_weights.weights for each in reports]
-    for weights in others:
-        assert weights == pytest.approx(first, abs=1e-12)
-    assert [each.rankings[0].mean for each in reports[1:]] == [reports[0].rankings[0].mean] * 2
-    assert reports[0].ranker.result_.converged
-
-
-def test_weights_of_ranks_are_level_with_a_grid():
-    """Held out, the mean over four draws: 231 points, the best on the queries that are learned
-    from."""
-    names = [name for name, _ in RUN3]
-    points = [
-        np.array([a, b, 20 - a - b]) / 20 for a in range(21) for b in range(21 - a)
-    ]  # fmt: skip
-    differences = []
-    for seed in range(4):
-        joined = join(*ranked_runs(seed, 40))
-        search = RuleSearch(CrossValidation.of(joined, HOW), ENGINES["langchain"], names)
-        values = np.array([search.values(point) for point in points])
-        for fold in range(search.folds.n_folds):
-            test = search.folds.fold == fold
-            best = values[np.argmax(values[:, ~test].mean(axis=1))]
-            learned = search.values(search.chosen(frozenset([fold])).weights)
-            differences.append((learned - best)[test].mean())
-    assert len(points) == 231 and np.mean(differences) > -0.005
-
-
 def test_the_constant_of_ranks_is_set_where_the_engine_has_one(tmp_path):
     runs, judged = ranked_runs()
     how = {"n_resamples": 20, "cv": 3}

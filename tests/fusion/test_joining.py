@@ -191,23 +191,6 @@ def test_ids_that_are_lists_are_refused():
         fusion.join_lists({"a": frame})
 
 
-def test_a_join_of_many_rows_is_that_of_pandas():
-    rng = np.random.default_rng(0)
-    runs = {}
-    for name in "abc":
-        pairs = rng.choice(20 * 300, 1500, replace=False)
-        query = [f"q{i}" for i in pairs // 300]
-        document = [f"d{i}" for i in pairs % 300]
-        score = rng.normal(size=1500)
-        runs[name] = pd.DataFrame({"query": query, "document": document, "score": score})
-    joined = as_text(fusion.join_lists(runs))
-    by_hand = runs["a"].rename(columns={"score": "a"})
-    for name in "bc":
-        other = runs[name].rename(columns={"score": name})
-        by_hand = by_hand.merge(other, on=["query", "document"], how="outer")
-    pd.testing.assert_frame_equal(joined, as_text(by_hand))
-
-
 def text(content, name="x.run"):
     """A file with this content, made when the test has a folder."""
     return lambda folder: (folder / name, (folder / name).write_bytes(content.encode()))[0]

@@ -3,7 +3,7 @@
 ``beta = min(n_pos, k)`` positives count and m negatives: the depth, k where it is not given.
 """
 
-from itertools import combinations, pairwise, permutations, product
+from itertools import combinations, permutations, product
 
 import numpy as np
 
@@ -77,19 +77,3 @@ def majorant(p, q, pt, qt, k, clipped):
         for j in range(len(q))
     ]
     return sum(sorted(losses, reverse=True)[:k]) / (len(chosen) * k)
-
-
-def graded(value, scores, gains, k, m=None):
-    """One list's share of a graded risk: ``sum_t v_t value_t`` and ``sum_t v_t``.
-
-    Over the gains t above the lowest: those of at least t are positive, and ``v_t`` is the distance
-    to the next lower gain. `value` is a surrogate of positives, negatives, k and m.
-    """
-    levels = sorted(set(gains))
-    total = weight = 0
-    for lower, level in pairwise(levels):
-        p = [s for s, g in zip(scores, gains, strict=True) if g >= level]
-        q = [s for s, g in zip(scores, gains, strict=True) if g < level]
-        total += (level - lower) * value(p, q, k, min(m or k, len(q)))
-        weight += level - lower
-    return total, weight

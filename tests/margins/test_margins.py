@@ -21,8 +21,8 @@ from structsvm_papk import datasets, margins
 from structsvm_papk.data import RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import Model, save_model
-from structsvm_papk.margins.conditions import CONDITIONS, check_users, find_each
-from structsvm_papk.margins.proofs import exact_margins, no_choice_avoids
+from structsvm_papk.margins.conditions import CONDITIONS, check_users
+from structsvm_papk.margins.proofs import exact_margins
 from structsvm_papk.margins.separation import interruptible
 
 
@@ -170,18 +170,6 @@ def test_one_scorer_for_all_users_is_harder_than_one_each():
             assert alone.answer == "yes"
 
 
-def test_a_no_to_weak_answers_moderate_by_the_same_proof():
-    spread = np.array([[0.0, 0.1], [0.0, 0.0], [0.0, -0.1]])
-    X = np.vstack([np.add(spread, [1, 0]), np.zeros((2, 2)), spread - [1, 0], np.zeros((2, 2))])
-    y, groups = [1, 1, 1, 0, 0] * 2, np.repeat([0, 1], 5)
-    data = RankingData.from_groups(X, y, groups)
-    found = find_each(data, 2, ["moderate", "weak", "strong"])
-    assert found["moderate"].proof is found["weak"].proof is not None
-    for condition, answer in found.items():
-        assert (answer.condition, answer.answer) == (condition, "no")
-        assert answer.verify(X, y, groups)
-
-
 @pytest.mark.parametrize("condition", ["weak", slow("moderate")])
 def test_a_no_to_one_of_many_users_is_one_to_all(condition):
     """Every tenth user has its positives on both sides of its negatives."""
@@ -246,14 +234,6 @@ def test_few_of_many_users_enter_the_programmes():
     opposed = lists.X * np.where(lists.groups == 24, -1, 1)[:, None]
     found = margins.find_scorer(opposed, lists.y, 2, "beta", lists.groups)
     assert found.answer == "no" and found.verify(opposed, lists.y, lists.groups)
-
-
-def test_choices_that_avoid_all_conflicts():
-    groups, owner = [[0, 1, 2], [3, 4]], {0: 0, 1: 0, 2: 0, 3: 1, 4: 1}
-    pairs = [frozenset(s) for s in ({0, 1}, {0, 2}, {1, 2})]
-    assert no_choice_avoids(pairs, groups, [2, 1], owner)
-    assert not no_choice_avoids(pairs[:2], groups, [2, 1], owner)
-    assert not no_choice_avoids(pairs, groups, [1, 2], owner)
 
 
 @pytest.mark.parametrize(

@@ -367,14 +367,3 @@ def test_a_metric_is_a_kernel_and_a_row():
     table = evaluate_lists(asked, rows, PRESETS["icml2020"])
     np.testing.assert_array_equal(table["first"], table["rr"])
     np.testing.assert_array_equal(table["half@2"], table["hit@2"] / 2)
-
-
-def test_a_name_may_have_digits():
-    made = Metric("w31@k", "Invented.", _kernels.any_hits, cut_off)
-    known = by_names((*METRICS, made))
-    assert parse("w31@5", known).k == 5
-    with pytest.raises(InputError, match=r"no metric 'w32@5'; did you mean 'w31@5'\?.*, w31@k$"):
-        parse("w32@5", known)
-    with pytest.raises(InputError) as error:
-        parse("w31@5")
-    assert "did you mean 'w31@5'" not in str(error.value)

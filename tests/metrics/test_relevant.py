@@ -332,23 +332,6 @@ def test_many_lists_without_a_hit_are_warned_of_and_a_few_are_not():
         assert value(30) == 0.0
 
 
-def test_pairs_that_met_are_counted():
-    lists, relevant = drawn(4)
-    table = metrics.evaluate_frame(
-        lists, "rr", user="user", item="item", relevant=relevant, population="listed"
-    )
-    judged = lists[lists.user.isin(relevant.user)]
-    held = pd.MultiIndex.from_frame(judged[["user", "item"]])
-    assert table.relevance.n_listed == len(judged)
-    assert (
-        table.relevance.n_met
-        == held.isin(pd.MultiIndex.from_frame(relevant[["user", "item"]])).sum()
-    )
-    assert table.relevance.used == (
-        "the relevant pairs: user 'user', item 'item', grade 'grade', ignored none"
-    )
-
-
 # --- metrics of what was judged, at a cut, against their definitions ------------------------------
 
 MORE = ["map@10", "mrr@3", "rprec", "bpref", "judged@10", "judged@50"]

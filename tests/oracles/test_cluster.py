@@ -5,7 +5,6 @@ import re
 import signal
 import socket
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,14 +12,11 @@ import pytest
 
 from helpers.clusters import kill_a_worker, other_scheduler
 from helpers.marks import POSIX
-from helpers.problems import ranking_data
 from helpers.sources import N_FEATURES, in_memory, lists, npy_source, tall_lists
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.files.partitions import array_partitions, file_partitions
 from structsvm_papk.oracles.dask_risk import DaskRisk, connect
-from structsvm_papk.oracles.list_risk import Thresholds
-from structsvm_papk.oracles.partitioned import PartitionedRisk
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.solver import Status
@@ -206,20 +202,3 @@ def test_what_a_partition_remembers_belongs_to_one_risk(client):
             assert found(w)[0] == pytest.approx(expected(w)[0], rel=1e-12)
         assert oracle(w)[0] == pytest.approx(in_memory(w)[0], rel=1e-12)
         assert oracle.with_blocks(5)(w)[0] == pytest.approx(in_memory(w)[0], rel=1e-12)
-
-
-@pytest.mark.scale
-def test_a_sample_of_the_users_is_that_in_memory_and_not_too_large(threads):
-    many = Thresholds(sample_rows=1000)
-    data = ranking_data(n_users=400, n_items=12, n_features=3)
-    parts, users, w = array_partitions(data, 2), {}, np.array([1.0, -2.0, 0.5])
-    surrogate = make_surrogate("ts", 3)
-    held = DaskRisk(surrogate, parts, threads, thresholds=many).partitions
-    found = PartitionedRisk(surrogate, held.standardized()).sample
-    expected = EmpiricalRisk(surrogate, data.standardized(), thresholds=many).sample
-    assert found(w)[0] == pytest.approx(expected(w)[0], rel=1e-12)
-    for n_bytes in (4800, 2400, 1200, 600):
-        room = replace(many, sample_bytes=n_bytes)
-        sample = DaskRisk(surrogate, parts, threads, thresholds=room).sample
-        users[n_bytes] = None if sample is None else sample.n_users
-    assert users == {4800: 14, 2400: 14, 1200: 14, 600: None}

@@ -155,16 +155,6 @@ def test_dask_arrays_have_curves(threads):
     assert ranker.score(X, y, groups) > line.score(X, y, groups) + 0.1
 
 
-@pytest.mark.scale
-def test_dask_arrays_have_curves_that_rise_as_in_memory(threads):
-    X, y, groups = bent_lists()
-    ranker = PAPKRanker(K, "avg", alpha=ALPHA, curves=PIECES, tol=1e-9, positive=True, pairs=None)
-    with threads.as_current():
-        ranker.fit(da.from_array(X, chunks=(777, -1)), y, groups=groups)
-    objective = ranker.result_.objective
-    assert objective == pytest.approx(ranker.fit(X, y, groups).result_.objective, rel=1e-3)
-
-
 # --- ramps ----------------------------------------------------------------------------------------
 
 

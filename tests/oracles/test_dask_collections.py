@@ -16,7 +16,6 @@ from helpers.marks import POSIX
 from helpers.sources import N_FEATURES, lists
 from structsvm_papk import EmpiricalRisk, PAPKRanker, RankingData
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
-from structsvm_papk.oracles.dask_collections import DaskLists, current_client
 from structsvm_papk.surrogates.losses import CONVEX, SURROGATES
 
 pytestmark = pytest.mark.portable
@@ -109,23 +108,6 @@ def test_the_fit_is_that_of_arrays_in_memory(client, expected, kind):
     rows = lists()[0]
     test = pd.DataFrame(rows, columns=names) if kind == "frame" else rows
     np.testing.assert_allclose(found.predict(test), rows @ found.coef_)
-
-
-@pytest.mark.scale
-def test_every_user_is_in_one_partition_and_little_moves(client):
-    with current_client() as current:
-        assert current is client
-    X, y, groups = arrays("arrays")
-    futures = DaskLists(client, X, y, groups).partitions(1)
-    users = [part.load().users.tolist() for part in client.gather(futures)]
-    assert len(users) == 6
-    assert sorted(user for part in users for user in part) == list(range(100))
-    assert all(np.ptp(part) < 20 for part in users)
-    whole = DaskLists(client, da.from_array(lists()[0], chunks=(400, -1)), y, groups)
-    assert len(whole.partitions(1)) == 10
-    futures = DaskLists(client, *arrays("shuffled")).partitions(1)
-    sizes = [part.load().n_users for part in client.gather(futures)]
-    assert sum(sizes) == 100 and max(sizes) < 40  # balanced
 
 
 @pytest.mark.scale

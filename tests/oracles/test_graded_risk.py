@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from helpers import problems, reference, sources
+from helpers import problems, sources
 from helpers.catalogue import SURROGATES
 from helpers.marks import slow
 from structsvm_papk import (
     CCCP,
-    CuttingPlane,
     EmpiricalRisk,
     GlobalRamp,
     RankingData,
@@ -18,15 +17,12 @@ from structsvm_papk import (
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.partitions import array_partitions, file_partitions, open_source
 from structsvm_papk.oracles.dask_risk import DaskRisk
-from structsvm_papk.oracles.partitioned import PartitionedRisk
 from structsvm_papk.oracles.partitions import Partitions, summarise
 from structsvm_papk.oracles.streamed import StreamedRisk
 from structsvm_papk.rankers.settings import Evidence, automatic_alpha
 from structsvm_papk.rankers.solver_race import mean_pap_at_k
-from structsvm_papk.solvers.cccp import starts_of
 
 GAINS = {"linear": [0, 1, 2, 3, 4], "exponential": [0, 1, 3, 7, 15], (0, 0, 2, 2, 9): None}
-ALPHA = 1e-2
 
 
 def rows(n_users=12, n_features=4, seed=0):
@@ -99,20 +95,6 @@ def test_rows_are_multiplied_once_whatever_the_grades():
     risk(np.ones(4))
     assert risk.rows_scored == lists.usable(1).rows.size < risk.data.rows.size
     assert risk.data.X is lists.X
-
-
-def test_by_the_definition():
-    X, y, groups = rows(seed=3)
-    w = np.array([0.3, -0.2, 0.1, 0.0])
-    lists = RankingData.from_groups(X, y, groups, label_gain="exponential")
-    total = weight = 0.0
-    for u in range(12):
-        mine = groups == u
-        added = reference.graded(reference.ts_alg2, X[mine] @ w, 2.0 ** y[mine] - 1, 3)
-        total += added[0]
-        weight += added[1]
-    value, _ = EmpiricalRisk(make_surrogate("ts_alg2", 3), lists)(w)
-    assert value == pytest.approx(total / weight, rel=1e-12)
 
 
 @pytest.mark.parametrize("name", [slow("ramp"), "clipped_ramp"])
@@ -238,39 +220,6 @@ def test_the_risk_in_partitions_is_that_of_copies(place, weight, tmp_path, clien
             assert automatic_alpha(evidence[0]) == pytest.approx(
                 automatic_alpha(evidence[1]), rel=1e-12
             )
-
-
-@pytest.mark.scale
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("name", ["avg", "ts", "clipped_ramp"])
-def test_the_optimum_in_partitions_is_that_in_memory(place, name, tmp_path, client):
-    X, y, groups = sorted_rows()
-    surrogate = make_surrogate(name, 3, 0.9)
-    lists = RankingData.from_groups(X, y, groups, label_gain="linear")
-    found = in_place(place, surrogate, tmp_path, client)
-    if name == "clipped_ramp":
-        expected = EmpiricalRisk(surrogate, lists)
-        if found.partitions.most_start_rows > y.size:  # else they are of some of the users
-            starts = starts_of(found, ALPHA)
-            avg = EmpiricalRisk(make_surrogate("avg", 3, 0.9), lists)
-            for start, w in starts_of(expected, ALPHA).items():
-                if "avg" in start:  # optima to a gap of 1%, found on another way
-                    values = [problems.objective(avg, ALPHA, point) for point in (starts[start], w)]
-                    assert values[0] == pytest.approx(values[1], rel=1e-2)
-                else:
-                    np.testing.assert_allclose(starts[start], w, rtol=0, atol=1e-9)
-        w = np.array([0.4, -0.1, 0.2, 0.3])
-        majorants = found.majorant(w), expected.majorant(w)
-        assert majorants[0](-w)[0] == pytest.approx(majorants[1](-w)[0], rel=1e-12)
-        assert majorants[0].exact == majorants[1].exact
-        return
-    solver = CuttingPlane(ALPHA, tol=1e-9)
-    wanted = solver.solve(EmpiricalRisk(surrogate, lists.standardized()))
-    divided = PartitionedRisk(surrogate, found.partitions.standardized())
-    result = solver.solve(divided)
-    assert result.converged and wanted.converged
-    assert result.objective == pytest.approx(wanted.objective, rel=1e-9)
-    assert result.lower_bound <= wanted.objective
 
 
 @pytest.mark.scale

@@ -66,24 +66,6 @@ def test_the_figure_in_contributing_is_that_of_the_imports():
     assert f"```text\n{layers.figure(ROOT)}\n```" in (ROOT / "CONTRIBUTING.md").read_text()
 
 
-def test_the_figure_leaves_out_what_other_arrows_imply(tmp_path):
-    (tmp_path / "docs").mkdir()
-    table = "| upper | `a/` | x |\n| lower | `b/`, `c/` | x |\n| base | `flat` | x |\n"
-    (tmp_path / "docs" / "design.md").write_text(table)
-    package = tmp_path / "structsvm_papk"
-    wanted = {"a": "from structsvm_papk import b, c, flat", "b": "import structsvm_papk.c", "c": ""}
-    for name, line in wanted.items():
-        (package / name).mkdir(parents=True)
-        (package / name / "__init__.py").write_text(line)
-    (package / "__init__.py").write_text("")
-    (package / "flat.py").write_text("")
-    assert layers.figure(tmp_path).splitlines() == [
-        "upper       a            -> b",
-        "lower       b            -> c",
-        "            c",
-    ]
-
-
 @pytest.mark.slow
 def test_a_solve_and_a_fit_run_through_few_files():
     script = ROOT / "tools" / "trace.py"

@@ -33,8 +33,16 @@ from structsvm_papk.solvers.solver import Status
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 
+
+def of_many_users():
+    """A risk whose steps come from a sample of the users."""
+    data = ranking_data(n_users=400, n_items=12, n_features=3)
+    return EmpiricalRisk(make_surrogate("ts", 3), data, thresholds=Thresholds(sample_rows=1000))
+
+
 SOLVERS = {
     "bundle": (CuttingPlane(1e-3), risk("ts")),
+    "sample": (CuttingPlane(1e-2), of_many_users()),
     "one_slack": (CuttingPlane(1e-2, method="one_slack"), risk("ts")),
     "ascent, avg": (DualAscent(1e-3), risk("avg")),
     "ascent, max": (DualAscent(1e-2), risk("max")),
@@ -114,27 +122,6 @@ def test_the_step_that_runs_is_finished_and_a_second_ctrl_c_ends_it(monkeypatch)
         assert solver.solve(oracle).converged
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def test_the_sample_of_many_users_ends_with_the_solve(monkeypatch):
-    data = ranking_data(n_users=400, n_items=12, n_features=3)
-    oracle = EmpiricalRisk(make_surrogate("ts", 3), data, thresholds=Thresholds(sample_rows=1000))
-    tangents = ListRisk.tangents
-    assert oracle.sample is not None
-    seen = []
-
-    def pressed(self, scores):
-        if self.n_users == oracle.sample.n_users and not seen:
-            seen.append(signal.raise_signal(signal.SIGINT))
-        return tangents(self, scores)
-
-    monkeypatch.setattr(ListRisk, "tangents", pressed)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        result = CuttingPlane(1e-2).solve(oracle)
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert seen and result.status is Status.INTERRUPTED and result.n_iter == 1
 
 
 def test_other_handlers_and_threads_are_left_alone():

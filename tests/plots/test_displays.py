@@ -31,11 +31,10 @@ def rows(n_users=30, n=25):
     groups = np.repeat(np.arange(100, 100 + n_users), n)
     X = rng.normal(size=(groups.size, 3))
     y = (X[:, 0] + rng.normal(size=groups.size) > 1).astype(int)
-    tier = np.where(groups < 110, "new", "old")
-    return X, y, groups, tier
+    return X, y, groups
 
 
-X, Y, GROUPS, TIER = rows()
+X, Y, GROUPS = rows()
 MODEL = LogisticRegression().fit(X, Y)
 SCORES = MODEL.decision_function(X)
 

@@ -1,7 +1,7 @@
 """The picture of a ranker's terms: what is drawn where, that it can be read, what is refused."""
 
 import sys
-from itertools import combinations, pairwise
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -381,36 +381,6 @@ def test_many_maps_of_many_levels_can_be_read():
     map_ = shown.axes_[np.flatnonzero(["town x" in a.get_title("left") for a in shown.axes_])[0]]
     assert any(text.startswith("town (") and "of 50)" in text for text in texts(map_))
     assert any("7" in label.get_text() for label in map_.child_axes[0].get_yticklabels())
-
-
-def test_edges_of_maps_are_apart_and_short_and_titles_have_both_names():
-    edges = Cut(np.array([-0.96342, -0.41871, 0.02146, 0.43029, 0.98113]), 6)
-    towns = Cut(None, 5, tuple(f"a town with a long name {i}" for i in range(5)))
-    names = "price of a night in euros", "5"
-    weights = np.ones((7, 6)) / 1000
-    pairs = [Pair(names, (0, 1), (edges, towns), weights, 1.0)] * 12
-    shown = TermsDisplay(pairs).plot()
-    shown.figure_.draw_without_rendering()
-    for axes in shown.axes_:
-        boxes = [label.get_window_extent() for label in axes.child_axes[0].get_xticklabels()]
-        assert all(one.x1 <= other.x0 for one, other in pairwise(boxes))
-    ticks = [label.get_text() for label in axes.child_axes[0].get_xticklabels()]
-    assert ticks[-2:] == ["0.98", "missing"]
-    assert axes.get_title("left").startswith("price") and axes.get_title("left").endswith(
-        "column 5"
-    )
-    assert "column 5" in texts(axes)
-
-
-def test_dark_figures_have_lighter_curves():
-    light = TermsDisplay(CURVES[:1]).plot()
-    with pyplot.style.context("dark_background"):
-        dark = TermsDisplay(CURVES[:1]).plot()
-    bright = [
-        sum(matplotlib.colors.to_rgb(shown.axes_[0].lines[0].get_color()))
-        for shown in (light, dark)
-    ]
-    assert bright[0] < 1.2 and bright[1] > 1.8
 
 
 def test_of_a_ranker():

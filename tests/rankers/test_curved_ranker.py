@@ -104,10 +104,9 @@ def test_too_few_lists_or_rows_are_not_asked(n_lists):
     assert asked == (n_lists == 5)
 
 
-@pytest.mark.parametrize("shape", ["bent", "straight"])
-def test_what_is_chosen_is_ahead_on_the_folds(shape):
+def test_what_is_chosen_is_ahead_on_the_folds():
     """By hand, with fits of their own."""
-    X, y = rows(shape, seed=2)
+    X, y = rows(seed=2)
     data = RankingData.from_groups(X, y, GROUPS)
     leads = []
     for fold in folds_of_lists(5, data, digests_of(data)):
@@ -119,9 +118,8 @@ def test_what_is_chosen_is_ahead_on_the_folds(shape):
         leads.append(values[1] - values[0])
     lead = np.concatenate(leads)
     assert lead.size == N_LISTS
-    assert abs(lead.mean()) > 2e-3  # the fits of the choice are not these to the last digit
-    chosen = PAPKRanker(3).fit(X, y, GROUPS)
-    assert (chosen.curves_[0].knots.size > 1) == (lead.mean() > 0.0)
+    assert lead.mean() > 2e-3  # the fits of the choice are not these to the last digit
+    assert PAPKRanker(3).fit(X, y, GROUPS).curves_[0].knots.size > 1
 
 
 def choice_of_lists(**values):

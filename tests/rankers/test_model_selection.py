@@ -8,12 +8,9 @@ import numpy as np
 import pytest
 from sklearn import config_context
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
-from sklearn.metrics import make_scorer, roc_auc_score
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
-    HalvingGridSearchCV,
-    cross_validate,
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -79,42 +76,6 @@ def test_weights_of_lists_are_routed_to_fit_where_they_are_requested():
     equal = Linear(k=2, tol=1e-8).fit(X, Y, GROUPS)
     np.testing.assert_array_equal(search.best_estimator_.coef_, weighted.coef_)
     assert np.abs(weighted.coef_ - equal.coef_).max() > 1e-3
-
-
-@pytest.mark.usefixtures("routing")
-def test_halving_and_a_pipeline_hand_groups_on():
-    """By iterations, and not by rows, of which lists would lose some."""
-    search = HalvingGridSearchCV(
-        Linear(k=2), GRID, resource="max_iter", min_resources=20, max_resources=80, factor=2,
-        cv=FOLDS, error_score="raise", scoring=metrics.scorer("ndcg@5"),
-    )  # fmt: skip
-    search.fit(X, Y, groups=GROUPS)
-    assert search.n_candidates_ == [4, 2, 1] and search.n_resources_ == [20, 40, 80]
-    last = search.cv_results_["iter"] == 2
-    assert search.best_params_ in search.cv_results_["params"][last.argmax() :]
-    steps = make_pipeline(StandardScaler(), Linear(k=2))
-    grid = {"papkranker__depth": [0.5, 0.9]}
-    piped = GridSearchCV(steps, grid, cv=FOLDS, error_score="raise").fit(X, Y, groups=GROUPS)
-    plain = GridSearchCV(Linear(k=2), {"depth": [0.5, 0.9]}, cv=FOLDS).fit(X, Y, groups=GROUPS)
-    np.testing.assert_allclose(
-        piped.cv_results_["mean_test_score"], plain.cv_results_["mean_test_score"], atol=2e-2
-    )
-
-
-@pytest.mark.usefixtures("routing")
-def test_cross_validation_with_several_scorers():
-    made = make_scorer(roc_auc_score, response_method="decision_function")
-    scoring = {"ndcg": metrics.scorer("ndcg@5"), "auc": made, "gain": metrics.scorer("pap@2")}
-    told = cross_validate(
-        Linear(k=2), X, Y, cv=FOLDS, scoring=scoring, params={"groups": GROUPS},
-        return_estimator=True, error_score="raise",
-    )  # fmt: skip
-    np.testing.assert_allclose(told["test_ndcg"], by_hand("ndcg@5", {}), rtol=1e-12)
-    np.testing.assert_allclose(told["test_gain"], by_hand("pap@2", {}), rtol=1e-12)
-    for fitted, auc, (_, test) in zip(
-        told["estimator"], told["test_auc"], FOLDS.split(X, Y, GROUPS), strict=True
-    ):
-        assert auc == roc_auc_score(Y[test], fitted.predict(X[test]))
 
 
 @pytest.mark.usefixtures("routing")

@@ -7,15 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from helpers.columns import knots_at_quantiles
 from helpers.marks import slow
 from helpers.problems import divided_out, full_problem
-from structsvm_papk import CuttingPlane, EmpiricalRisk, PAPKRanker, RankingData, make_surrogate
+from structsvm_papk import CuttingPlane, EmpiricalRisk, PAPKRanker, RankingData
 from structsvm_papk.data.columns.knots import knots_of
 from structsvm_papk.data.monotonic import signs_of_columns
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
-from structsvm_papk.rankers.in_columns import TrainingColumns
-from structsvm_papk.rankers.settings import STIFF, STIFFNESS, Setting
+from structsvm_papk.rankers.settings import STIFFNESS
 
 SIGNS = np.array([1, -1, 0])
 ALPHA = 0.05
@@ -67,55 +65,6 @@ def test_the_certificate_is_of_the_problem_with_signs(surrogate, curves, signs):
     assert result.objective == pytest.approx(problem.value, rel=1e-6)
     assert result.lower_bound <= problem.value * (1 + 1e-8)
     assert free.value < problem.value * (1 - 1e-3)
-
-
-def few_values(seed=0):
-    """Columns of which one has zeros mostly, and another one five values, the upper ones rare."""
-    X, y, groups = rows(seed, n_lists=20)
-    rng = np.random.default_rng(seed)
-    X[:, 0] = np.where(rng.random(y.size) < 0.8, 0.0, np.abs(X[:, 0]))
-    X[:, 1] = np.where(rng.random(y.size) < 0.94, 0.0, rng.integers(1, 5, y.size))
-    return X, y, groups
-
-
-@pytest.mark.parametrize("stiffness", [STIFFNESS, slow(STIFF)])
-@pytest.mark.parametrize("make", [rows, few_values])
-def test_the_bound_is_below_the_objective_of_every_rising_function(make, stiffness):
-    """Of straight part and pieces, as columns without a sign have them, in an own cvxpy form.
-
-    The problem of weights that are rises says that they are no smaller than 0, and its penalty is
-    never above that of the same function of straight part and pieces: so the bound holds for all.
-    """
-    X, y, groups = make()
-    given = RankingData.from_groups(X, y, groups)
-    signs = np.ones(3)
-    setting = Setting(make_surrogate("avg", 2, 0.9), "equal", ALPHA, 3, stiffness)
-    columns = TrainingColumns(given, None, "auto", signs).of(setting)
-    risk = EmpiricalRisk(setting.surrogate, columns.lists, "cap")
-    result = CuttingPlane(ALPHA, tol=1e-8, positive=columns.constrained).solve(risk)
-    assert result.converged and columns.constrained.all()
-
-    free = given.with_curves(knots_at_quantiles(given.X, given.rows, 3))
-    divided = free.standardized("auto").stiffened(stiffness)
-    written, w = full_problem(EmpiricalRisk(setting.surrogate, divided_out(divided), "cap"), ALPHA)
-    scale = divided.units.scale
-    knots = free.knots
-    values = np.column_stack([knots.values(unit) for unit in np.eye(knots.n_weights)])
-    rises = (values[knots.left + 1] - values[knots.left]) / scale
-    lines = np.flatnonzero(knots.is_line)
-    constraints = [*written.constraints, rises @ w >= 0, *(w[line] >= 0 for line in lines)]
-    problem = cp.Problem(written.objective, constraints)
-    problem.solve(solver="CLARABEL", tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
-    assert result.lower_bound <= problem.value * (1 + 1e-7)
-    # the function that cvxpy has found is one of those that were searched
-    function = knots.values(w.value / scale)
-    own = columns.plan.knots
-    np.testing.assert_array_equal(own.positions, knots.positions)
-    found = columns.lists.units.of_solver(own.weights(function, knots.slopes(w.value / scale)))
-    assert found.min() > -1e-6
-    value = ALPHA / 2 * found @ found + risk(found)[0]
-    assert result.lower_bound <= value * (1 + 1e-7)
-    assert value <= problem.value * (1 + 1e-6)
 
 
 def test_ones_everywhere_are_the_setting_positive():

@@ -9,12 +9,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from helpers.sources import npy_source, parquet_source
 from structsvm_papk import RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import load_model
-from structsvm_papk.files.partitions import open_source
-from structsvm_papk.oracles import StreamedRisk
 from structsvm_papk.rankers import PAPKRanker
 
 Linear = partial(PAPKRanker, curves=None)
@@ -108,27 +105,3 @@ def test_it_is_the_fit_on_columns_divided_by_hand(tmp_path):
     assert model.scale_rule == own.export_weights()["scale_rule"] == "indicators"
     assert model.standardized and each.to_model().scale_rule == "each"
     assert by_hand.to_model().scale_rule is None and not by_hand.to_model().standardized
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_every_storage_has_the_same_divisors(tmp_path, dtype):
-    X, y, users = with_indicators(n_users=60)
-    X[:, 4] = users % 2 + (X[:, 4] if dtype == np.float64 else 0)  # 0/1 and 1/2: three values
-    X = X.astype(dtype)
-    own = Linear(2, alpha=0.1).fit(X, y, groups=users)
-    kept = Linear(2, alpha=0.1).fit(np.asfortranarray(X), y, groups=users)
-    assert kept.scale_.tobytes() == own.scale_.tobytes()
-    npy_source(tmp_path, X, y.astype(int), users)
-    table = parquet_source(tmp_path, X, y.astype(int), users)
-    for source in (open_source(tmp_path), table):
-        ranker = Linear(2, alpha=0.1)
-        risk = StreamedRisk(ranker.make_surrogate(), source, 60_000)
-        assert len(risk.partitions.summaries) > 1
-        ranker.fit_risk(risk)
-        np.testing.assert_array_equal(ranker.scale_[[2, 3]], own.scale_[[2, 3]])
-        np.testing.assert_allclose(ranker.scale_, own.scale_, rtol=1e-12)
-        assert ranker.to_model().scale_rule == own.to_model().scale_rule == "indicators"
-    np.testing.assert_array_equal(own.scale_[[2, 3]], 0.5)
-    deviation = RankingData.from_groups(X, y, users).deviation()
-    np.testing.assert_array_equal(own.scale_[[0, 1]], deviation[[0, 1]])
-    assert own.scale_[4] == (1.0 if dtype == np.float32 else deviation[4])

@@ -22,7 +22,6 @@ from structsvm_papk import (
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.list_risk import Thresholds
 from structsvm_papk.solvers.cut_model import CutModel, block_sweeps, gram_sweeps
-from structsvm_papk.solvers.cutting_plane import Tilted
 from structsvm_papk.solvers.qp import PaddedProblem, duality_gap
 from structsvm_papk.solvers.solver import Status
 
@@ -273,31 +272,6 @@ def many():
         return EmpiricalRisk(make_surrogate(name, 3), data, thresholds=thresholds, **options)
 
     return make
-
-
-def test_what_is_in_the_sample(many):
-    risk = many("avg")
-    weight = np.linspace(1.0, 3.0, 400)
-    weighted = EmpiricalRisk(risk.surrogate, risk.data.weighted(weight), thresholds=risk.thresholds)
-    sample = weighted.sample.data
-    np.testing.assert_array_equal(sample.user_weight, weight[sample.users])
-    assert many("ramp").majorant(np.ones(3)).sample is None
-    assert problems.risk("ts").sample is None
-
-
-def test_a_tilted_risk_is_the_risk_and_a_line(many):
-    risk, rng = many("max"), np.random.default_rng(1)
-    tilt, origin = rng.normal(size=(2, 3))
-    for n_blocks in (1, 7):
-        tilted = Tilted(risk, tilt, origin).with_blocks(n_blocks)
-        for w in rng.normal(size=(5, 3)):
-            value, slope = risk(w)
-            cuts = tilted.cuts(w)
-            assert cuts.slopes.shape == (n_blocks, 3)
-            assert cuts.value == pytest.approx(value + tilt @ (w - origin))
-            tight = (cuts.slopes @ w + cuts.intercepts).sum()
-            assert tight == pytest.approx(cuts.value)
-            np.testing.assert_allclose(cuts.slopes.sum(axis=0), slope + tilt)
 
 
 def test_a_path_reuses_cuts_and_does_not_evaluate_its_points_again(many):

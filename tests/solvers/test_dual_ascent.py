@@ -6,9 +6,8 @@ from scipy import sparse
 
 from helpers.catalogue import WITH_TERMS
 from helpers.marks import slow
-from helpers.problems import full_optimum, objective, wide_data
+from helpers.problems import objective, wide_data
 from structsvm_papk import (
-    CCCP,
     CuttingPlane,
     DualAscent,
     EmpiricalRisk,
@@ -70,18 +69,6 @@ def test_every_bound_on_the_way_is_below_the_risk_everywhere(name):
             planes += duals.intercepts
             assert (planes <= values + 1e-12 * (1 + np.abs(planes))).all()
         assert blocks.gaps.sum() == pytest.approx(point.objective - point.lower_bound, abs=1e-12)
-
-
-@pytest.mark.parametrize("name", ["avg", "max", "pauc"])
-def test_visits_solve_a_block_exactly(name):
-    oracle = wide_risk(name, n_users=1)
-    alpha = 0.02
-    kind = type(oracle.dual_blocks(alpha))
-    blocks = kind(oracle, alpha, accuracy=1e-10)
-    for _ in range(6):  # until no more rows become active
-        blocks.sweep(np.zeros(1, dtype=np.int64), True)
-    optimum = full_optimum(oracle, alpha)
-    assert blocks.certificate().lower_bound == pytest.approx(optimum, abs=1e-8)
 
 
 def test_the_result_depends_on_the_seed_alone():
@@ -181,19 +168,3 @@ def test_which_solver_is_chosen(options, n_features, chosen):
     assert ranker.fit(X, y, groups=groups).to_model().solver == chosen
     one = EmpiricalRisk(make_surrogate("avg", 2), RankingData(X, y, [0, 600]))
     assert not one.suits_dual_ascent(1e-2)
-
-
-def test_the_majorants_of_cccp_are_solved_by_it_where_it_pays(monkeypatch):
-    data = wide_data(n_users=20, n_items=8, n_features=1000)
-    start = np.random.default_rng(0).normal(size=1000)
-    used = []
-    solve = DualAscent.solve
-    monkeypatch.setattr(DualAscent, "solve", lambda *args: used.append(1) or solve(*args))
-    surrogate = make_surrogate("clipped_ramp", 2)
-    dense = RankingData(data.X.toarray(), data.labels, data.indptr)
-    solver = CCCP(1e-2, tol=1e-3)
-    reference = solver.solve(EmpiricalRisk(surrogate, dense), start)
-    assert not used
-    result = solver.solve(EmpiricalRisk(surrogate, data), start)
-    assert used and result.converged
-    assert result.objective <= 1.1 * reference.objective

@@ -12,27 +12,10 @@ from structsvm_papk import (
     make_surrogate,
     rankers,
 )
-from structsvm_papk.datasets import linear_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.rankers.solver_race import SOLVERS
 from structsvm_papk.solvers.averaged_subgradient import AveragedSubgradient, StochasticSubgradient
-from structsvm_papk.solvers.solver import Status
 from structsvm_papk.surrogates.losses import Avg
-
-
-def test_a_stochastic_pass_comes_as_near_as_theory_says():
-    """300 users of 60 items and 30 features: numbers that an outside reader measured."""
-    made = linear_lists(300, 60, 30, noise=0.3, seed=0)
-    data = RankingData.from_groups(made.X, made.y, made.groups)
-    oracle = EmpiricalRisk(make_surrogate("avg", 5, 0.9), data)
-    optimum = CuttingPlane(1e-2, tol=1e-8).solve(oracle)
-    result = StochasticSubgradient(1e-2, max_iter=13).solve(oracle)
-    assert result.status is Status.FINISHED and result.data_passes == 13
-    assert result.lower_bound == -np.inf
-    assert optimum.lower_bound <= result.objective <= 1.0012 * optimum.objective
-    assert result.objective == pytest.approx(objective(oracle, 1e-2, result.w), rel=1e-12)
-    curve = result.curve("objective")
-    assert (np.diff(curve) <= 0).all()
 
 
 def test_stochastic_steps_on_one_list_are_the_averaged_ones_and_need_terms():

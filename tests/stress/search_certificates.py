@@ -10,7 +10,6 @@ computed again in extended precision, from the definitions (`helpers/exact_risk.
 * a reported objective has to be the objective at the reported point;
 * "converged" has to be within its tolerance of the best point of all;
 * what is no `InputError` is an error of the program, and so is a refusal of harmless data;
-* "w = 0 is optimal" must not meet a point below the objective at zero;
 * a solve that is interrupted and resumed has to end where it would have.
 
 Every fourth problem is small enough for its optimum in fractions, and so is every other fourth, an
@@ -23,7 +22,6 @@ import sys
 import tempfile
 import time
 import warnings
-from dataclasses import replace
 
 import numpy as np
 from ranking_problems import draw, draw_oracle
@@ -32,23 +30,15 @@ from searching import main
 
 from helpers.exact_risk import Wide
 from helpers.interrupts import ctrl_c_after, ctrl_c_after_call
-from helpers.problems import full_problem, warm_path
-from structsvm_papk import CCCP, CuttingPlane, DualAscent, GlobalRamp, SolverResult
-from structsvm_papk.diagnosis import diagnose
+from helpers.problems import warm_path
+from structsvm_papk import CCCP, CuttingPlane, DualAscent
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files import Checkpoint
-from structsvm_papk.solvers.solver import RISK_SCALE
 
 # limits on iterations, not on time: the same seed gives the same answers on every machine
 _LIMITS = {"max_iter": 40}
 _DESCENT = {"max_iter": 4, "starts": ("zero",)}
-_QP_SOLVERS = {
-    "CLARABEL": {"tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10},
-    "PIQP": {"eps_abs": 1e-10, "eps_rel": 1e-10, "eps_duality_gap_abs": 1e-10},
-}
-_FAR_OFF = 1e-6  # relative, of an independent solver
 _BREAKS = 4  # of one run at most
-_NEAR = 3e-7  # of the optimum of an independent solver
 
 
 def check(seed, report, only=None):
@@ -206,87 +196,6 @@ def interrupted(problem, rng, report):
         report.add("does not end as undisturbed", name, f"{whole.status}, {last.status}")
 
 
-def written(problem, rng, report):
-    """Every pair of every user, by a QP solver: the referee itself is examined."""
-    optimum = problem.optimum(problem.alpha) if problem.benign else None
-    if optimum is not None:
-        name = str(rng.choice(list(_QP_SOLVERS)))
-        full = full_problem(problem.risk(), problem.alpha)[0]
-        warnings.simplefilter("ignore")  # of the QP solver
-        full.solve(solver=name, **_QP_SOLVERS[name])
-        if full.status == "optimal":  # other answers are no opinion
-            off = abs(full.value - float(optimum)) / max(float(optimum), RISK_SCALE)
-            report.figures[name].append(off)
-            if off > _FAR_OFF:
-                report.add("far off", name, f"{off:.1e}")
-    return []
-
-
-def signed(problem, rng, report):
-    """Weights >= 0, all or some, against the problem written out with the constraint."""
-    if not problem.benign or problem.y.size > 200:
-        return []
-    risk, alpha = problem.risk(), problem.alpha
-    signs = (rng.random(risk.n_features) < 0.5) | (rng.random() < 0.3)
-    full, _ = full_problem(risk, alpha, signs)
-    warnings.simplefilter("ignore")  # of the QP solver
-    full.solve(solver="CLARABEL", **_QP_SOLVERS["CLARABEL"])
-    best = full.value if full.status == "optimal" else np.inf
-    solver = CuttingPlane(alpha, 1e-7, max_iter=500, positive=signs)
-    far = rng.normal(size=risk.n_features) * 10.0 ** rng.uniform(-2, 5)
-    free = CuttingPlane(alpha * 10.0 ** rng.uniform(-1, 1), TOL).solve(risk)
-    results = {
-        "signs": solver.solve(risk),
-        "signs, from afar": solver.solve(risk, w_init=far),
-        "signs, warm start": solver.solve(risk, warm_start=free),
-        "signs, one_slack": replace(solver, method="one_slack", tol=1e-4).solve(risk),
-    }
-    for name, result in results.items():
-        report.counts["fits with signs"] += 1
-        value = float(alpha / 2 * (result.w @ result.w) + risk(result.w)[0])
-        scale = max(value, RISK_SCALE)
-        if (result.w[signs] < 0).any():
-            report.add("a weight below 0", name, f"{result.w[signs].min():.3g}")
-        if abs(value - result.objective) > 1e-9 * max(1.0, value):
-            report.add("objective is not that of the point", name, f"{value} {result.objective}")
-        if result.lower_bound > min(best, value) + _NEAR * scale:
-            report.add("false bound", name, f"{result.lower_bound} above {best}")
-        tol = 1e-4 if "one_slack" in name else 1e-7
-        if result.converged and value > best + (tol + _NEAR) * scale:
-            report.add("converged, but is not optimal", name, f"{value} above {best}")
-    return []
-
-
-def zero_test(problem, rng, report):
-    """`diagnose`: its verdict on w = 0 against points that are looked for here."""
-    test = diagnose(problem.risk(), per_user=False).joint
-    report.counts[f"zero is {test.verdict}"] += 1
-    exact, alpha = problem.exact, problem.alpha
-    if str(test.verdict) == "degenerate":
-        W = _ways_down(problem)
-        best = int(np.argmin(_objectives(problem, W, alpha)))
-        zero = SolverResult(W[:, best], np.nan, -np.inf, "zero is optimal", alpha=alpha)
-        return [Answer("zero_test", zero)]
-    if str(test.verdict) == "informative":
-        w = test.direction[:, None]
-        steps = 2.0 ** np.arange(-30, 4) / max(exact.sizes(w)[0], 1e-300)
-        if problem.risks(w * steps).min() >= 1:
-            report.add("no way down", "zero_test", f"slope {-test.lower_bound:.3g}")
-    return []
-
-
-def _ways_down(problem):
-    """Columns: mean differences, as they are and whitened, and single features; many lengths."""
-    means = problem.exact.differences()
-    spread = np.abs(means).max(axis=0)
-    spread[spread == 0] = 1.0
-    mean = means.mean(axis=0)
-    ways = [mean, mean / spread, mean / spread**2, *np.diag(np.sign(mean) / spread)]
-    ways = np.array(ways).T
-    ways /= np.maximum(problem.exact.sizes(ways), 1e-300)
-    return np.hstack([ways * step for step in 4.0 ** np.arange(-8, 3)])
-
-
 # ---- ways to solve a problem that is not convex
 
 
@@ -310,18 +219,9 @@ def given_start(problem, rng, report):
     return [Answer("given_start", result)]
 
 
-def globally(problem, rng, report):
-    """Branch and bound, on problems with few features and pairs."""
-    if problem.X.shape[1] > 2 or problem.y.size > 150:
-        return []
-    solver = GlobalRamp(problem.alpha, 1e-3, time_limit=20.0, max_boxes=1000)
-    return [Answer("globally", solver.solve(problem.risk()), 1e-3)]
-
-
-_BOTH = (interrupted, zero_test)
-_CONVEX = (bundle, from_afar, other_method, warm_start, path, ascent, written, signed, *_BOTH)
+_CONVEX = (bundle, from_afar, other_method, warm_start, path, ascent, interrupted)
 CONVEX_WAYS = {each.__name__: each for each in _CONVEX}
-RAMP_WAYS = {each.__name__: each for each in (cccp, given_start, globally, *_BOTH)}
+RAMP_WAYS = {each.__name__: each for each in (cccp, given_start, interrupted)}
 WAYS = {"twin": twin, "own_oracle": own_oracle} | CONVEX_WAYS | RAMP_WAYS
 
 

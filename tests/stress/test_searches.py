@@ -30,16 +30,10 @@ def test_no_certificate_is_false(seed):
     assert report.counts["bounds"] > 10
 
 
-@pytest.mark.parametrize(
-    ("way", "seeds"),
-    [("interrupted", (2, 15, 21)), ("written", (2, 22, 26)), ("signed", (0, 2, 3))],
-)
-def test_no_certificate_is_false_in_one_way(way, seeds):
-    report = searching.search(search_certificates.check, seeds, only=way)
+def test_no_certificate_is_false_where_a_solve_was_interrupted():
+    report = searching.search(search_certificates.check, (2, 15, 21), only="interrupted")
     assert report.violations == []
-    assert report.counts[f"runs: {way}"] == len(seeds)
-    assert way != "written" or report.figures
-    assert way != "signed" or report.counts["fits with signs"] >= 8
+    assert report.counts["runs: interrupted"] == 3
 
 
 def test_the_exact_risks_are_those_of_a_list_by_hand():
@@ -116,14 +110,3 @@ def test_the_file_on_which_a_reader_dies_is_kept(monkeypatch, tmp_path):
     (violation,) = searching.search(fuzz_readers.check, [0]).violations
     assert violation.kind == "BrokenProcessPool" and str(tmp_path) in violation.problem
     assert (tmp_path / "rows.csv").read_text() == "the last one"
-
-
-def test_wrong_signs_and_bounds_are_seen(monkeypatch):
-    free = CuttingPlane.solve
-
-    def solve(self, *arguments, **more):
-        return free(replace(self, positive=False), *arguments, **more)
-
-    monkeypatch.setattr(CuttingPlane, "solve", solve)
-    report = searching.search(search_certificates.check, range(12), only="signed")
-    assert "a weight below 0" in {each.kind for each in report.violations}

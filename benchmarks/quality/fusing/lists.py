@@ -5,7 +5,6 @@ from functools import cached_property
 
 import numpy as np
 import pandas as pd
-from scipy import sparse
 
 from benchmarks.studies.rerank import first_stage
 from benchmarks.studies.rerank.data import inner_split, read
@@ -14,7 +13,6 @@ from structsvm_papk.datasets import retrieval_runs
 from structsvm_papk.fusion import join_lists
 
 RETRIEVED = 100  # items that each recommender puts forward
-HELD_BACK = 0.2  # of the ratings
 _BLOCK = 256
 
 
@@ -163,28 +161,6 @@ def recommended(source, n_users, k=20, seed=0):
     """
     history, held_back = inner_split(read(source).train)
     return of_recommenders(history, held_back, history, n_users, k, seed)
-
-
-def rated(file, k=20, seed=0):
-    """Top lists of nine recommenders on ratings of 1 to 5, those kept back as grades.
-
-    Recommenders are fitted on four fifths of all ratings, as far as these are 3 or more; of the
-    last fifth 3, 4 and 5 are the grades 1, 2 and 3. `file` has user, item and rating in a line,
-    between tabs or `::`, as `u.data` and `ratings.dat` of MovieLens.
-    """
-    table = pd.read_csv(file, sep="\t|::", engine="python", header=None, usecols=[0, 1, 2])
-    user, users = pd.factorize(table[0])
-    item, items = pd.factorize(table[1])
-    grades = np.maximum(table[2].to_numpy() - 2, 0).astype(np.float32)
-    held = np.random.default_rng(seed).random(user.size) < HELD_BACK
-
-    def matrix(values, chosen):
-        shape = (users.size, items.size)
-        return sparse.csr_matrix((values[chosen], (user[chosen], item[chosen])), shape=shape)
-
-    ones = np.ones(user.size, np.float32)
-    history = matrix(ones, ~held & (grades > 0))
-    return of_recommenders(history, matrix(grades, held), matrix(ones, ~held), None, k, seed)
 
 
 def of_recommenders(history, held_back, known, n_users, k, seed):
