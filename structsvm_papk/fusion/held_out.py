@@ -189,13 +189,15 @@ class CrossValidation:
     def judged_share(self, scores: Array) -> float:
         """Mean share of the first k documents that were judged, over queries that have some.
 
-        Minus infinity: not retrieved.
+        Minus infinity: not retrieved. NaN where nothing was.
         """
         joined = self.joined
         place = places(joined.query, scores, joined.place)
         shown = (place < int(self.settings.k)) & (scores > -np.inf)
         n_shown = np.bincount(joined.query[shown], minlength=joined.n_queries)
         n_judged = np.bincount(joined.query[shown & joined.judged], minlength=joined.n_queries)
+        if not shown.any():
+            return float("nan")
         return float((n_judged[n_shown > 0] / n_shown[n_shown > 0]).mean())
 
     @property

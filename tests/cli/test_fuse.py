@@ -194,6 +194,9 @@ def test_a_table_of_queries_is_one_of_queries_and_remarks_are_made_once(small, c
     assert "not there: what is added" in " ".join(printed.split())
     assert said.count("run 'c' (c.run) retrieved nothing for 1 of 2 queries: q2") == 1
     assert list(pd.read_csv("o.csv").columns) == ["query", "document", "score", "rank"]
+    (small / "d.run").write_text("q8 Q0 y 1 9 t\n")  # no query of it is judged
+    assert run("fuse", "a.csv", "d.run", "--qrels", "judged") in (0, None)
+    assert "Mean of empty slice" not in capsys.readouterr().err
     said = refused(capsys, "fuse", "nameless.csv", "c.run", "--qrels", "judged")
     assert "no column 'score'; it has 'qid', 'docno', 's': rename" in said
 

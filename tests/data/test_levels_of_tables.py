@@ -143,7 +143,20 @@ def test_arrays_of_numbers_have_levels_only_where_it_is_said():
     mixed = np.array([["a", 1.0], ["b", 2.0], [None, np.nan]], dtype=object)
     levels = levels_of(mixed, [0])
     assert levels == {0: ("a", "b")}
-    np.testing.assert_array_equal(in_numbers(mixed, levels), [[0, 1], [1, 2], [np.nan, np.nan]])
+    numbers = in_numbers(mixed, levels).astype(np.float64)
+    np.testing.assert_array_equal(numbers, [[0, 1], [1, 2], [np.nan, np.nan]])
+
+
+def test_lists_of_mixed_types_have_levels_as_arrays_of_objects_have():
+    rows = [["a", 1, 2.5], ["b", 2, 1.0], ["b", 5, None], ["a", 1, 4.0]]
+    assert levels_of(rows, [0, 1]) == {0: ("a", "b"), 1: (1, 2, 5)}
+    ranker = PAPKRanker(k=1, curves=None, categorical_features=[0, 1])
+    ranker.fit(rows, [0, 1, 0, 1], groups=[0, 0, 1, 1])
+    assert (ranker.predict(rows) == ranker.predict(np.array(rows, dtype=object))).all()
+    with pytest.raises(InputError, match=r"'x' at row 0, column 2 .*text is no number"):
+        ranker.predict([["a", 1, "x"]])
+    with pytest.raises(InputError, match="two dimensions"):
+        levels_of([1, 2], [0])
 
 
 @pytest.mark.parametrize(

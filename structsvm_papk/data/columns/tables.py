@@ -58,6 +58,7 @@ def levels_of(X: Any, categorical: Any) -> dict[int, tuple[Any, ...]]:
     elif sparse.issparse(X):
         raise InputError("categorical_features need a table or a dense array, not a sparse X")
     else:
+        X = _table(X)
         columns = _numbers_of(categorical, X)
     return {j: levels_in(_column(X, j), name_of(X, j)) for j in columns}
 
@@ -109,9 +110,19 @@ def name_of(X: Any, j: int) -> str:
     return str(X.columns[j]) if hasattr(X, "iloc") else str(j)
 
 
+def _table(X: Any) -> Any:
+    """A frame as it is; else an array of objects, a copy, as numpy makes text of mixed lists."""
+    if hasattr(X, "iloc"):
+        return X
+    table = np.array(X, dtype=object)
+    if table.ndim != 2:
+        raise InputError(f"X must have two dimensions (rows, features), got shape {table.shape}")
+    return table
+
+
 def _column(X: Any, j: int) -> Array:
     """The values of a column as objects, in which None is a missing value."""
-    values = X.iloc[:, j] if hasattr(X, "iloc") else np.asarray(X)[:, j]
+    values = X.iloc[:, j] if hasattr(X, "iloc") else X[:, j]
     values = np.array(values, dtype=object)
     values[missing_values(values)] = None
     return values
@@ -208,12 +219,12 @@ def in_numbers(X: Any, levels: Levels) -> Any:
             f"column {min(levels)} (counted from 0) held text or categories in training, which a "
             "sparse X does not have: give a table"
         )
+    X = _table(X)
     places = {j: places_in(_column(X, j), known, name_of(X, j)) for j, known in levels.items()}
     if not hasattr(X, "iloc"):
-        numbers = np.array(X, dtype=object)
         for j, place in places.items():
-            numbers[:, j] = place
-        return numbers.astype(np.float64)
+            X[:, j] = place
+        return X
     import pandas as pd
 
     columns = {j: places.get(j, X.iloc[:, j]) for j in range(X.shape[1])}  # names may repeat
