@@ -138,7 +138,7 @@ def fit(
         )
         save_model(model_file, model)
         names = _names(model)
-        named = [_named(term, names) for term in ranker.terms_]
+        named = [term.renamed(names) for term in ranker.terms_]
         save_plot(plot, lambda: terms_figure(named, loaded.matrix, missing))
         say_columns(loaded.table)
         console.note(str(ranker.exclusions_))
@@ -251,13 +251,6 @@ def _cells(term: Term) -> list[str]:
 
 def _print_plain(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     console.print_table(title, columns, rows, box=None, padding=(0, 1, 0, 0))
-
-
-def _named(term: Term, names: Sequence[str]) -> Term:
-    """A term with the names of its columns in the file."""
-    if len(term.columns) == 1:
-        return replace(term, name=names[term.columns[0]])  # type: ignore[type-var]
-    return replace(term, names=tuple(names[j] for j in term.columns))  # type: ignore[type-var]
 
 
 def _said(warning: Any) -> str:

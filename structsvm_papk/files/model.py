@@ -41,7 +41,7 @@ from structsvm_papk.files.tensors import TensorFile
 if TYPE_CHECKING:
     import pandas as pd
 
-_FILE = TensorFile("model", version=7)
+_FILE = TensorFile("model", version=8)
 _SHOWN_TERMS = 6  # by `repr`, those that move scores most
 _CERTIFICATE = ("objective", "lower_bound", "gap", "status", "converged", "n_iter")
 _TYPES = {
@@ -307,10 +307,7 @@ def save_model(path: PathLike, model: Model) -> None:
     function = entries.pop("function")
     arrays = _arrays_of(function)
     entries["n_features"] = function.n_columns
-    entries["other_terms"] = [
-        *map(_entry_of_levels, function.of_levels),
-        *map(_entry_of_pair, function.pairs),
-    ]
+    entries["other_terms"] = list(map(_entry_of, (*function.of_levels, *function.pairs)))
     fill = entries.pop("fill")
     if fill is not None:
         arrays["fill"] = fill
@@ -367,25 +364,13 @@ def _curves_of(arrays: dict[str, np.ndarray], names: tuple[str, ...]) -> list[Cu
     return curves
 
 
-def _entry_of_levels(term: Levels) -> dict[str, Any]:
-    """A term of levels, as JSON says it."""
+def _entry_of(term: Term) -> dict[str, Any]:
+    """A term that is no curve, as JSON says it; of its columns the numbers."""
     return {
-        "kind": "levels", "columns": [term.column], "levels": list(term.levels),
-        "weights": term.weights.tolist(), "gap": term.gap, "deviation": term.deviation,
-    }  # fmt: skip
-
-
-def _entry_of_pair(term: Pair) -> dict[str, Any]:
-    """A term of two columns, as JSON says it."""
-    return {
-        "kind": "pair", "columns": list(term.columns), "weights": term.weights.tolist(),
-        "cuts": [_entry_of_cut(cut) for cut in term.cuts], "deviation": term.deviation,
-    }  # fmt: skip
-
-
-def _entry_of_cut(cut: Cut) -> dict[str, Any]:
-    edges = None if cut.edges is None else cut.edges.tolist()
-    return {"edges": edges, "n_cells": cut.n_cells, "names": list(cut.names)}
+        **term.description(),
+        "columns": list(term.columns),
+        "deviation": term.deviation,
+    }
 
 
 def _term_of(entry: dict[str, Any], names: tuple[str, ...]) -> Term:
@@ -414,7 +399,7 @@ def _levels_of(entry: Any, columns: tuple[int, ...], names: Any, weights: Array)
 
 
 def _pair_of(entry: Any, columns: tuple[int, ...], names: Any, weights: Array) -> Pair:
-    cuts = tuple(_cut_of(cut) for cut in entry["cuts"])
+    cuts = tuple(_cut_of(cut) for cut in entry["cells"])
     shape = tuple(cut.n_cells + 1 for cut in cuts)
     if len(set(columns)) != 2 or len(columns) != 2 or weights.shape != shape or len(cuts) != 2:
         raise ValueError("two columns, and a weight for every cell")
@@ -426,14 +411,12 @@ _KINDS = {"levels": _levels_of, "pair": _pair_of}
 
 
 def _cut_of(entry: dict[str, Any]) -> Cut:
-    n_cells = whole_number("n_cells", entry["n_cells"])
-    if entry["edges"] is None:
-        return Cut(None, n_cells, tuple(entry["names"]))
+    if "levels" in entry:
+        return Cut(None, len(entry["levels"]), tuple(entry["levels"]))
     edges = np.array(entry["edges"], dtype=float)
-    increasing = np.isfinite(edges).all() and (np.diff(edges) > 0.0).all()
-    if n_cells != edges.size + 1 or not increasing:
-        raise ValueError("a cell behind every edge, and edges that increase")
-    return Cut(edges, n_cells)
+    if not np.isfinite(edges).all() or (np.diff(edges) <= 0.0).any():
+        raise ValueError("edges that increase")
+    return Cut(edges, edges.size + 1)
 
 
 def _function_of(
@@ -450,7 +433,7 @@ def _function_of(
         for j, cut in zip(pair.columns, pair.cuts, strict=True):
             names = levels.get(j)
             is_number = names is None and cut.edges is not None
-            is_level = names == cut.names and cut.edges is None and cut.n_cells == len(cut.names)
+            is_level = names == cut.names and cut.edges is None
             if not (is_number or is_level):
                 raise ValueError("a cell for every level")
     return function
@@ -543,7 +526,7 @@ def weights_of(model: Model) -> dict[str, Any]:
     if function.lines is not None and np.isnan(function.gaps).all():
         entries["weights"] = dict(zip(names, function.lines.tolist(), strict=True))
     else:
-        entries["terms"] = [_named_description(term, names) for term in function.terms]
+        entries["terms"] = [term.renamed(names).description() for term in function.terms]
     if model.fill is not None:
         entries["lowest"] = dict(zip(names, model.fill.tolist(), strict=True))
     entries |= {
@@ -563,11 +546,3 @@ def weights_of(model: Model) -> dict[str, Any]:
         "certificate": model.certificate,
     }
     return entries
-
-
-def _named_description(term: Term, names: Sequence[str]) -> dict[str, Any]:
-    """What `Term.description` says, with the names of columns that the other entries have."""
-    own = [names[j] for j in term.columns]
-    if len(own) == 1:
-        return term.description() | {"column": own[0]}
-    return term.description() | {"columns": own}

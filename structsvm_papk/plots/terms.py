@@ -190,7 +190,7 @@ class TermsDisplay:
         for i, at in enumerate(_maps_last(panels)):
             self.axes_[i] = area.add_subplot(places[at])
             panels[i].draw(self.axes_[i], scale)
-            _write_title(self.axes_[i], _names_of(panels[i].term), shares[shown[i]])
+            _write_title(self.axes_[i], panels[i].term.names, shares[shown[i]])
         if any(panel.heights.size for panel in panels):
             of_y = area.supylabel("adds to the score", fontsize=_NAME_SIZE)
             if not _is_constrained(area):
@@ -324,11 +324,6 @@ def _is_constrained(area: Any) -> bool:
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     return isinstance(area.get_layout_engine(), ConstrainedLayoutEngine)
-
-
-def _names_of(term: Term) -> Sequence[str]:
-    """The names of the columns that a term reads."""
-    return term.names if isinstance(term, Pair) else (term.name,)
 
 
 def _write_title(axes: Any, names: Sequence[str], share: float) -> None:

@@ -178,7 +178,7 @@ def test_another_format_and_what_no_checksum_shows(saved):
             load_model(saved)
     header["__metadata__"] |= {"model": "{}", "format_version": "4"}
     rewrite(saved, header, array)
-    with pytest.raises(InputError, match=r"has model format 4, .* reads format 7: train again"):
+    with pytest.raises(InputError, match=r"has model format 4, .* reads format 8: train again"):
         load_model(saved)
 
 
@@ -278,13 +278,13 @@ def test_damaged_arrays_are_refused(saved, name, values, said):
 
 
 LEVELS = {
-    "kind": "levels", "columns": [0], "levels": ["x", "y"], "weights": [0.5, 1.0], "gap": None,
-    "deviation": 0.1,
+    "kind": "levels", "column": "a", "columns": [0], "levels": ["x", "y"], "weights": [0.5, 1.0],
+    "gap": None, "deviation": 0.1,
 }  # fmt: skip
-EDGES = {"edges": [0.0, 1.0], "n_cells": 3, "names": []}
-CELLS = {"edges": None, "n_cells": 2, "names": ["x", "y"]}
+EDGES = {"edges": [0.0, 1.0]}
+CELLS = {"levels": ["x", "y"]}
 PAIR = {
-    "kind": "pair", "columns": [0, 1], "weights": np.ones((3, 4)).tolist(), "cuts": [CELLS, EDGES],
+    "kind": "pair", "columns": [0, 1], "weights": np.ones((3, 4)).tolist(), "cells": [CELLS, EDGES],
     "deviation": 0.1,
 }  # fmt: skip
 
@@ -318,16 +318,17 @@ def test_damaged_levels_are_refused(tmp_path, changes):
             for columns in ([0], [0, 0], [0, 2], [1, 0], [0, 1, 1], [0.0, 1.0], "01")
         ),
         *(
-            {"cuts": cuts}
-            for cuts in ([CELLS], [EDGES, CELLS], [CELLS, EDGES, EDGES], None, [1, 2])
+            {"cells": cells}
+            for cells in ([CELLS], [EDGES, CELLS], [CELLS, EDGES, EDGES], None, [1, 2])
         ),
-        {"cuts": [CELLS, EDGES | {"edges": [1.0, 0.0]}]},
-        {"cuts": [CELLS, EDGES | {"edges": [0.0, 0.0]}]},
-        {"cuts": [CELLS, EDGES | {"edges": [0.0, np.inf]}]},
-        {"cuts": [CELLS, EDGES | {"edges": [0.0]}]},
-        {"cuts": [CELLS, EDGES | {"n_cells": 3.5}]},
-        {"cuts": [CELLS | {"names": ["x"]}, EDGES]},
-        {"cuts": [CELLS | {"n_cells": 3}, EDGES]},
+        {"cells": [CELLS, {"edges": [1.0, 0.0]}]},
+        {"cells": [CELLS, {"edges": [0.0, 0.0]}]},
+        {"cells": [CELLS, {"edges": [0.0, np.inf]}]},
+        {"cells": [CELLS, {"edges": [0.0]}]},
+        {"cells": [CELLS, {"edges": ["a", "b"]}]},
+        {"cells": [{"levels": ["x"]}, EDGES]},
+        {"cells": [{"levels": ["y", "x"]}, EDGES]},
+        {"cells": [{"levels": 2}, EDGES]},
         {"weights": np.ones((4, 3)).tolist()},
         {"weights": np.full((3, 4), np.nan).tolist()},
         {"deviation": np.nan},

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,6 +34,8 @@ class Term(ABC):
     ----------
     name : str
         Of the column, as in the data frame, else its number, counted from 0; of two, both.
+    names : tuple of str
+        Of each of its columns.
     columns : tuple of int
         The columns that it reads.
     deviation : float
@@ -44,6 +46,7 @@ class Term(ABC):
     """
 
     name: str
+    names: tuple[str, ...]
     columns: tuple[int, ...]
     deviation: float
     gap: float | None = None
@@ -81,6 +84,10 @@ class Term(ABC):
     def of(self, values: Sequence[Array]) -> Array:
         """What it adds for values of its columns, where NaN is a missing value."""
 
+    def renamed(self, names: Sequence[str]) -> Self:
+        """The same, where the columns of X have these names."""
+        return replace(self, name=names[self.columns[0]])  # type: ignore[type-var]
+
     @abstractmethod
     def description(self) -> dict[str, Any]:
         """What it is as plain values, for JSON; the page on production has the formulas."""
@@ -117,6 +124,10 @@ class Curve(Term):
     slope: float
     deviation: float
     gap: float | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:  # type: ignore[override]
+        return (self.name,)
 
     @property
     def columns(self) -> tuple[int, ...]:  # type: ignore[override]
@@ -195,6 +206,10 @@ class Levels(Term):
     weights: Array
     deviation: float
     gap: float | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:  # type: ignore[override]
+        return (self.name,)
 
     @property
     def columns(self) -> tuple[int, ...]:  # type: ignore[override]
@@ -303,6 +318,10 @@ class Pair(Term):
     def levels_of_columns(self) -> dict[int, tuple[Any, ...]]:
         of_columns = zip(self.columns, self.cuts, strict=True)
         return {column: cut.names for column, cut in of_columns if cut.edges is None}
+
+    def renamed(self, names: Sequence[str]) -> Self:
+        first, second = self.columns
+        return replace(self, names=(names[first], names[second]))
 
     def of(self, values: Sequence[Array]) -> Array:
         first = self.cuts[0].cells(values[0])
