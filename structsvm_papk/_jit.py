@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from numba import config, njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile
-from numba.core.dispatcher import Dispatcher
 
 _log = logging.getLogger(__name__)
 # a sum may be taken in another order, which lets it run in vector registers, and a product be fused
@@ -51,12 +50,12 @@ def _source_key(function: Callable[..., Any]) -> str:
     while todo:
         current = todo.pop()
         for part in _parts(current.__code__, current.__globals__, current.__doc__):
-            if not isinstance(part, Dispatcher):
-                if isinstance(part, _COMPILED_IN):
-                    digest.update(repr(part).encode())
-            elif part.py_func not in seen:
-                seen.add(part.py_func)
-                todo.append(part.py_func)
+            if isinstance(part, _COMPILED_IN):
+                digest.update(repr(part).encode())
+            called = getattr(part, "py_func", None)  # of a kernel
+            if called is not None and called not in seen:
+                seen.add(called)
+                todo.append(called)
     return digest.hexdigest()
 
 

@@ -46,8 +46,7 @@ from structsvm_papk.diagnosis.convex_test import (
 )
 from structsvm_papk.errors import InputError, check_number, check_type
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk, logistic_regression
-from structsvm_papk.solvers.cccp import CCCP, CCCPResult
-from structsvm_papk.solvers.solver import Status
+from structsvm_papk.solvers.solver import SolverResult, Status
 from structsvm_papk.surrogates import Surrogate
 from structsvm_papk.surrogates.losses import SURROGATES as ALL_SURROGATES
 from structsvm_papk.surrogates.losses import Avg
@@ -165,7 +164,7 @@ def diagnose(risk: EmpiricalRisk, per_user: bool | int = True, tol: float = _TOL
             f"no diagnosis of surrogate {risk.surrogate.name!r}; choose from "
             f"{', '.join(SURROGATES)}"
         )
-    if not isinstance(per_user, bool):
+    if per_user not in (False, True):
         check_number("per_user", per_user, least=0)
     n = risk.n_users if per_user is True else min(per_user, risk.n_users)
     alone = np.linspace(0, risk.n_users - 1, n).astype(np.int64)
@@ -207,8 +206,8 @@ def test_at_zero(
 
 
 def beside_zero(
-    risk: EmpiricalRisk, solver: CCCP, result: CCCPResult, callback: Callback | None = None
-) -> tuple[CCCPResult, bool]:
+    risk: EmpiricalRisk, solver: Any, result: SolverResult, callback: Callback | None = None
+) -> tuple[SolverResult, bool]:
     """The result of a solve, and whether zero is proved to be optimal where it ended there.
 
     Where the test at zero finds a direction along which the risk falls, the solver starts there.

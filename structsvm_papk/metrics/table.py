@@ -100,7 +100,7 @@ class MetricTable:
     label_gain: str | Sequence[float] | None = None
 
     def _column(self, metric: str) -> int:
-        if not isinstance(metric, str) or metric not in self.metrics:
+        if metric not in self.metrics:
             raise InputError(f"{metric!r} is not in this table; it has {', '.join(self.metrics)}")
         return self.metrics.index(metric)
 

@@ -28,7 +28,7 @@ from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.oracles.partitioned import PartitionedRisk
 from structsvm_papk.oracles.partitions import Partitions
 from structsvm_papk.rankers.settings import Setting
-from structsvm_papk.solvers.cccp import CCCPResult
+from structsvm_papk.solvers.solver import SolverResult
 from structsvm_papk.surrogates import Surrogate
 
 PartsT = TypeVar("PartsT", bound=Parts)
@@ -107,8 +107,8 @@ class ColumnsToFit(ABC, Generic[PartsT]):
         """The risk of a surrogate on lists that `of` has put into columns."""
 
     def beside_zero(
-        self, risk: Any, solver: Any, result: CCCPResult, callback: Callback
-    ) -> tuple[CCCPResult, bool]:
+        self, risk: Any, solver: Any, result: SolverResult, callback: Callback
+    ) -> tuple[SolverResult, bool]:
         """A result, and whether zero is proved to be optimal where it ended there."""
         return result, False
 
@@ -216,8 +216,8 @@ class TrainingColumns(ColumnsToFit[RankingData]):
         return EmpiricalRisk(surrogate, lists, policy, n_threads=n_threads)
 
     def beside_zero(  # noqa: D102
-        self, risk: Any, solver: Any, result: CCCPResult, callback: Callback
-    ) -> tuple[CCCPResult, bool]:
+        self, risk: Any, solver: Any, result: SolverResult, callback: Callback
+    ) -> tuple[SolverResult, bool]:
         return beside_zero(risk, solver, result, callback)
 
     def like(self, given: RankingData) -> TrainingColumns:

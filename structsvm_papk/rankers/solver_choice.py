@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import time
 from abc import ABC, abstractmethod
@@ -173,9 +172,7 @@ class AsGiven(SolverChoice):
     @property
     def name(self) -> str:
         """What messages call it."""
-        function = self.solver
-        if isinstance(function, functools.partial):
-            function = function.func
+        function = getattr(self.solver, "func", self.solver)  # of a `functools.partial`
         name = getattr(function, "name", None) or getattr(function, "__name__", None)
         return str(name or type(self.solver).__name__)
 

@@ -214,7 +214,7 @@ def make_surrogate(name: str, k: int, depth: int | float | None = None) -> Surro
         Unknown name, k that is not a whole number of at least 1, or a depth that is neither a
         whole number of at least k nor a share between 0 and 1.
     """
-    if not isinstance(name, str) or name not in SURROGATES:
+    if name not in list(SURROGATES):
         close = get_close_matches(str(name).lower(), SURROGATES, n=1)
         hint = ""
         if close:

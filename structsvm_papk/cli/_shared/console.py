@@ -75,7 +75,9 @@ def print_json(content: dict[str, Any]) -> None:
     record = run.get()
     if record is not None:
         content = {**content, "run": record}
-    sys.stdout.write(json.dumps(_plain(content), allow_nan=False, default=str) + "\n")
+    text = json.dumps(content, default=_plain)
+    known = json.loads(text, parse_constant=lambda infinite_or_nan: None)
+    sys.stdout.write(json.dumps(known) + "\n")
     answered.set(True)
 
 
@@ -100,13 +102,8 @@ def run_of(arguments: Sequence[str]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if hasattr(value, "item"):
-        value = value.item()
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    """A number of numpy as one of Python; of anything else its text."""
+    return value.item() if hasattr(value, "item") else str(value)
 
 
 def known(value: float, form: str) -> str:

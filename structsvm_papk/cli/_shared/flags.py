@@ -46,5 +46,5 @@ def _as_flag(setting: re.Match[str]) -> str:
         return "--one-list"
     if known is None:
         return f"{_FLAGS[name]} none"
-    values = known if isinstance(known, list) else [known]
+    values = known if value.startswith("[") else [known]
     return " ".join(f"{_FLAGS[name]} {shlex.quote(str(each))}" for each in values)

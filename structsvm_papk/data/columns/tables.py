@@ -142,7 +142,7 @@ def levels_in(values: Array, name: str) -> tuple[Any, ...]:
             f"column {name!r} holds numbers with a comma as text ({min(different)!r}): give "
             f"numbers, column.str.replace(',', '.').astype(float) {YOUR_TABLE}"
         )
-    texts = [value for value in different if isinstance(value, str)]
+    texts = [value for value in different if _kind_of(value) == "text"]
     if 0 < len(texts) < len(different):
         other = next(value for value in different if value not in texts)
         raise InputError(
@@ -177,7 +177,7 @@ def _told_apart(values: Array, name: str) -> tuple[Array, Array]:
 
 def are_texts(levels: Sequence[Any]) -> bool:
     """Whether levels are text, not numbers or truth values."""
-    return any(isinstance(level, str) for level in levels)
+    return any(_kind_of(level) == "text" for level in levels)
 
 
 def _kind_of(level: Any) -> str:
