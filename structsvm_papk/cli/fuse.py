@@ -82,7 +82,7 @@ class Learning:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class ReadingRuns:
     """How runs are read; the command has its fields as options."""
 
     depth: Annotated[
@@ -183,7 +183,7 @@ def fuse(
     ] = None,
     learning: Learning,
     label_gain: options.GradesOfLabels = None,
-    reading: Reading,
+    reading: ReadingRuns,
     model: Annotated[
         Path | None,
         _model_option(
@@ -228,7 +228,7 @@ def fuse(
 
 def _combine(
     runs: dict[str, Path],
-    reading: Reading,
+    reading: ReadingRuns,
     model: Path | None,
     method: str | None,
     written: Written,
@@ -260,7 +260,7 @@ def _combine(
 
 
 def _learn(
-    runs: dict[str, Path], qrels: Path, label_gain: Any, learning: Learning, reading: Reading,
+    runs: dict[str, Path], qrels: Path, label_gain: Any, learning: Learning, reading: ReadingRuns,
     model: Path | None, written: Written,
 ) -> None:  # fmt: skip
     """Learn weights of runs, say what they are worth, and write what is wanted."""
@@ -318,7 +318,7 @@ def _write_fused(
     top: int,
     fusing: Fusing,
     runs: dict[str, Path],
-    reading: Reading,
+    reading: ReadingRuns,
     said: Sequence[str] = (),
 ) -> int:
     """Fuse runs by weights, write them, and return the number of rows.

@@ -1,7 +1,8 @@
 """Seeded data: recommender-like lists, one user, interactions, frames of candidates, digits.
 
-The first return `Lists(X, y, groups, w_true)`: rows, 0/1 labels, the user of each row and the
-direction that generated (or realises) the labels. Nothing but numpy is imported before it is used.
+The first return `LabelledRows(X, y, groups, w_true)`: rows, 0/1 labels, the user of each row and
+the direction that generated (or realises) the labels. Nothing but numpy is imported before it is
+used.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _TEST_SHARE = 0.2
 _N_TRAIN = 900  # of the 1,797 images of digits
 
 
-class Lists(NamedTuple):
+class LabelledRows(NamedTuple):
     """Labelled rows of many users: X, y, groups (sorted, from 0), and the truth behind them."""
 
     X: np.ndarray
@@ -50,7 +51,7 @@ def linear_lists(
     mislabelled_users: float = 0.0,
     w_true: Array | None = None,
     seed: int = 0,
-) -> Lists:
+) -> LabelledRows:
     """Lists of equal length, labelled by a noisy linear score.
 
     ``s = X w*/sqrt(d) + noise * eps``, ``X`` and ``w*`` standard normal, ``eps`` standard normal or
@@ -75,7 +76,7 @@ def linear_lists(
 
     Returns
     -------
-    Lists
+    LabelledRows
         ``w_true`` is ``w*`` (not divided by ``sqrt(d)``).
     """
     check_sizes(n_users=n_users, n_items=n_items, n_features=n_features)
@@ -93,7 +94,7 @@ def linear_lists(
     n_bad = round(mislabelled_users * n_users)
     n_exchanged = round(_MISLABELLED_SHARE * n_pos)
     _exchange_labels(y[:n_bad], scores[:n_bad], n_exchanged, rng)
-    return Lists(X, y.ravel(), groups, w_true)
+    return LabelledRows(X, y.ravel(), groups, w_true)
 
 
 def engagement_lists(
@@ -106,7 +107,7 @@ def engagement_lists(
     min_neg: int = 1,
     w_true: Array | None = None,
     seed: int = 0,
-) -> Lists:
+) -> LabelledRows:
     """Users of very different activity: long-tailed list lengths and shares of relevant items.
 
     User u has ``n_u = max(min_neg + 1, floor(mean_items * exp(0.8 z_u - 0.32)))`` items, z_u
@@ -150,7 +151,7 @@ def two_gaussians(
     separation: float,
     direction: Array | None = None,
     seed: int = 0,
-) -> Lists:
+) -> LabelledRows:
     """Draw one user: negatives ``N(0, I)``, positives ``N(separation * u, I)`` for a unit vector u.
 
     Parameters
@@ -164,7 +165,7 @@ def two_gaussians(
 
     Returns
     -------
-    Lists
+    LabelledRows
         ``w_true = u``.
     """
     check_sizes(n_pos=n_pos, n_neg=n_neg, n_features=n_features)
@@ -175,7 +176,7 @@ def two_gaussians(
     X = rng.standard_normal((n_pos + n_neg, n_features))
     X[:n_pos] += separation * u
     y = np.repeat([1, 0], [n_pos, n_neg])
-    return Lists(X, y, np.zeros(len(y), dtype=np.int64), u)
+    return LabelledRows(X, y, np.zeros(len(y), dtype=np.int64), u)
 
 
 def _labelled(
@@ -185,7 +186,7 @@ def _labelled(
     noise: float,
     df: float | None,
     rng: np.random.Generator,
-) -> tuple[Lists, Array]:
+) -> tuple[LabelledRows, Array]:
     """Lists of so many items, those with the largest noisy scores labelled 1; and the scores."""
     groups = np.repeat(np.arange(n_items.size), n_items)
     X = rng.standard_normal((groups.size, w_true.size))
@@ -193,7 +194,7 @@ def _labelled(
     rank = np.arange(groups.size) - np.repeat(np.cumsum(n_items) - n_items, n_items)
     y = np.empty(groups.size, dtype=np.int64)
     y[np.lexsort((-scores, groups))] = rank < np.repeat(n_pos, n_items)
-    return Lists(X, y, groups, w_true), scores
+    return LabelledRows(X, y, groups, w_true), scores
 
 
 def _exchange_labels(y: Array, scores: Array, n_exchanged: int, rng: np.random.Generator) -> None:

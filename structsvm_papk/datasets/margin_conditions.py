@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array
-from structsvm_papk.datasets.generators import Lists, check_sizes, generator
+from structsvm_papk.datasets.generators import LabelledRows, check_sizes, generator
 from structsvm_papk.errors import InputError, check_choice, check_number
 
 CONDITIONS = ("weak", "beta", "moderate", "strong")
@@ -40,7 +40,7 @@ def margin_lists(
     delta: float = 1.0,
     exclude: str | None = None,
     seed: int = 0,
-) -> Lists:
+) -> LabelledRows:
     """Lists on which one shared linear w realises a margin condition exactly, and, on request, no
     other.
 
@@ -78,7 +78,7 @@ def margin_lists(
     ]
     X = np.concatenate([side for user in users for side in user])
     y = np.tile(np.repeat([1, 0], [n_pos, n_neg]), n_users)
-    return Lists(X, y, np.repeat(np.arange(n_users), n_pos + n_neg), w_true)
+    return LabelledRows(X, y, np.repeat(np.arange(n_users), n_pos + n_neg), w_true)
 
 
 def _check_margin_request(

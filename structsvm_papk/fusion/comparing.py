@@ -15,7 +15,14 @@ import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError, check_type
-from structsvm_papk.fusion.deciding import ENOUGH_JUDGED, Candidate, Learned, Rule, choose, titled
+from structsvm_papk.fusion.deciding import (
+    ENOUGH_JUDGED,
+    Contender,
+    LearnableRule,
+    Learned,
+    choose,
+    titled,
+)
 from structsvm_papk.fusion.engines import engine_of, rules_of, siblings_of
 from structsvm_papk.fusion.held_out import FOLD_TOL, CrossValidation, Settings, shares
 from structsvm_papk.fusion.in_rule import Option, RuleSearch, normalised
@@ -177,7 +184,7 @@ def validated(
     with warnings.catch_warnings(record=True) as raised:
         warnings.simplefilter("always")
         rules = _rules_of_engine(folds) if settings.engine else [_as_scored(folds)]
-        alone = [Candidate(name, name, folds, scores) for name, scores in folds.alone().items()]
+        alone = [Contender(name, name, folds, scores) for name, scores in folds.alone().items()]
         choice = choose(rules, alone, settings)
         say("fit on all queries")
         learned = choice.rule.final()
@@ -212,7 +219,7 @@ def validated(
     )
 
 
-def _remarks_of_judgments(folds: CrossValidation, alone: Sequence[Candidate]) -> list[str]:
+def _remarks_of_judgments(folds: CrossValidation, alone: Sequence[Contender]) -> list[str]:
     """What of the runs was not judged, and queries that count 0 whatever is done."""
     lists, members = folds.joined.nouns
     k = int(folds.settings.k)
@@ -234,7 +241,7 @@ def _remarks_of_judgments(folds: CrossValidation, alone: Sequence[Candidate]) ->
 # --- two ways to learn: scores as they are, and in an engine's rule -------------------------------
 
 
-def _as_scored(folds: CrossValidation) -> Rule:
+def _as_scored(folds: CrossValidation) -> LearnableRule:
     """Weights of scores as they are, with a weight of "not there"."""
 
     def final() -> Learned:
@@ -242,11 +249,11 @@ def _as_scored(folds: CrossValidation) -> Rule:
         folds.fit(ranker)
         return Learned(ranker, folds.weights(ranker), f"Weights {_certified(ranker)}.")
 
-    equal = [Candidate(name, name, folds, scores) for name, scores in folds.yardsticks().items()]
-    return Rule("", folds, equal, folds.held_out, final)
+    equal = [Contender(name, name, folds, scores) for name, scores in folds.yardsticks().items()]
+    return LearnableRule("", folds, equal, folds.held_out, final)
 
 
-def _rules_of_engine(folds: CrossValidation) -> list[Rule]:
+def _rules_of_engine(folds: CrossValidation) -> list[LearnableRule]:
     """The rules of an engine: those that are asked for, others with equal weights."""
     settings = folds.settings
     asked = rules_of(str(settings.engine))
@@ -272,7 +279,9 @@ def _rules_of_engine(folds: CrossValidation) -> list[Rule]:
     return [_rule_of_engine(folds, name, len(siblings) > 1, name in asked) for name in usable]
 
 
-def _rule_of_engine(folds: CrossValidation, name: str, has_siblings: bool, is_asked: bool) -> Rule:
+def _rule_of_engine(
+    folds: CrossValidation, name: str, has_siblings: bool, is_asked: bool
+) -> LearnableRule:
     """Weights in one rule of an engine."""
     engine = engine_of(name)
     constant = folds.settings.rank_constant if engine.takes_constant else None
@@ -307,10 +316,10 @@ def _rule_of_engine(folds: CrossValidation, name: str, has_siblings: bool, is_as
     label = engine.form if has_siblings else ""
     scores = search.scores(search.equal)
     can_learn = is_asked and engine.is_weighted
-    return Rule(
+    return LearnableRule(
         label=label,
         folds=folds,
-        unlearned=[Candidate(NO_WEIGHTS, titled(label, NO_WEIGHTS), folds, scores)],
+        unlearned=[Contender(NO_WEIGHTS, titled(label, NO_WEIGHTS), folds, scores)],
         held_out=held_out if can_learn else None,
         final=final,
         weights=weights,
@@ -345,7 +354,7 @@ def _certified(ranker: Any) -> str:
 
 
 def _ablated(
-    folds: CrossValidation, rule: Rule, learned: Learned, say: Progress
+    folds: CrossValidation, rule: LearnableRule, learned: Learned, say: Progress
 ) -> list[RunWeight]:
     settings = folds.settings
     ends = np.full((2, len(learned.weights)), np.nan)
@@ -358,7 +367,7 @@ def _ablated(
     for column, weight in enumerate(learned.weights):
         say(f"without {weight.name}")
         others = [name for name in folds.joined.names if name != weight.name]
-        others_only = Candidate(weight.name, weight.name, folds, rule.scores_of(others))
+        others_only = Contender(weight.name, weight.name, folds, rule.scores_of(others))
         without = others_only.ranking(rule.learned)
         ablated.append(
             replace(

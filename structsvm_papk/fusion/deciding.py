@@ -31,7 +31,7 @@ _FEW_TIMES = 20  # more queries than this many times those at hand are not asked
 
 
 @dataclass(frozen=True)
-class Candidate:
+class Contender:
     """A ranking of all judged queries: its name in tables, its title in sentences, its scores."""
 
     name: str
@@ -54,7 +54,7 @@ class Candidate:
         """Share of the first k documents that were judged."""
         return self.folds.judged_share(self.scores)
 
-    def ranking(self, fused: Candidate | None = None, name: str | None = None) -> Ranking:
+    def ranking(self, fused: Contender | None = None, name: str | None = None) -> Ranking:
         """The mean with its interval, and how far the fused ranking is ahead of it."""
         made = ranking_of(self.table, name or self.name, self.folds.settings)
         made = replace(made, judged=self.judged)
@@ -96,7 +96,7 @@ class Learned:
 
 
 @dataclass(frozen=True)
-class Rule:
+class LearnableRule:
     """A way to join lists, without and with learned weights.
 
     Attributes
@@ -104,7 +104,7 @@ class Rule:
     label : str
         What the engine calls it; empty where there is one only.
     folds : CrossValidation
-    unlearned : list of Candidate
+    unlearned : list of Contender
         What needs no judgments.
     held_out : function or None
         Scores of all rows by some runs, each query by weights of the other folds; None: no weights
@@ -117,16 +117,16 @@ class Rule:
 
     label: str
     folds: CrossValidation
-    unlearned: Sequence[Candidate]
+    unlearned: Sequence[Contender]
     held_out: Callable[[Sequence[str]], Array] | None
     final: Callable[[], Learned]
     weights: Callable[[Array], EngineWeights] | None = None
 
     @cached_property
-    def learned(self) -> Candidate:
+    def learned(self) -> Contender:
         """By weights of the other folds."""
         names = self.folds.joined.names
-        return Candidate(FUSED, titled(self.label, LEARNED), self.folds, self.scores_of(names))
+        return Contender(FUSED, titled(self.label, LEARNED), self.folds, self.scores_of(names))
 
     def scores_of(self, names: Sequence[str]) -> Array:
         """Scores of all rows by learned weights of some runs."""
@@ -134,7 +134,7 @@ class Rule:
         return self.held_out(names)
 
     @property
-    def equal(self) -> Candidate:
+    def equal(self) -> Contender:
         """The best of what needs no judgments."""
         return max(self.unlearned, key=lambda each: each.mean)
 
@@ -145,23 +145,23 @@ def titled(label: str, weights: str) -> str:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Decision:
     """What is recommended, `best`, by the rule `of`, and the rule that the report is about.
 
     `kind` says which: learned weights of the rule, what needs no judgments, or a run alone. `why`
     is empty, "few" (queries have no interval) or "unjudged" (too little of the runs was judged).
     """
 
-    rules: Sequence[Rule]
-    alone: Sequence[Candidate]
-    rule: Rule
+    rules: Sequence[LearnableRule]
+    alone: Sequence[Contender]
+    rule: LearnableRule
     kind: str
-    best: Candidate
-    of: Rule | None = None
+    best: Contender
+    of: LearnableRule | None = None
     why: str = ""
 
     @property
-    def best_run(self) -> Candidate:
+    def best_run(self) -> Contender:
         """The run with the highest mean."""
         return max(self.alone, key=lambda each: each.mean)
 
@@ -241,7 +241,7 @@ class Choice:
         return f"{verb} {self.best.title}: {run}. {self._of_learned(settings, lists)}"
 
     @property
-    def _best_unlearned(self) -> Candidate:
+    def _best_unlearned(self) -> Contender:
         return max((rule.equal for rule in self.rules), key=lambda each: each.mean)
 
     def _of_learned(self, settings: Settings, lists: str) -> str:
@@ -261,7 +261,9 @@ class Choice:
         )
 
 
-def choose(rules: Sequence[Rule], alone: Sequence[Candidate], settings: Settings) -> Choice:
+def choose(
+    rules: Sequence[LearnableRule], alone: Sequence[Contender], settings: Settings
+) -> Decision:
     """What is recommended, of rules of which one can learn weights and of runs alone."""
     learning = [rule for rule in rules if rule.held_out is not None]
     if not learning:
@@ -271,9 +273,9 @@ def choose(rules: Sequence[Rule], alone: Sequence[Candidate], settings: Settings
     rule, equal = max(unlearned, key=lambda pair: pair[1].mean)
     best_run = max(alone, key=lambda each: each.mean)
 
-    def choice(kind: str, best: Candidate, of: Rule, why: str = "") -> Choice:
+    def choice(kind: str, best: Contender, of: LearnableRule, why: str = "") -> Decision:
         about = of if of in learning else first
-        return Choice(rules, alone, rule=about, kind=kind, best=best, of=of, why=why)
+        return Decision(rules, alone, rule=about, kind=kind, best=best, of=of, why=why)
 
     learned = first.learned
     if no_interval(learned.table, learned.table.metrics[0]) is not None:
@@ -293,7 +295,7 @@ def choose(rules: Sequence[Rule], alone: Sequence[Candidate], settings: Settings
     return choice("equal", equal, rule)
 
 
-def _best_learned(rules: Sequence[Rule]) -> Rule:
+def _best_learned(rules: Sequence[LearnableRule]) -> LearnableRule:
     learning = [rule for rule in rules if rule.held_out is not None]
     return max(learning, key=lambda rule: rule.learned.mean)
 

@@ -62,7 +62,7 @@ class Separation:
 class Multipliers(NamedTuple):
     """A model and the multipliers of its rows, of which lambda, mu and s_u are made; or None."""
 
-    model: Model
+    model: HullProgramme
     values: Array | None
 
 
@@ -140,10 +140,10 @@ class Separator:
             multipliers=Multipliers(model, duals),
         )
 
-    def _model(self) -> Model:
-        return Model(self, np.flatnonzero(self._in_work))
+    def _model(self) -> HullProgramme:
+        return HullProgramme(self, np.flatnonzero(self._in_work))
 
-    def whole_model(self) -> Model:
+    def whole_model(self) -> HullProgramme:
         """Return the model of all rows, for questions that working sets do not answer."""
         self._in_work[:] = True
         return self._model()
@@ -353,7 +353,7 @@ class Separator:
         return Multipliers(model, model.interior_weights(self.deadline))
 
 
-class Model:
+class HullProgramme:
     """Sparse matrix of ``z - h_i <= w.p_i``, ``t + m + sum h/r <= z``, ``w.q_j <= t`` per user.
 
     Then ``z - sum h/r`` is the mean of the r smallest scores at best. Variables: w (d), m, t and z

@@ -40,7 +40,7 @@ from structsvm_papk.margins.proofs import (
     user_of_rows,
 )
 from structsvm_papk.margins.separation import (
-    Model,
+    HullProgramme,
     Multipliers,
     Separator,
     interruptible,
@@ -228,7 +228,7 @@ class SubsetSearch:
             return Outcome("undecided")
         return Outcome("no", proof=proof)
 
-    def _lift_programme(self, model: Model, scale: Array) -> _Lift | None:
+    def _lift_programme(self, model: HullProgramme, scale: Array) -> _Lift | None:
         """``max sum m_i``: ``w.p_i >= t + m_i``, ``w.q_j <= t``, ``0 <= m_i <= 1``, w free."""
         n_pos = len(model.pos)
         d = self.data.n_features

@@ -13,7 +13,7 @@ from typing import Self, TypeAlias
 
 import numpy as np
 
-from structsvm_papk._html import filled
+from structsvm_papk.plots.templates import filled
 
 _WIDTH = 100.0  # units of a drawing
 _CHARACTERS = 18  # of the longest bar, in a terminal

@@ -194,12 +194,12 @@ def choice_of(learned, equal, run, spread=0.1, judged=1.0, other=None):
     noise = spread * (noise - noise.mean()) / noise.std()
 
     def candidate(name, mean):
-        return deciding.Candidate(name, name, folds, np.full(40, mean))
+        return deciding.Contender(name, name, folds, np.full(40, mean))
 
     def rule(label, own, weights):
         even = candidate("equal weights", own)
         even = replace(even, title=deciding.titled(label, "equal weights"))
-        return deciding.Rule(label, folds, [even], weights, lambda: None)
+        return deciding.LearnableRule(label, folds, [even], weights, lambda: None)
 
     rules = [rule("linear", equal, lambda names: learned + noise)]
     if other is not None:
@@ -240,10 +240,12 @@ def test_a_chance_lead_of_a_run_does_not_count():
     folds = Folds(replace(HOW, n_resamples=500))
 
     def candidate(name, values):
-        return deciding.Candidate(name, name, folds, values)
+        return deciding.Contender(name, name, folds, values)
 
     equal = candidate("equal weights", np.full(40, 0.7))
-    rules = [deciding.Rule("", folds, [equal], lambda names: np.full(40, 0.69), lambda: None)]
+    rules = [
+        deciding.LearnableRule("", folds, [equal], lambda names: np.full(40, 0.69), lambda: None)
+    ]
     for lead, kind in ((0.01, "equal"), (0.2, "alone")):
         run = candidate("bm25", 0.7 + lead + 0.1 * (noise - noise.mean()))
         choice = deciding.choose(rules, [run, candidate("dense", np.zeros(40))], folds.settings)

@@ -10,7 +10,7 @@ from helpers.catalogue import SURROGATES
 from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.data.columns.dense import DenseColumns
 from structsvm_papk.data.columns.units import Units
-from structsvm_papk.datasets.generators import Lists, two_gaussians
+from structsvm_papk.datasets.generators import LabelledRows, two_gaussians
 from structsvm_papk.files.partitions import array_partitions
 from structsvm_papk.oracles.list_risk import DEFAULTS, Partition, users_needed
 from structsvm_papk.oracles.partitioned import PartitionedRisk
@@ -65,7 +65,7 @@ def degenerate_lists(n_users=50, n_pos=10, n_neg=40, n_features=8, noise=1.0, se
     pos += (neg.mean(axis=1) - pos.mean(axis=1))[:, None, :]
     X = np.concatenate([pos, neg], axis=1).reshape(-1, n_features)
     y = np.tile(np.repeat([1, 0], [n_pos, n_neg]), n_users)
-    return Lists(X, y, np.repeat(np.arange(n_users), n_pos + n_neg), np.zeros(n_features))
+    return LabelledRows(X, y, np.repeat(np.arange(n_users), n_pos + n_neg), np.zeros(n_features))
 
 
 def written_out(lists):
