@@ -71,9 +71,14 @@ _LARGEST_COUNT = 2**53  # what is added to it or multiplied has room in 64 bits,
 AUTO = "auto"  # a setting that is left to a rule, or to the data
 
 
+def is_one_of(value: object, names: Iterable[str]) -> bool:
+    """Whether a setting is one of these names; with an array `in` would not say."""
+    return isinstance(value, str) and value in names
+
+
 def is_auto(value: object) -> bool:
     """Whether a setting is left to its rule."""
-    return isinstance(value, str) and value == AUTO
+    return is_one_of(value, [AUTO])
 
 
 def check_number(
@@ -120,7 +125,7 @@ def is_number(value: object) -> bool:
 def check_choice(name: str, value: object, choices: Iterable[str]) -> None:
     """Raise `InputError` unless a setting is one of the names it may have."""
     choices = tuple(choices)
-    if not (isinstance(value, str) and value in choices):
+    if not is_one_of(value, choices):
         shown = reprlib.repr(value)
         raise InputError(f"{name}={shown} is not known; choose one of {', '.join(choices)}")
 

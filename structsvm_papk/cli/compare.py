@@ -1,6 +1,8 @@
 """``compare``: solvers side by side on one file, cutting plane and subgradient descent."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,26 +20,26 @@ from structsvm_papk.rankers.solver_choice import solver_name
 from structsvm_papk.rankers.solver_race import DEFAULT_SOLVERS, ETAS, PASSES, SOLVERS
 from structsvm_papk.rankers.solver_race import compare as run_all
 from structsvm_papk.solvers.solver import Status
-from structsvm_papk.surrogates import CONVEX
+from structsvm_papk.surrogates import CONVEX, Surrogate
 
 TOL = 1e-6
 
 
-def compare(
-    *,
-    data: options.Data,
-    k: options.K,
+@dataclass(frozen=True, kw_only=True)
+class Problems:
+    """What is minimised; the command has its fields as options."""
+
     surrogate: Annotated[
         list[str] | None,
         options.problem_option(
             help=f"{', '.join(CONVEX)}; or FILE.py:CLASS, a class of your own; repeat for more, or "
             "all. By default all."
         ),
-    ] = None,
-    alpha: options.Alpha = ALPHA,
-    depth: options.Depth = DEPTH,
-    pieces: options.Pieces = None,
-    positive: options.Positive = False,
+    ] = None
+    alpha: options.Alpha = ALPHA
+    depth: options.Depth = DEPTH
+    pieces: options.Pieces = None
+    positive: options.Positive = False
     paper: Annotated[
         bool,
         options.problem_option(
@@ -45,21 +47,41 @@ def compare(
             help="The problem of the paper: depth k, columns not standardized, lists with fewer "
             "than k negatives left out.",
         ),
-    ] = False,
-    test: Annotated[
-        Path | None,
-        options.reading_option(help="Report pAp@k on this file as well.", metavar="FILE"),
-    ] = None,
-    reading: TrainingReading,
-    plot: options.Plot = None,
-    as_json: options.Json = False,
+    ] = False
+
+    def __post_init__(self) -> None:
+        if self.paper and (self.depth not in (DEPTH, None) or self.pieces is not None):
+            raise InputError(
+                "--paper is depth k and columns as they are: leave out --depth and --curves"
+            )
+
+    def surrogates(self, k: int) -> list[str | Surrogate]:
+        """Names, and objects of own classes, each once."""
+        names: list[str] = []
+        for name in self.surrogate or ["all"]:
+            names += CONVEX if name == "all" else [name]
+        return [surrogate_of(name, k) for name in dict.fromkeys(names)]
+
+    def problem(self, missing: str | None) -> Problem:
+        """What is minimised, beside the surrogates and k."""
+        return Problem(
+            depth=None if self.paper else as_depth(self.depth, missing),
+            pieces=self.pieces,
+            standardized=not self.paper,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Runs:
+    """Who solves the problems, and until when; the command has its fields as options."""
+
     solver: Annotated[
         list[str] | None,
         options.solver_option(
             help=f"{', '.join(SOLVERS)}; repeat for more. By default {', '.join(DEFAULT_SOLVERS)}.",
             metavar="NAME",
         ),
-    ] = None,
+    ] = None
     passes: Annotated[
         int | None,
         options.solver_option(
@@ -67,10 +89,10 @@ def compare(
             help=f"Passes over the data of each run; by default {PASSES} for solvers without a "
             "certificate, and no limit for the others.",
         ),
-    ] = None,
-    seconds: Annotated[float | None, options.solver_option(help="Seconds for each run.")] = None,
-    tol: options.Tol = TOL,
-    eta: options.Etas = None,
+    ] = None
+    seconds: Annotated[float | None, options.solver_option(help="Seconds for each run.")] = None
+    tol: options.Tol = TOL
+    eta: options.Etas = None
     qp_solver: Annotated[
         str | None,
         options.solver_option(
@@ -79,7 +101,48 @@ def compare(
             "package's own, or a QP solver that cvxpy finds (piqp, clarabel, osqp, ..).",
             metavar="NAME",
         ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        for name in self.solvers:
+            check_choice("--solver", name, SOLVERS)
+
+    @property
+    def solvers(self) -> Sequence[str]:
+        """Their names."""
+        return self.solver or DEFAULT_SOLVERS
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether runs end before a certificate is reached."""
+        return self.passes is not None or self.seconds is not None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """As `rankers.compare` takes them."""
+        return {
+            "solvers": self.solvers,
+            "etas": self.eta or ETAS,
+            "passes": self.passes,
+            "seconds": self.seconds,
+            "qp_solver": self.qp_solver,
+            "tol": None if self.tol == TOL else self.tol,  # solvers without a certificate take none
+        }
+
+
+def compare(
+    *,
+    data: options.Data,
+    k: options.K,
+    problems: Problems,
+    test: Annotated[
+        Path | None,
+        options.reading_option(help="Report pAp@k on this file as well.", metavar="FILE"),
     ] = None,
+    reading: TrainingReading,
+    plot: options.Plot = None,
+    as_json: options.Json = False,
+    limits: Runs,
 ) -> None:
     """Compare solvers: cutting plane and subgradient descent, same data passes.
 
@@ -88,61 +151,43 @@ def compare(
     """
     check_outputs([data, test], plot=plot)
     missing = reading.missing
-    if paper and (depth not in (DEPTH, None) or pieces is not None):
-        raise InputError(
-            "--paper is depth k and columns as they are: leave out --depth and --curves"
-        )
-    problem = Problem(
-        depth=None if paper else as_depth(depth, missing),
-        pieces=pieces,
-        standardized=not paper,
-    )
-    names: list[str] = []
-    for name in surrogate or ["all"]:
-        names += CONVEX if name == "all" else [name]
-    losses = [surrogate_of(name, k) for name in dict.fromkeys(names)]  # each once
-    solvers = solver or DEFAULT_SOLVERS
-    for name in solvers:
-        check_choice("--solver", name, SOLVERS)
-    for loss in losses:
-        any_surrogate = problem.surrogate(loss, k)
-        for each in solvers:
-            solver_name(each, any_surrogate)  # refuses what this solver cannot do
-    dense = pieces is not None
+    problem = problems.problem(missing)
+    losses = problems.surrogates(k)
+    for loss, solver in product(losses, limits.solvers):
+        solver_name(solver, problem.surrogate(loss, k))  # refuses what this solver cannot do
+    dense = problems.pieces is not None
     table = reading.table(data, dense=dense)
     second = None if test is None else reading.table(test, table, dense=dense)
     lists = reading.lists(table, "linear")
-    refuse_deeper_than_all(any_surrogate, lists.most_negatives)
+    refuse_deeper_than_all(problem.surrogate(losses[-1], k), lists.most_negatives)
     held_out = None if second is None else reading.lists(second, "linear")
     with console.live() as watch:
         runs = run_all(
             lists,
             losses,
             k,
-            alpha,
+            problems.alpha,
             depth=problem.depth,
-            solvers=solvers,
-            etas=eta or ETAS,
-            passes=passes,
-            seconds=seconds,
-            paper=paper,
-            qp_solver=qp_solver,
+            paper=problems.paper,
             test=held_out,
-            positive=positive,
+            positive=problems.positive,
             missing=missing,
-            curves=pieces,
+            curves=problems.pieces,
             watch=watch,
-            tol=None if tol == TOL else tol,  # solvers without a certificate take none
+            **limits.settings,
         )
     say_columns(table, lists)
     if second is not None:
         say_columns(second)
     if held_out is not None:
         console.note(f"test: {held_out.exclusions(k)}")
-    title = problem.title(positive, missing, k=k, alpha=runs[0].alpha)
-    content = problem.content | {"positive": positive, "missing": missing, "paper": paper}
-    limited = passes is not None or seconds is not None
-    finish(runs, f"{data.name}: {title}", content, plot, as_json, limited)
+    title = problem.title(problems.positive, missing, k=k, alpha=runs[0].alpha)
+    content = problem.content | {
+        "positive": problems.positive,
+        "missing": missing,
+        "paper": problems.paper,
+    }
+    finish(runs, f"{data.name}: {title}", content, plot, as_json, limits.is_limited)
 
 
 def finish(

@@ -1,7 +1,7 @@
 """``evaluate``: ranking metrics of scores in a table, or of a model on data."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -32,6 +32,140 @@ _RESAMPLES = 2000  # of intervals and tests
 _BESIDE_PAIRS = "ndcg@{k},ap,rr,precision@{k},recall@{k}"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Rules:
+    """Which metrics are computed, and how; the command has its fields as options."""
+
+    names: Annotated[
+        list[str] | None,
+        _rules_option(
+            "--metrics",
+            "-m",
+            help=f"Comma-separated, or repeated: {known_names()}. By default "
+            f"{_USUAL.format(k=_USUAL_K)}, with --qrels {_BESIDE_PAIRS.format(k=_USUAL_K)}; a "
+            "model has its own k.",
+            metavar="NAMES",
+        ),
+    ] = None
+    preset: Annotated[
+        str | None,
+        _rules_option(
+            help=f"{', '.join(PRESETS)}. By default icml2020, the paper's rules (ties are "
+            "errors); with --qrels catalogue, and trec_eval for a run.",
+            metavar="NAME",
+        ),
+    ] = None
+    gains: Annotated[
+        str | None,
+        _rules_option(
+            help="Gain of a graded label in NDCG: linear, or exponential (2^label - 1). By default "
+            "as in the training of the model, else linear.",
+            metavar="NAME",
+        ),
+    ] = None
+    population: Annotated[
+        str | None,
+        _rules_option(
+            help="Which users or queries count with --qrels: listed; judged (as trec_eval -c); "
+            "both (as trec_eval); either; or raise, an error if a user with relevant items has "
+            "no list.",
+            metavar="RULE",
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        _metric_names(self.names)
+        resolve(self.preset, population=self.population)
+        if self.gains is not None:
+            check_choice("--gains", self.gains, LABEL_GAINS)
+
+    def metrics_of(self, rows: Rows) -> list[str]:
+        """The metrics that are asked for, else the usual ones of such rows."""
+        usual = _USUAL if rows.relevant is None else _BESIDE_PAIRS
+        k = _USUAL_K if rows.model is None else rows.model.k
+        return _metric_names(self.names) or _metric_names([usual.format(k=k)])
+
+    def settings_of(self, rows: Rows, relevance_threshold: float | None) -> dict[str, Any]:
+        """The settings of `metrics.evaluate` for rows, whose model may say what is relevant."""
+        if relevance_threshold is None and rows.model is not None:
+            relevance_threshold = rows.model.relevance_threshold
+        return {
+            "preset": "trec_eval" if rows.is_run and self.preset is None else self.preset,
+            "population": self.population,
+            "gains": self.gains,
+            "relevance_threshold": relevance_threshold,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certainty:
+    """How sure the numbers are, and beside whom; the command has its fields as options."""
+
+    compare: Annotated[
+        Path | None,
+        _sure_option(
+            help="Paired comparison with a second ranker on the same users: another score column "
+            "of the table, or a table, a model file or a run, as the first.",
+            metavar="OTHER",
+        ),
+    ] = None
+    require_better: Annotated[
+        bool,
+        _sure_option(
+            "--require-better",
+            help="With --compare: exit status 1 unless the confidence interval of the difference "
+            "in the first metric is above 0, which it is only where the test agrees.",
+        ),
+    ] = False
+    interval: Annotated[
+        str,
+        _sure_option(
+            help="bootstrap, kl, exact (of values 0 and 1), hoeffding, bernstein or none.",
+            metavar="METHOD",
+        ),
+    ] = "bootstrap"
+    level: Annotated[float, _sure_option(help="Coverage of the intervals.", min=0, max=1)] = 0.95
+
+    def __post_init__(self) -> None:
+        if self.require_better and self.compare is None:
+            raise InputError("--require-better needs --compare OTHER")
+
+    def evaluation(self, table: MetricTable, second: MetricTable | None) -> Evaluation:
+        """What is said of a table, and of the difference to a second one."""
+        draws: dict[str, Any] = {"level": self.level, "n_resamples": _RESAMPLES, "seed": 0}
+        compared = [] if second is None else metrics.compare(table, second, **draws)
+        return Evaluation(table=table, compared=compared, method=self.interval, **draws)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reports:
+    """What is written; the command has its fields as options."""
+
+    per_user: Annotated[
+        Path | None,
+        options.output_option(help="Write the value of every user here, as CSV.", metavar="FILE"),
+    ] = None
+    html: options.Html = None
+    as_json: options.Json = False
+
+    def write(
+        self, file: Path, rows: Rows, evaluation: Evaluation, second: MetricTable | None
+    ) -> None:
+        """Write the values of users and the page, where they are wanted."""
+        table = evaluation.table
+        if self.per_user is not None:
+            values = table.to_pandas()
+            if rows.is_run:
+                values = values.rename(columns={"user": "query"})
+            text = values.to_csv(index=False, lineterminator="\n", na_rep="nan")
+            write_atomically(self.per_user, text.encode())
+            console.note(f"values of {len(table.users)} {rows.lists} written to {self.per_user}")
+        if self.html is not None:
+            page = evaluation_page(evaluation, str(file), (rows.lists, rows.members), second)
+            write_atomically(self.html, page.encode())
+            console.note(f"page written to {self.html}")
+
+
 def evaluate(
     *,
     file: Annotated[
@@ -44,78 +178,10 @@ def evaluate(
     data: Annotated[
         Path | None, typer.Argument(help="Data to score, when FILE is a model file.")
     ] = None,
-    names: Annotated[
-        list[str] | None,
-        _rules_option(
-            "--metrics",
-            "-m",
-            help=f"Comma-separated, or repeated: {known_names()}. By default "
-            f"{_USUAL.format(k=_USUAL_K)}, with --qrels {_BESIDE_PAIRS.format(k=_USUAL_K)}; a "
-            "model has its own k.",
-            metavar="NAMES",
-        ),
-    ] = None,
-    preset: Annotated[
-        str | None,
-        _rules_option(
-            help=f"{', '.join(PRESETS)}. By default icml2020, the paper's rules (ties are "
-            "errors); with --qrels catalogue, and trec_eval for a run.",
-            metavar="NAME",
-        ),
-    ] = None,
-    gains: Annotated[
-        str | None,
-        _rules_option(
-            help="Gain of a graded label in NDCG: linear, or exponential (2^label - 1). By default "
-            "as in the training of the model, else linear.",
-            metavar="NAME",
-        ),
-    ] = None,
-    population: Annotated[
-        str | None,
-        _rules_option(
-            help="Which users or queries count with --qrels: listed; judged (as trec_eval -c); "
-            "both (as trec_eval); either; or raise, an error if a user with relevant items has "
-            "no list.",
-            metavar="RULE",
-        ),
-    ] = None,
+    rules: Rules,
     columns: Scoring,
-    compare: Annotated[
-        Path | None,
-        _sure_option(
-            help="Paired comparison with a second ranker on the same users: another score column "
-            "of the table, or a table, a model file or a run, as the first.",
-            metavar="OTHER",
-        ),
-    ] = None,
-    require_better: Annotated[
-        bool,
-        _sure_option(
-            "--require-better",
-            help="With --compare: exit status 1 unless the confidence interval of the difference "
-            "in the first metric is above 0, which it is only where the test agrees.",
-        ),
-    ] = False,
-    interval: Annotated[
-        str,
-        _sure_option(
-            help="bootstrap, kl, exact (of values 0 and 1), hoeffding, bernstein or none.",
-            metavar="METHOD",
-        ),
-    ] = "bootstrap",
-    level: Annotated[float, _sure_option(help="Coverage of the intervals.", min=0, max=1)] = 0.95,
-    per_user: Annotated[
-        Path | None,
-        options.output_option(help="Write the value of every user here, as CSV.", metavar="FILE"),
-    ] = None,
-    html: Annotated[
-        Path | None,
-        options.output_option(
-            help="Write an HTML page here; needs the extra 'report'.", metavar="FILE"
-        ),
-    ] = None,
-    as_json: options.Json = False,
+    certainty: Certainty,
+    reports: Reports,
 ) -> None:
     """Compute ranking metrics with confidence intervals; compare two rankers.
 
@@ -124,73 +190,48 @@ def evaluate(
     Exit status 1 if no list can be used for any metric, and with --require-better if the first
     ranker is not shown to be better.
     """
+    compare = certainty.compare
     read = [file, data, columns.model, columns.qrels, compare]
-    check_outputs(read, [(per_user, "CSV"), (html, "HTML")])
-    wanted = _metric_names(names)
-    resolve(preset, population=population)
-    if gains is not None:
-        check_choice("--gains", gains, LABEL_GAINS)
-    if require_better and compare is None:
-        raise InputError("--require-better needs --compare OTHER")
-    if data is not None and columns.model is not None:
-        raise InputError("give the model once: `evaluate MODEL DATA`, or `evaluate DATA --model`")
+    check_outputs(read, [(reports.per_user, "CSV"), (reports.html, "HTML")])
     if data is not None:  # `evaluate MODEL DATA` means `evaluate DATA --model MODEL`
-        if is_run(file):
-            raise InputError(f"{file} is a run, not a model; two runs: {file} --compare {data}")
-        columns = replace(columns, model=file)
+        columns = _with_model(file, data, columns)
         file = data
     rows, other = load(file, compare, columns)
-    if rows.is_run and preset is None:
-        preset = "trec_eval"
-    relevance_threshold = columns.relevance_threshold
-    if relevance_threshold is None and rows.model is not None:
-        relevance_threshold = rows.model.relevance_threshold
-    rules: dict[str, Any] = {
-        "preset": preset,
-        "population": population,
-        "gains": gains,
-        "relevance_threshold": relevance_threshold,
-    }
-    if not wanted:
-        usual = _USUAL if rows.relevant is None else _BESIDE_PAIRS
-        wanted = _metric_names([usual.format(k=rows.model.k if rows.model else _USUAL_K)])
-    table = rows.evaluated(wanted, rules)
-    draws: dict[str, Any] = {"level": level, "n_resamples": _RESAMPLES, "seed": 0}
-    compared: list[Comparison] = []
+    wanted = rules.metrics_of(rows)
+    settings = rules.settings_of(rows, columns.relevance_threshold)
+    table = rows.evaluated(wanted, settings)
     second = None
     if other is not None:
-        second = other.evaluated(wanted, rules)
+        second = other.evaluated(wanted, settings)
         _check_same_lists(rows, table, second, file, compare)
-        compared = metrics.compare(table, second, **draws)
-    members = "documents" if rows.is_run else "items"
-    for note in [*rows.notes, *_left_out(table, members)]:
+    evaluation = certainty.evaluation(table, second)
+    for note in [*rows.notes, *_left_out(table, rows.members)]:
         console.note(note)
-    evaluation = Evaluation(table=table, compared=compared, method=interval, **draws)
-    if per_user is not None:
-        values = table.to_pandas()
-        if rows.is_run:
-            values = values.rename(columns={"user": "query"})
-        text = values.to_csv(index=False, lineterminator="\n", na_rep="nan")
-        write_atomically(per_user, text.encode())
-        console.note(f"values of {len(table.users)} {rows.lists} written to {per_user}")
-    if html is not None:
-        nouns = (rows.lists, "documents" if rows.is_run else "items")
-        write_atomically(html, evaluation_page(evaluation, str(file), nouns, second).encode())
-        console.note(f"page written to {html}")
-    scorers = _names(file, columns, compare)
+    reports.write(file, rows, evaluation, second)
     content = {"file": str(file), **evaluation.as_dict()}
     better = None
-    if require_better:
-        better = bool(compared[0].lower > 0)
+    if certainty.require_better:
+        better = bool(evaluation.compared[0].lower > 0)
         content["better"] = better
-    console.answer(as_json, content, _show, evaluation, scorers, rows)
+    scorers = _names(file, columns, compare)
+    console.answer(reports.as_json, content, _show, evaluation, scorers, rows)
     _warn_of_ties(rows, table)
     if not _any_list(table, rows.lists):
         raise typer.Exit(1)
     if better is not None:
-        console.note(_verdict(compared[0], scorers, better), style="green" if better else "yellow")
+        verdict = _verdict(evaluation.compared[0], scorers, better)
+        console.note(verdict, style="green" if better else "yellow")
     if better is False:
         raise typer.Exit(1)
+
+
+def _with_model(file: Path, data: Path, columns: Scoring) -> Scoring:
+    """The options where the first file is a model, which scores the second."""
+    if columns.model is not None:
+        raise InputError("give the model once: `evaluate MODEL DATA`, or `evaluate DATA --model`")
+    if is_run(file):
+        raise InputError(f"{file} is a run, not a model; two runs: {file} --compare {data}")
+    return replace(columns, model=file)
 
 
 def _metric_names(given: Sequence[str] | None) -> list[str]:
@@ -299,8 +340,7 @@ def _any_list(table: MetricTable, nouns: str) -> bool:
 
 def _relevant(table: MetricTable, rows: Rows) -> str:
     """What counts as relevant, in words: from which grade on, and of which documents or items."""
-    members = "documents" if rows.is_run else "items"
-    text = f"relevant {members}: {table.relevant_items}"
+    text = f"relevant {rows.members}: {table.relevant_items}"
     if table.label_gain is not None:
         how = "given" if np.ndim(table.label_gain) else table.label_gain
         return f"{text}; grades count with {how} gains"

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -38,17 +38,17 @@ _MODEL = "a model file (Python's export_weights() and to_onnx() convert)"
 _MOST_COLUMNS = 12  # that are shown
 
 
-def fit(
-    *,
-    data: options.Data,
-    k: options.K,
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What is trained; the command has its fields as options."""
+
     surrogate: Annotated[
         str,
         options.problem_option(
             help=f"{', '.join(SURROGATES)}; or auto: avg, and of one list what its folds choose of "
             "avg and ts."
         ),
-    ] = SURROGATE,
+    ] = SURROGATE
     curves: Annotated[
         Any,
         options.problem_option(
@@ -58,7 +58,7 @@ def fit(
             "--memory-budget or --dask auto is none.",
             metavar="NUMBER|auto|none",
         ),
-    ] = AUTO,
+    ] = AUTO
     monotonic: Annotated[
         list[str] | None,
         options.problem_option(
@@ -66,11 +66,33 @@ def fit(
             "more. Columns of svmlight are called by their index.",
             metavar="NAME=1",
         ),
-    ] = None,
-    pairs: options.Pairs = AUTO,
-    positive: options.Positive = False,
-    alpha: options.Alpha = ALPHA,
-    depth: options.Depth = DEPTH,
+    ] = None
+    pairs: options.Pairs = AUTO
+    positive: options.Positive = False
+    alpha: options.Alpha = ALPHA
+    depth: options.Depth = DEPTH
+
+
+@dataclass(frozen=True, kw_only=True)
+class Solving:
+    """Who solves the problem, and until when; the command has its fields as options."""
+
+    solver: Annotated[str, options.solver_option(help=f"{', '.join(SOLVERS)}.")] = "auto"
+    tol: options.Tol = 1e-6
+    time_limit: Annotated[
+        float | None,
+        options.solver_option(
+            help="Stop after this long, with the best weights so far.", metavar="SECONDS"
+        ),
+    ] = None
+    threads: Annotated[int, options.solver_option(help="Threads for each pass over the data.")] = 1
+
+
+def fit(
+    *,
+    data: options.Data,
+    k: options.K,
+    wanted: Wanted,
     reading: GradedReading,
     model_file: Annotated[
         Path,
@@ -86,51 +108,24 @@ def fit(
             metavar="FILE",
         ),
     ] = None,
-    solver: Annotated[str, options.solver_option(help=f"{', '.join(SOLVERS)}.")] = "auto",
-    tol: options.Tol = 1e-6,
-    time_limit: Annotated[
-        float | None,
-        options.solver_option(
-            help="Stop after this long, with the best weights so far.", metavar="SECONDS"
-        ),
-    ] = None,
-    threads: Annotated[int, options.solver_option(help="Threads for each pass over the data.")] = 1,
+    solving: Solving,
     where: scale.Loading,
 ) -> None:
     """Train a ranker and write a model file; --plot draws what each column adds to a score.
 
     Ctrl-C keeps the best model so far.
     """
-    kept = None if checkpoint is None else Checkpoint(checkpoint)
     files = [(model_file, _MODEL), (checkpoint, "a checkpoint")]
     check_outputs([data], files, plot=plot)
-    signs = _signs(monotonic or ())
-    missing = reading.missing
-    ranker = PAPKRanker(
-        k=k,
-        surrogate=surrogate,
-        depth=as_depth(depth, missing),
-        alpha=alpha,
-        solver=solver,
-        tol=tol,
-        time_limit=time_limit,
-        n_threads=threads,
-        relevance_threshold=reading.relevance_threshold,
-        checkpoint=kept,
-        positive=positive,
-        missing=missing,
-        curves=curves,
-        monotonic_cst=signs or None,
-        pairs=None if positive and pairs == AUTO else pairs,
-    )
+    signs = _signs(wanted.monotonic or ())
+    ranker = _ranker(k, wanted, solving, reading)
+    ranker.checkpoint = None if checkpoint is None else Checkpoint(checkpoint)
+    ranker.monotonic_cst = signs or None
     ranker.check_settings()
     with where.loaded(data, reading, ranker) as loaded:
         if signs:
             ranker.monotonic_cst = _signs_of_columns(signs, loaded.table)
-        with console.live() as watch, warnings.catch_warnings(record=True) as raised:
-            warnings.simplefilter("always")
-            ranker.callback = watch(solver, surrogate)
-            loaded.train(ranker)
+        raised = _train(ranker, loaded)
         model = replace(
             ranker.to_model(),
             feature_names=loaded.table.feature_names,
@@ -138,12 +133,64 @@ def fit(
         )
         save_model(model_file, model)
         names = _names(model)
-        named = [term.renamed(names) for term in ranker.terms_]
-        save_plot(plot, lambda: terms_figure(named, loaded.matrix, missing))
+        terms = [term.renamed(names) for term in ranker.terms_]
+        save_plot(plot, lambda: terms_figure(terms, loaded.matrix, reading.missing))
         say_columns(loaded.table)
         console.note(str(ranker.exclusions_))
         gain = loaded.gain(ranker)
-    result = ranker.result_
+    _say(ranker.result_, raised)
+    depth = as_depth(wanted.depth, reading.missing)
+    problem = Problem(depth=depth, pieces=model.curves)
+    content = _content(ranker, model, gain) | {
+        **problem.content,
+        "monotonic": signs,
+        "positive": wanted.positive,
+        "missing": reading.missing,
+        "model": str(model_file),
+    }
+    words = problem.title(wanted.positive, reading.missing, k=model.k, alpha=model.alpha)
+    title = f"{data.name}: {words}"
+    console.answer(as_json, content, _show, title, model, ranker.result_, gain, terms)
+    console.note(f"model written to {model_file}")
+    if ranker.result_.status == Status.FAILED:
+        console.warn(_how_to_go_on(checkpoint))
+    if not ranker.result_.converged:
+        raise typer.Exit(1)
+
+
+def _ranker(k: int, wanted: Wanted, solving: Solving, reading: GradedReading) -> PAPKRanker:
+    """The ranker of the options; signs of columns need the data."""
+    pairs = wanted.pairs
+    if wanted.positive and pairs == AUTO:
+        pairs = None
+    return PAPKRanker(
+        k=k,
+        surrogate=wanted.surrogate,
+        depth=as_depth(wanted.depth, reading.missing),
+        alpha=wanted.alpha,
+        solver=solving.solver,
+        tol=solving.tol,
+        time_limit=solving.time_limit,
+        n_threads=solving.threads,
+        relevance_threshold=reading.relevance_threshold,
+        positive=wanted.positive,
+        missing=reading.missing,
+        curves=wanted.curves,
+        pairs=pairs,
+    )
+
+
+def _train(ranker: PAPKRanker, loaded: scale.Loaded) -> list[warnings.WarningMessage]:
+    """Train with a line that shows the progress; returns what was warned of."""
+    with console.live() as watch, warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("always")
+        ranker.callback = watch(ranker.solver, str(ranker.surrogate))
+        loaded.train(ranker)
+    return raised
+
+
+def _say(result: SolverResult, raised: Sequence[warnings.WarningMessage]) -> None:
+    """Say on standard error how a fit ended."""
     for warning in raised:
         if not issubclass(warning.category, ConvergenceWarning):
             console.warn(_said(warning.message))
@@ -152,8 +199,12 @@ def fit(
             console.note(remark)
     elif result.status is not Status.DEGENERATE:  # of that a warning has said what to do
         console.warn(result.message)
-    problem = Problem(depth=as_depth(depth, missing), pieces=model.curves)
-    content = {
+
+
+def _content(ranker: PAPKRanker, model: Model, gain: float) -> dict[str, Any]:
+    """What was solved, and how far, for JSON."""
+    result = ranker.result_
+    return {
         "solver": model.solver,
         "surrogate": model.surrogate,
         "k": model.k,
@@ -165,24 +216,14 @@ def fit(
         "pap_at_k": {"train": gain},
         "n_users": int(ranker.exclusions_.n_used),
         "n_users_left_out": int(ranker.exclusions_.n_excluded),
-        **problem.content,
-        "monotonic": signs,
-        "positive": positive,
-        "missing": missing,
-        "model": str(model_file),
     }
-    title = f"{data.name}: {problem.title(positive, missing, k=model.k, alpha=model.alpha)}"
-    console.answer(as_json, content, _show, title, model, result, gain, named)
-    console.note(f"model written to {model_file}")
-    if result.status == Status.FAILED:
-        advice = "with --checkpoint FILE, the same command could go on from here"
-        if checkpoint is not None:
-            advice = (
-                f"the same command goes on from {checkpoint} once the data can be reached again"
-            )
-        console.warn(advice)
-    if not result.converged:
-        raise typer.Exit(1)
+
+
+def _how_to_go_on(checkpoint: Path | None) -> str:
+    """What to do after a fit whose data could not be reached any more."""
+    if checkpoint is None:
+        return "with --checkpoint FILE, the same command could go on from here"
+    return f"the same command goes on from {checkpoint} once the data can be reached again"
 
 
 def _signs(given: Sequence[str]) -> dict[str, int]:

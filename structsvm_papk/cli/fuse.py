@@ -156,12 +156,7 @@ class Written:
         ),
     ] = False
     plot: options.Plot = None
-    html: Annotated[
-        Path | None,
-        options.output_option(
-            help="Write an HTML page here; needs the extra 'report'.", metavar="FILE"
-        ),
-    ] = None
+    html: options.Html = None
     as_json: options.Json = False
 
 

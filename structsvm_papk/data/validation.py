@@ -18,7 +18,7 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.errors import InputError, as_floats, check_number
+from structsvm_papk.errors import InputError, as_floats, check_number, is_one_of
 
 _SHOWN = 5
 FEWEST_RESAMPLED = 10
@@ -429,7 +429,7 @@ def required_groups(groups: Any, scorer: bool = False) -> Any:
 
 def is_one_list(groups: Any) -> bool:
     """Whether groups are the word that all rows are one list."""
-    return isinstance(groups, str) and groups == ONE_LIST
+    return is_one_of(groups, [ONE_LIST])
 
 
 def groups_or_none(groups: Any) -> Any:

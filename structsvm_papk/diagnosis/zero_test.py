@@ -164,7 +164,7 @@ def diagnose(risk: EmpiricalRisk, per_user: bool | int = True, tol: float = _TOL
             f"no diagnosis of surrogate {risk.surrogate.name!r}; choose from "
             f"{', '.join(SURROGATES)}"
         )
-    if per_user not in (False, True):
+    if per_user is not True and per_user is not False:
         check_number("per_user", per_user, least=0)
     n = risk.n_users if per_user is True else min(per_user, risk.n_users)
     alone = np.linspace(0, risk.n_users - 1, n).astype(np.int64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -257,7 +257,7 @@ def column_names(frame: Frame) -> list[Any]:
 def column(frame: Frame, name: str) -> Array:
     """One column of a frame, or of a dict of columns, as an array."""
     names = column_names(frame)
-    if name not in names:
+    if not isinstance(name, Hashable) or name not in names:
         shown = ", ".join(map(str, names))
         raise InputError(f"there is no column {name!r}; the frame has {shown}")
     return _validation.as_array(frame[name], f"column {name!r}")

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array, Features
 from structsvm_papk.data.validation import required_groups
-from structsvm_papk.errors import InputError, check_type
+from structsvm_papk.errors import InputError, check_type, is_one_of
 from structsvm_papk.metrics import _kernels, conventions, definitions
 from structsvm_papk.metrics import ranked_lists as lists
 from structsvm_papk.metrics import relevant as beside
@@ -100,7 +100,7 @@ class MetricTable:
     label_gain: str | Sequence[float] | None = None
 
     def _column(self, metric: str) -> int:
-        if metric not in self.metrics:
+        if not is_one_of(metric, self.metrics):
             raise InputError(f"{metric!r} is not in this table; it has {', '.join(self.metrics)}")
         return self.metrics.index(metric)
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from structsvm_papk._sorting import top_k
 from structsvm_papk._types import Array
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import InputError, is_one_of
 from structsvm_papk.surrogates import _kernels, _majorant_kernels
 from structsvm_papk.surrogates._kernels import BEST, EVERY, WORST, HingePairs
 from structsvm_papk.surrogates.base import (
@@ -214,7 +214,7 @@ def make_surrogate(name: str, k: int, depth: int | float | None = None) -> Surro
         Unknown name, k that is not a whole number of at least 1, or a depth that is neither a
         whole number of at least k nor a share between 0 and 1.
     """
-    if name not in list(SURROGATES):
+    if not is_one_of(name, SURROGATES):
         close = get_close_matches(str(name).lower(), SURROGATES, n=1)
         hint = ""
         if close:

@@ -218,6 +218,10 @@ Plot = Annotated[
         help="Save a plot here (.png, .svg or .pdf); needs the extra 'plot'.", metavar="FILE"
     ),
 ]
+Html = Annotated[
+    Path | None,
+    output_option(help="Write an HTML page here; needs the extra 'report'.", metavar="FILE"),
+]
 Json = Annotated[
     bool,
     output_option(

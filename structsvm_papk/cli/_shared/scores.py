@@ -186,6 +186,11 @@ class Rows:
     relevant: Pairs | None = None
     is_run: bool = False
 
+    @property
+    def members(self) -> str:
+        """What the members of its lists are called."""
+        return "documents" if self.is_run else "items"
+
     def evaluated(self, metrics: list[str], rules: dict[str, Any]) -> MetricTable:
         """The `MetricTable`; errors name the file.
 
