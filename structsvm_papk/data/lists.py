@@ -332,23 +332,21 @@ class Layout(NamedTuple):
 
 def laid_out(positive: Array, user_of_row: Array, n_users: int) -> Layout:
     """Rows sorted by user, positives first, else in the order they are given."""
-    sizes = np.bincount(user_of_row, minlength=n_users)
     # one stable sort of whole numbers: 2u for the positives of user u, 2u + 1 for the negatives
-    order = 2 * user_of_row + ~positive
-    return Layout(
-        rows=np.argsort(order, kind="stable"),
-        indptr=np.concatenate([[0], np.cumsum(sizes)]),
-        n_pos=np.bincount(user_of_row[positive], minlength=n_users),
-    )
+    rows = np.argsort(2 * user_of_row + ~positive, kind="stable")
+    return _layout(rows, positive, user_of_row, n_users)
 
 
 def laid_out_by_gain(gains: Array, user_of_row: Array, n_users: int) -> Layout:
     """Rows sorted by user and decreasing gain; positives are all above a user's lowest gain."""
-    rows = np.lexsort((-gains, user_of_row))
-    sizes = np.bincount(user_of_row, minlength=n_users)
     lowest = np.full(n_users, np.inf)
     np.minimum.at(lowest, user_of_row, gains)
-    positive = gains > lowest[user_of_row]
+    rows = np.lexsort((-gains, user_of_row))
+    return _layout(rows, gains > lowest[user_of_row], user_of_row, n_users)
+
+
+def _layout(rows: Array, positive: Array, user_of_row: Array, n_users: int) -> Layout:
+    sizes = np.bincount(user_of_row, minlength=n_users)
     return Layout(
         rows=rows,
         indptr=np.concatenate([[0], np.cumsum(sizes)]),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from structsvm_papk._types import Array
 from structsvm_papk.diagnosis.convex_test import Coordinates, Verdict
 from structsvm_papk.diagnosis.zero_test import falls_along, test_at_zero
-from structsvm_papk.errors import check_number, check_type
+from structsvm_papk.errors import check_type
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 
 _TOL = 1e-6  # of the distance of zero from the subdifferential
@@ -68,7 +68,7 @@ class CriticalDepth:
         return f"{self.surrogate}: {kind} {self.informative_from} (of {self.deepest})"
 
 
-def critical_depth(risk: EmpiricalRisk, tol: float = _TOL) -> CriticalDepth:
+def critical_depth(risk: EmpiricalRisk) -> CriticalDepth:
     """Find the smallest depth m >= k at which w = 0 does not minimise a risk.
 
     Every user counts ``min(m, n_neg)`` negatives; the depth of the risk's own surrogate does not
@@ -78,15 +78,12 @@ def critical_depth(risk: EmpiricalRisk, tol: float = _TOL) -> CriticalDepth:
     ----------
     risk : EmpiricalRisk
         Of any surrogate but 'ts_alg2'.
-    tol : float
-        As for `diagnose`.
 
     References
     ----------
     docs/math/depth.md, "Degeneracy is monotone in the depth".
     """
     check_type("risk", risk, EmpiricalRisk, "an EmpiricalRisk, which has all data in one place")
-    check_number("tol", tol, above=0, below=1)
     k = risk.surrogate.k
     deepest = int(risk.data.n_neg.max())
     degenerate_to = 0
@@ -102,7 +99,7 @@ def critical_depth(risk: EmpiricalRisk, tol: float = _TOL) -> CriticalDepth:
         at_m = EmpiricalRisk(surrogate, risk.data, "cap", n_threads=risk.n_threads)
         verdict = Verdict.INFORMATIVE
         if direction is None or not at_m.convex or not falls_along(at_m, direction):
-            test = test_at_zero(at_m, tol, coordinates=coordinates)
+            test = test_at_zero(at_m, _TOL, coordinates=coordinates)
             verdict = test.verdict
             if test.direction is not None:
                 direction = test.direction

@@ -130,7 +130,7 @@ class Diagnosis:
         return text
 
 
-def diagnose(risk: EmpiricalRisk, per_user: bool | int = True, tol: float = _TOL) -> Diagnosis:
+def diagnose(risk: EmpiricalRisk, per_user: bool | int = True) -> Diagnosis:
     """Find out whether w = 0 is optimal, for all users jointly and for users alone.
 
     Parameters
@@ -139,16 +139,11 @@ def diagnose(risk: EmpiricalRisk, per_user: bool | int = True, tol: float = _TOL
         Of any surrogate but 'ts_alg2'.
     per_user : bool or int
         Also test every user alone (some milliseconds each), or this many, evenly spread.
-    tol : float
-        0 counts as an element of the subdifferential where its distance is at most `tol` times the
-        largest subgradient that was met, both in the given coordinates and in such where the items
-        of a user spread equally in all directions. Scaling or mixing features changes nothing.
-
     Returns
     -------
     Diagnosis
-        For convex surrogates every verdict is proven: by a subgradient at 0 of norm zero (up to
-        `tol`), or by a direction of descent. For Ramp, 'degenerate' is proven by showing every
+        For convex surrogates every verdict is proven: by a subgradient at 0 of norm zero, or by a
+        direction of descent. For Ramp, 'degenerate' is proven by showing every
         positive of every user to lie in K_N, 'informative' by a direction, which is searched by
         freezing the best positives; for ClippedRamp 'informative' is proven by a direction.
 
@@ -158,7 +153,6 @@ def diagnose(risk: EmpiricalRisk, per_user: bool | int = True, tol: float = _TOL
         Surrogate 'ts_alg2', which is not convex and not bounded by its slope at 0.
     """
     check_type("risk", risk, EmpiricalRisk, "an EmpiricalRisk, which has all data in one place")
-    check_number("tol", tol, above=0, below=1)
     if not has_test(risk.surrogate):
         raise InputError(
             f"no diagnosis of surrogate {risk.surrogate.name!r}; choose from "
@@ -168,9 +162,9 @@ def diagnose(risk: EmpiricalRisk, per_user: bool | int = True, tol: float = _TOL
         check_number("per_user", per_user, least=0)
     n = risk.n_users if per_user is True else min(per_user, risk.n_users)
     alone = np.linspace(0, risk.n_users - 1, n).astype(np.int64)
-    users = tuple(test_at_zero(_one_user(risk, u), tol) for u in alone)
+    users = tuple(test_at_zero(_one_user(risk, u)) for u in alone)
     alone_too = users if n == risk.n_users else ()
-    joint = test_at_zero(risk, tol, alone_too, with_distance=True)
+    joint = test_at_zero(risk, users=alone_too, with_distance=True)
     name = risk.surrogate.name
     k = risk.surrogate.k
     return Diagnosis(name, k, risk.n_users, joint, users, risk.data.users[alone], risk.convex)
@@ -199,7 +193,12 @@ def test_at_zero(
     coordinates: Coordinates | None = None,
     with_distance: bool = False,
 ) -> ZeroTest:
-    """The test of all users jointly; those of `users` alone help with Ramp."""
+    """The test of all users jointly; those of `users` alone help with Ramp.
+
+    0 counts as an element of the subdifferential where its distance is at most `tol` times the
+    largest subgradient that was met, both in the given coordinates and in such where the items of a
+    user spread equally in all directions. Scaling or mixing features changes nothing.
+    """
     if risk.convex:
         return convex_test(risk, tol, coordinates, with_distance)
     return clipped_test(risk) if risk.surrogate.clipped else ramp_test(risk, tol, users)

@@ -190,23 +190,26 @@ def _plain(names: Iterable[str]) -> list[str]:
     return plain
 
 
-def _retriever(name: str, window: int) -> dict[str, str]:
-    return _here(f"the retriever of {name}: standard, or knn with k {window}")
+def _retrievers(weights: Weights, window: int, **more: str) -> list[dict[str, Any]]:
+    """Elasticsearch's, with their weights."""
+    return [
+        {
+            "retriever": _here(f"the retriever of {name}: standard, or knn with k {window}"),
+            "weight": w,
+            **more,
+        }
+        for name, w in weights.items()
+    ]
 
 
 def _elasticsearch(weights: Weights, window: int, constant: float | None) -> dict[str, Any]:
-    retrievers = [
-        {"retriever": _retriever(name, window), "weight": w, "normalizer": "minmax"}
-        for name, w in weights.items()
-    ]
+    retrievers = _retrievers(weights, window, normalizer="minmax")
     linear = {"retrievers": retrievers, "rank_window_size": window}
     return {"retriever": {"linear": linear}, "size": min(_SHOWN, window)}
 
 
 def _elasticsearch_rrf(weights: Weights, window: int, constant: float | None) -> dict[str, Any]:
-    retrievers = [
-        {"retriever": _retriever(name, window), "weight": w} for name, w in weights.items()
-    ]
+    retrievers = _retrievers(weights, window)
     rrf = {"retrievers": retrievers, "rank_constant": constant, "rank_window_size": window}
     return {"retriever": {"rrf": rrf}, "size": min(_SHOWN, window)}
 

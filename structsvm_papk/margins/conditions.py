@@ -17,7 +17,6 @@ from structsvm_papk.data import validation
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError, check_choice, check_number
 from structsvm_papk.margins.proofs import (
-    HullProof,
     Proof,
     Weights,
     exact_margins,
@@ -225,11 +224,7 @@ class Existence:
         if self.answer == "undecided" or self.proof is None:
             return False
         beta = tuple(np.minimum(data.n_pos, self.k).tolist())
-        if not isinstance(self.proof, HullProof):
-            return self.proof.needed == beta and self.proof.is_valid(data)
-        asked = beta if self.condition == "beta" else (1,) * data.n_users
-        about_this = self.proof.n_lowest == asked
-        return about_this and self.proof.is_valid(data) and not any(self.proof.vector(data))
+        return self.proof.refutes(data, self.condition, beta)
 
     def as_dict(self) -> dict[str, Any]:
         """Return a summary as plain Python values."""

@@ -218,6 +218,15 @@ class HullProof:
         )
         return capped and pos_sums == neg_sums and sum(pos_sums) == 1
 
+    def is_identity(self, data: RankingData) -> bool:
+        """Whether the weights are valid and v is zero, so that f is nowhere above zero."""
+        return self.is_valid(data) and not any(self.vector(data))
+
+    def refutes(self, data: RankingData, condition: str, beta: tuple[int, ...]) -> bool:
+        """Whether no w realises the condition, for this beta of each user."""
+        asked = beta if condition == "beta" else (1,) * data.n_users
+        return self.n_lowest == asked and self.is_identity(data)
+
     def bound(self, data: RankingData) -> float:
         """Upper bound on f over the unit ball; 0.0 only when v is zero."""
         square = sum(x * x for x in self.vector(data))
@@ -249,10 +258,13 @@ class SubsetProof:
         """The proof about one user as one about all of them, with the beta of each."""
         return SubsetProof(tuple(c.of_all_users(needed) for c in self.conflicts), needed)
 
+    def refutes(self, data: RankingData, condition: str, beta: tuple[int, ...]) -> bool:
+        """Whether no w realises the condition, for this beta of each user."""
+        return self.needed == beta and self.is_valid(data)
+
     def is_valid(self, data: RankingData) -> bool:
         """Check every conflict exactly, then that no choice of positives avoids all of them."""
-        proven = [p for p in self.conflicts if p.is_valid(data) and not any(p.vector(data))]
-        sets = [frozenset(p.pos_weights) for p in proven]
+        sets = [frozenset(p.pos_weights) for p in self.conflicts if p.is_identity(data)]
         return no_choice_avoids(sets, positives_of_users(data), self.needed, user_of_rows(data))
 
 
@@ -270,9 +282,13 @@ class CommonProof:
         """The proof about one user as one about all of them, with the beta of each."""
         return CommonProof(self.identity.of_all_users(needed), needed)
 
+    def refutes(self, data: RankingData, condition: str, beta: tuple[int, ...]) -> bool:
+        """Whether no w realises the condition, for this beta of each user."""
+        return self.needed == beta and self.is_valid(data)
+
     def is_valid(self, data: RankingData) -> bool:
         """Check the identity exactly, and count the positives that remain."""
-        if not self.identity.is_valid(data) or any(self.identity.vector(data)):
+        if not self.identity.is_identity(data):
             return False
         stuck = {row for row, weight in self.identity.pos_weights.items() if weight > 0}
         return any(

@@ -55,6 +55,7 @@ _SMALLEST_UNIT = 2.0**-24  # beside the largest entry, which is 1e7 or so of the
 _FAILED = 4  # what `milp` says of other ends than an optimum, a limit and no solution
 MOST_ENTRIES = 5_000_000  # rows times features that the integer programmes take
 MOST_POSITIVES = 3000  # each is an integer variable
+_MOST_AT_ONCE = 6  # conflicts that are looked for in one choice
 
 
 class Outcome(NamedTuple):
@@ -139,11 +140,11 @@ class SubsetSearch:
                     alive[self.data.indptr[u] + i] = True
         return conflicts, alive
 
-    def _conflicts_within(self, choice: Array, most: int = 6) -> tuple[list[HullProof], str]:
+    def _conflicts_within(self, choice: Array) -> tuple[list[HullProof], str]:
         """Find proofs that parts of a choice cannot be lifted; drop one element and repeat."""
         conflicts: list[HullProof] = []
         chosen = choice.copy()
-        while len(conflicts) < most and time.monotonic() < self.deadline:
+        while len(conflicts) < _MOST_AT_ONCE and time.monotonic() < self.deadline:
             separator = Separator(self.data, self._ones, chosen, self.deadline)
             separation = separator.solve(largest_margin=False)
             if separation.answer != "no" or separation.proof is None:

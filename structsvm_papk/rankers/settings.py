@@ -41,7 +41,6 @@ AUTO_DEPTH_OF_HOLES = 0.5
 SURROGATE = AUTO  # Avg, and for one list what its folds choose: `rankers.choosing`
 DEPTH = "auto"
 ALPHA = AUTO
-USER_WEIGHTS = ("equal", "positives")
 SURROGATE_OF_LISTS = "avg"
 SURROGATES_OF_ONE_LIST = ("avg", "ts")
 
