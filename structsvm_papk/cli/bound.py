@@ -247,20 +247,24 @@ def new_users(
             content["users_for_target"] = n_users
             needed = f"about {n_users:,.3g}"
         rows.append((f"users of this kind for {target:g}", needed))
-    fixed = [answer.note] if answer.note else []
+    console.answer(as_json, content, _show, "Risk of new users", rows)
+    console.note(_assumed(model, answer.note))
+
+
+def _assumed(model: Model, note: str) -> str:
+    """What the bound on new users rests on."""
+    fixed = [note] if note else []
     if model.levels:
         fixed.append("the levels of columns of text")
-    if any(len(term.columns) == 2 for term in model.function.terms):
+    if model.function.pairs:
         fixed.append("the pairs and their cells")
     if model.missing is not None:
         fixed.append("what stands in for missing values")
     as_fixed = f", taken as fixed: {', '.join(fixed)}" if fixed else ""
-    note = (
+    return (
         "assumed: users are drawn independently; alpha, surrogate, depth, curves and pairs were "
         f"not chosen by these users{as_fixed}; weights of a new fit on one user less"
     )
-    console.answer(as_json, content, _show, "Risk of new users", rows)
-    console.note(note)
 
 
 def _show(

@@ -1,7 +1,9 @@
 """``predict``: score the rows of a file with a model file, or list the best of each user."""
 
+from __future__ import annotations
+
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,6 +20,9 @@ from structsvm_papk.data.roles import Kind
 from structsvm_papk.data.top import scored_rows, top_rows
 from structsvm_papk.files.model import load_model
 from structsvm_papk.files.tables import format_of, read_columns, write_table
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def predict(
@@ -61,15 +66,9 @@ def predict(
     from 0) and score, with --top also rank. Rows keep their order; larger scores rank higher.
     Of two rows of a list the differences of contributions say why one stands above the other.
     """
-    import pandas as pd
-
     check_outputs([model, data], [(output, "CSV, TSV or Parquet")])
     trained = load_model(model)
-    format = format_of(data)
-    name = None if format is None else item_column(data, format, item, group)
-    items = None
-    if name is not None:
-        items = pd.Series(read_columns(data, str(format), {name: Kind.ID})[name], name=name)
+    items = _items(data, item, group)
     no_features = list(ignore or ())
     if item:
         no_features.append(item)
@@ -90,22 +89,43 @@ def predict(
     if output is not None:
         write_table(output, frame)
     if as_json:
-        content: dict[str, Any]
-        if output is not None:
-            content = {
-                "output": str(output),
-                "smallest": frame["score"].min(),
-                "mean": frame["score"].mean(),
-                "largest": frame["score"].max(),
-            }
-        elif top is not None:
-            content = {"top": frame.to_dict("records")}
-        else:
-            content = {"scores": frame["score"].tolist()}
-            if terms is not None:
-                content["contributions"] = terms.to_dict("list")
+        content = _in_short(output, frame)
+        if output is None:
+            content = _all(frame, terms, is_top=top is not None)
         console.print_json({"model": str(model), "n_rows": scores.size, **content})
     elif output is None:
         console.write_data(frame.to_csv(None, index=False, lineterminator="\n"))
     else:
         console.note(f"{len(frame)} scores written to {output}")
+
+
+def _items(data: Path, item: str | None, group: str | None) -> pd.Series | None:
+    """The column of items of a table, with its name; None where there is none."""
+    import pandas as pd
+
+    format = format_of(data)
+    name = None if format is None else item_column(data, format, item, group)
+    if name is None:
+        return None
+    return pd.Series(read_columns(data, str(format), {name: Kind.ID})[name], name=name)
+
+
+def _in_short(output: Path | None, frame: pd.DataFrame) -> dict[str, Any]:
+    """Of scores that were written to a file, for JSON."""
+    scores = frame["score"]
+    return {
+        "output": str(output),
+        "smallest": scores.min(),
+        "mean": scores.mean(),
+        "largest": scores.max(),
+    }
+
+
+def _all(frame: pd.DataFrame, terms: pd.DataFrame | None, is_top: bool) -> dict[str, Any]:
+    """All scores, or the best rows of each list, for JSON."""
+    if is_top:
+        return {"top": frame.to_dict("records")}
+    content: dict[str, Any] = {"scores": frame["score"].tolist()}
+    if terms is not None:
+        content["contributions"] = terms.to_dict("list")
+    return content
