@@ -207,7 +207,7 @@ class Lists:
             setting=setting,
         )
 
-    def usable(self, needed: int, policy: str = "exclude", setting: str = "k") -> Self:
+    def usable(self, needed: int, policy: str = "exclude") -> Self:
         """The users with a positive and as many negatives as needed: k, the training depth, or 1.
 
         `X` is shared; the object itself where no user is left out.
@@ -217,7 +217,7 @@ class Lists:
         InputError
             needed < 1; no user remains; with ``policy='raise'``, some user cannot be used.
         """
-        return self.without(self.checked_exclusions(needed, policy, setting))
+        return self.without(self.checked_exclusions(needed, policy))
 
     def without(self, excluded: Exclusions) -> Self:
         """The users that are not left out; the object itself where none is."""

@@ -199,8 +199,11 @@ def test_a_result_says_how_it_was_made(capsys, monkeypatch, tmp_path):
     assert record["directory"] == str(tmp_path) and record["versions"]["numpy"] == np.__version__
     assert {"date", "python", "platform", "processors"} <= set(record)
     assert record["commit"] == commit()
-    plain = console._plain({"a": [np.float64(1), np.inf, (np.nan, np.int64(2))]})
-    assert plain == {"a": [1.0, None, [None, 2]]}
+    numbers = [np.float64(1), np.inf, (np.nan, np.int64(2)), np.float32(np.nan), np.True_]
+    console.print_json({"a": numbers, "b": tmp_path, "c": "NaN"})
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["a"] == [1.0, None, [None, 2], None, True]
+    assert printed["b"] == str(tmp_path) and printed["c"] == "NaN"
 
 
 IMPORTED = """
