@@ -22,8 +22,8 @@ from structsvm_papk.margins.proofs import (
     exact_margins,
     fractions,
 )
-from structsvm_papk.margins.separation import Separation, Separator, largest_in_columns
-from structsvm_papk.margins.subsets import NUMERICAL_ZERO, Outcome, SubsetSearch
+from structsvm_papk.margins.separation import Outcome, Separator, largest_in_columns
+from structsvm_papk.margins.subsets import NUMERICAL_ZERO, SubsetSearch
 
 CONDITIONS = ("weak", "beta", "moderate", "strong")
 
@@ -430,7 +430,7 @@ class _Question:
 
     def _separated(
         self, n_lowest: Array, chosen: Array | None = None, *, deadline: float, largest_margin: bool
-    ) -> Separation:
+    ) -> Outcome:
         return Separator(self.data, n_lowest, chosen, deadline).solve(largest_margin)
 
     def _strong_direction(self) -> Array | None:

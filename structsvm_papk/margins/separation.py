@@ -50,13 +50,18 @@ LARGEST_SECOND_CHANCE = 3000  # rows in dense matrices
 
 
 @dataclass(frozen=True)
-class Separation:
-    """A w with ``f(w) = margin`` exactly, or a proof that bounds f above (with v = 0: by 0)."""
+class Outcome:
+    """Yes with a w, no with a proof, or undecided.
+
+    Of a separation, `margin` is ``f(w)`` exactly, and `proof` bounds f above (with v = 0: by 0). In
+    place of w may be a `choice` of positives that some w lifts.
+    """
 
     answer: str
     w: Any = None
     margin: Fraction = Fraction(0)
-    proof: HullProof | None = None
+    proof: Any = None
+    choice: Array | None = None
 
 
 class Multipliers(NamedTuple):
@@ -105,14 +110,14 @@ class Separator:
         self._in_work = np.zeros(len(data.rows), dtype=bool)
         self._grow(np.zeros(data.n_features))
 
-    def solve(self, largest_margin: bool = True) -> Separation:
+    def solve(self, largest_margin: bool = True) -> Outcome:
         """Decide; with `largest_margin`, go on to the largest margin over the l2 ball."""
         for _ in range(MAX_ROUNDS):
             optimum: Any = None
             if time.monotonic() <= self.deadline:
                 optimum = self._linear_programme()
             if optimum is None:
-                return Separation("undecided")
+                return Outcome("undecided")
             if optimum.margin <= 1e-9:
                 return self._infeasible(optimum.multipliers)
             if not self._grow(optimum.w):
@@ -120,8 +125,8 @@ class Separator:
         proof = self._rounded_proof(optimum.multipliers)
         exact = self.exact_margin(optimum.w)
         if exact <= 0:
-            return Separation("undecided", proof=proof)
-        separation = Separation("yes", optimum.w, exact, proof)
+            return Outcome("undecided", proof=proof)
+        separation = Outcome("yes", optimum.w, exact, proof)
         if not largest_margin:
             return separation
         return self._quadratic(separation)
@@ -170,7 +175,7 @@ class Separator:
                 self._in_work[neg[_lowest(-scores[neg], ROWS)]] = True
         return self._in_work.sum() > before
 
-    def _quadratic(self, separation: Separation) -> Separation:
+    def _quadratic(self, separation: Outcome) -> Outcome:
         """``min |w|^2/2`` with margin 1 on the working set: the largest margin over the l2 ball.
 
         In units of the heaviest column first, then of the best w: columns may be far apart.
@@ -179,7 +184,7 @@ class Separator:
         best = self._rounds(separation, target, self.scale.min())
         return self._rounds(best, target, target / normalised(best.margin, best.w))
 
-    def _rounds(self, best: Separation, target: float, unit: float) -> Separation:
+    def _rounds(self, best: Outcome, target: float, unit: float) -> Outcome:
         for _ in range(MAX_ROUNDS):
             if time.monotonic() > self.deadline:
                 return best
@@ -189,7 +194,7 @@ class Separator:
             exact = self.exact_margin(w)
             if exact > 0 and normalised(exact, w) >= normalised(best.margin, best.w):
                 proof = self._rounded_proof(multipliers) or best.proof
-                best = Separation("yes", w, exact, proof)
+                best = Outcome("yes", w, exact, proof)
             if not self._grow(w):
                 return best
         return best
@@ -228,14 +233,14 @@ class Separator:
         users = zip(self._pos, self._neg, self.n_lowest.tolist(), strict=True)
         return min(lists.margin(pos, neg, r) for pos, neg, r in users)
 
-    def _infeasible(self, multipliers: Multipliers) -> Separation:
+    def _infeasible(self, multipliers: Multipliers) -> Outcome:
         """Turn the programme's dual into an exact proof that no w separates."""
         proof = self.exact_proof(multipliers)
         if proof is None:
             proof = self.exact_proof(self._interior_multipliers())
         if proof is not None and not any(proof.vector(self.data)):
-            return Separation("no", proof=proof)
-        return Separation("undecided", proof=self._rounded_proof(multipliers))
+            return Outcome("no", proof=proof)
+        return Outcome("undecided", proof=self._rounded_proof(multipliers))
 
     def exact_proof(self, multipliers: Multipliers | None) -> HullProof | None:
         """Weights with v = 0 exactly, near the float ones; None when that fails.

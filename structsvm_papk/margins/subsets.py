@@ -29,7 +29,6 @@ from structsvm_papk.margins.proofs import (
     CommonProof,
     ExactLists,
     HullProof,
-    Proof,
     SubsetProof,
     Weights,
     dense_rows,
@@ -42,6 +41,7 @@ from structsvm_papk.margins.proofs import (
 from structsvm_papk.margins.separation import (
     HullProgramme,
     Multipliers,
+    Outcome,
     Separator,
     interruptible,
     largest_in_columns,
@@ -56,18 +56,6 @@ _FAILED = 4  # what `milp` says of other ends than an optimum, a limit and no so
 MOST_ENTRIES = 5_000_000  # rows times features that the integer programmes take
 MOST_POSITIVES = 3000  # each is an integer variable
 _MOST_AT_ONCE = 6  # conflicts that are looked for in one choice
-
-
-class Outcome(NamedTuple):
-    """What a search says: "yes" with a w, or with positives that some w lifts; "no"; "undecided".
-
-    w is of floats or Fractions; `choice` is a mask of list positions.
-    """
-
-    answer: str
-    w: Weights | None = None
-    proof: Proof | None = None
-    choice: Array | None = None
 
 
 class _Lift(NamedTuple):
