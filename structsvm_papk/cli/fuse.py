@@ -251,7 +251,8 @@ def _combine(
         fusing = Fusing.of(read_weights(model) or load_model(model))
         content["n_rows"] = _write_fused(output, written.top, fusing, runs, reading)
         content["model"] = str(model)
-    console.answer(written.as_json, content, _say_written, content)
+    said = f"{content['n_rows']} rows written to {output}"
+    console.answer(written.as_json, content, console.note, said)
 
 
 def _learn(
@@ -335,10 +336,6 @@ def _warn_of(remarks: Sequence[str], said: Sequence[str] = ()) -> None:
     for remark in remarks:
         if remark not in said:
             console.warn(remark)
-
-
-def _say_written(content: dict[str, Any]) -> None:
-    console.note(f"{content['n_rows']} rows written to {content['output']}")
 
 
 def _show(report: FusionReport, request: str | None) -> None:

@@ -109,7 +109,7 @@ def _show(answers: dict[str, Any], conditions: Sequence[str]) -> None:
         if "shared" in answers:
             cells += _search_cells(answers["shared"], condition)
         if "per_user" in answers:
-            cells += _user_cells(answers["per_user"], condition)
+            cells.append(" / ".join(map(str, answers["per_user"][condition].values())))
         rows.append(cells)
     title = f"Margin conditions, k = {answers['k']}, {answers['n_users']} users"
     console.print_table(title, columns, rows)
@@ -140,7 +140,3 @@ def _search_cells(shared: dict[str, Any], condition: str) -> list[str]:
     bound = f"{answer['margin_bound']:.6g}" if np.isfinite(answer["margin_bound"]) else "-"
     seconds = f"{answer['seconds']:.1f}"
     return [answer["answer"], margin, bound, answer["norm"], certificate, seconds]
-
-
-def _user_cells(counts: dict[str, Any], condition: str) -> list[str]:
-    return [" / ".join(map(str, counts[condition].values()))]

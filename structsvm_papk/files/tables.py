@@ -272,7 +272,7 @@ def read_features(
     columns = choose_columns(path, names, index, like=like, **roles)
     number = Kind.NUMBER if missing is None else Kind.NUMBER_OR_HOLE
     kinds = dict.fromkeys(columns.features, number)
-    known = _levels_like(columns.features, like)
+    known = {columns.features[j]: levels for j, levels in getattr(like, "levels", {}).items()}
     texts = [name for name, levels in known.items() if are_texts(levels)]
     kinds |= dict.fromkeys(texts, Kind.TEXT_OR_HOLE)
     if columns.label is not None:
@@ -314,12 +314,6 @@ def read_features(
         list_column=columns.group,
         levels=levels,
     )
-
-
-def _levels_like(features: Sequence[str], like: Any) -> dict[str, tuple[Any, ...]]:
-    """The levels of columns by name, as a table or a model has them."""
-    levels = getattr(like, "levels", {})
-    return {features[j]: values for j, values in levels.items()}
 
 
 def _levels_in(path: Path, name: str, values: Array) -> tuple[Any, ...]:

@@ -326,16 +326,13 @@ def _lines(path: Path) -> Iterator[tuple[int, list[bytes]]]:
     A carriage return alone ends a line, too, as the parsers have it.
     """
     with open_bytes(path) as file:
-        lines = (part for line in file for part in _without_end(line).split(b"\r"))
+        ended = (line.removesuffix(b"\n").removesuffix(b"\r") for line in file)
+        lines = (part for line in ended for part in line.split(b"\r"))
         for number, line in enumerate(lines, start=1):
             text = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
             fields = [field for field in text.replace(b"\t", b" ").split(b" ") if field]
             if fields:
                 yield number, fields
-
-
-def _without_end(line: bytes) -> bytes:
-    return line.removesuffix(b"\n").removesuffix(b"\r")
 
 
 def _first_bad_line(path: Path, form: LineFormat) -> str | None:

@@ -180,23 +180,19 @@ class RuleSearch:
 
     def _learned(self, queries: Array) -> list[Option]:
         rows = queries[self.folds.joined.query] & self._retrieved
+        scales = _SCALES if self.engine.rule.bend else (1.0,)
         options = []
         for ranker in self._certified(rows, exact=bool(queries.all())):
             share = self.equal / self.equal.size
             if ranker is not None and ranker.coef_.any():  # weights of 0 would rank nothing
                 share = ranker.coef_ / ranker.coef_.sum()
-            options += [Option(scale * share.size * share, ranker) for scale in self._scales]
+            options += [Option(scale * share.size * share, ranker) for scale in scales]
         options.append(Option(self.equal))
         if not self.folds.is_trainable(rows):  # all folds are left out, or have nothing to tell
             return [*options, Option(self.equal, is_searched=True)]
         best = max(options, key=lambda option: self.values(option.weights)[queries].mean())
         searched = self._searched(best.weights, queries)
         return [*options, Option(searched, best.ranker, is_searched=True)]
-
-    @property
-    def _scales(self) -> tuple[float, ...]:
-        """Times a mean weight of 1."""
-        return (1.0,) if self.engine.rule.bend == 0 else _SCALES
 
     def _certified(self, rows: Array, exact: bool) -> list[Any]:
         """Rankers with certified weights of the rule's columns, at three strengths; None: no fit.

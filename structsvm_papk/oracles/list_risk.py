@@ -374,9 +374,10 @@ class ListRisk(BlockOracle):
 
     def _of_rows(self, coef: Array) -> Array:
         """Weighted coefficients of the rows that are multiplied."""
-        if self.data.shared is None:
-            return self._weigh_rows(coef)
-        return self.data.shared.added_up(coef, self.data.user_weight)
+        weight = self.data.user_weight
+        if self.data.shared is not None:
+            return self.data.shared.added_up(coef, weight)
+        return coef if weight is None else coef * np.repeat(weight, self.data.sizes)
 
     def _pulled(self, coef: Array) -> Array:
         """``X_u' coef_u`` of each block, over the sum of the weights."""
@@ -397,10 +398,6 @@ class ListRisk(BlockOracle):
         """Values of the users times the users' weights."""
         weight = self.data.user_weight
         return values if weight is None else values * weight
-
-    def _weigh_rows(self, coef: Array) -> Array:
-        weight = self.data.user_weight
-        return coef if weight is None else coef * np.repeat(weight, self.data.sizes)
 
     def mean_over_users(self, values: Array) -> float:
         """Mean of one value a user, by the users' weights."""

@@ -39,17 +39,8 @@ def new_axes(ax: Axes | None = None, size: tuple[float, float] = (6.0, 4.2)) -> 
     return plt.subplots(figsize=size, layout="constrained")[1]
 
 
-class _Display:
-    """Shared: where the plot is."""
-
-    def _drawn(self, ax: Axes) -> Self:
-        self.ax_ = ax
-        self.figure_ = ax.figure
-        return self
-
-
 @dataclass
-class PAPDisplay(_Display):
+class PAPDisplay:
     """Mean pAp@k against k with a band from resampled users.
 
     Attributes
@@ -119,11 +110,13 @@ class PAPDisplay(_Display):
             )
         if self.name is not None:
             ax.legend(frameon=False)
-        return self._drawn(ax)
+        self.ax_ = ax
+        self.figure_ = ax.figure
+        return self
 
 
 @dataclass
-class RankStripDisplay(_Display):
+class RankStripDisplay:
     """Who was shown what: each user's list from rank 1 on, positives dark, negatives pale.
 
     Attributes
@@ -205,4 +198,6 @@ class RankStripDisplay(_Display):
         values = ["left out" if np.isnan(value) else f"{value:.2f}" for value in self.papk]
         right.set_yticks(range(n_users), values, fontsize=8)
         right.set_ylabel(f"pAp@{self.k}")
-        return self._drawn(ax)
+        self.ax_ = ax
+        self.figure_ = ax.figure
+        return self

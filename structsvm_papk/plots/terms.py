@@ -166,7 +166,7 @@ class TermsDisplay:
         if all(term.is_zero for term in self.terms):
             shown = shown[:0]
         is_own = ax is None
-        with_maps = any(len(self.terms[t].columns) == 2 for t in shown)
+        with_maps = _have_maps([self.terms[t] for t in shown])
         ax = new_axes(ax, _figure_size(shown.size, with_maps))
         place = ax.get_subplotspec()
         if place is None:
@@ -217,8 +217,9 @@ class TermsDisplay:
     def _caption(self, panels: Sequence[Panel[Any]]) -> str:
         """What percentages, colours and the grey bars or lines mean."""
         parts = ["%: share of the variation of scores within lists."]
+        what = "terms" if _have_maps(self.terms) else "columns"
         if len(panels) < len(self.terms):
-            parts.insert(0, f"{len(panels)} of {len(self.terms)} {self._what}.")
+            parts.insert(0, f"{len(panels)} of {len(self.terms)} {what}.")
         if any(panel.has_strip for panel in panels):
             if self.X is not None:
                 parts.append("Grey bars: number of rows.")
@@ -232,11 +233,6 @@ class TermsDisplay:
             parts.append("Maps: blue adds, orange takes away.")
         return " ".join(part.replace(" ", "\u00a0") for part in parts)  # lines are whole sentences
 
-    @property
-    def _what(self) -> str:
-        """What terms are called in the caption."""
-        return "terms" if any(len(term.columns) == 2 for term in self.terms) else "columns"
-
 
 def terms_figure(terms: Sequence[Term], matrix: Any = None, missing: str | None = None) -> Figure:
     """The picture of a `TermsDisplay`, in a figure that is not one of pyplot's.
@@ -247,10 +243,15 @@ def terms_figure(terms: Sequence[Term], matrix: Any = None, missing: str | None 
 
     display = TermsDisplay(terms, missing=missing or SEPARATE)
     display.X = matrix
-    with_maps = any(len(term.columns) == 2 for term in display.terms)
-    figure = Figure(figsize=_figure_size(min(len(display.terms), _N_COLUMNS), with_maps))
+    n_panels = min(len(terms), _N_COLUMNS)
+    figure = Figure(figsize=_figure_size(n_panels, _have_maps(terms)))
     display.plot(figure.add_subplot())
     return figure
+
+
+def _have_maps(terms: Sequence[Term]) -> bool:
+    """Whether some of them are of two columns."""
+    return any(len(term.columns) == 2 for term in terms)
 
 
 def _levels_of(terms: Sequence[Term]) -> dict[int, tuple[Any, ...]]:

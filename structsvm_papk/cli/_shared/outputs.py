@@ -53,21 +53,16 @@ def check_outputs(
     if plot is not None:
         written.append(plot)
     check_apart(written, [path for path in read if path.exists()])
-    _check_plot(plot)
+    if plot is not None:
+        if plot.suffix.lower() not in _PLOTS:
+            raise InputError(f"cannot draw {plot}: the name must end in {', '.join(_PLOTS)}")
+        refuse_without_matplotlib()
     for path in written:
         check_writable(path)
     for path, what in given:
         named = _FORMATS.get(path.suffix.lower())
         if named is not None and named not in what:
             raise InputError(f"{path}: {what} is written, not {named}; choose another name")
-
-
-def _check_plot(path: Path | None) -> None:
-    if path is None:
-        return
-    if path.suffix.lower() not in _PLOTS:
-        raise InputError(f"cannot draw {path}: the name must end in {', '.join(_PLOTS)}")
-    refuse_without_matplotlib()
 
 
 def save_plot(path: Path | None, figure: Callable[[], Any]) -> None:

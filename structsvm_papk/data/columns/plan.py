@@ -160,16 +160,14 @@ class Plan:
         of_columns = np.zeros(self.n_columns) if signs is None else signs
         if positive:
             of_columns = np.ones(self.n_columns)
-        of_numbers = np.concatenate([of_columns[self.numbers], self._signs_of_gaps(positive)])
+        of_gaps = np.full(self.gaps.size, -1.0 if positive and self.adds_fill else 0.0)
+        of_numbers = np.concatenate([of_columns[self.numbers], of_gaps])
         if self.knots is not None:
             of_numbers = of_numbers[self._all_knots().column_of_weight]
         n_free = int(self._n_levels.sum()) if self.levels else 0  # levels and cells have no order
         if self.pairs is not None:
             n_free += int(self.pairs.n_cells.sum())
         return np.concatenate([of_numbers, np.zeros(n_free)])
-
-    def _signs_of_gaps(self, positive: bool) -> Array:
-        return np.full(self.gaps.size, -1.0 if positive and self.adds_fill else 0.0)
 
     @property
     def straight(self) -> Array:
