@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import hashlib
+import inspect
 import logging
 import signal
 import sys
@@ -12,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from multiprocessing import parent_process
-from types import CodeType, ModuleType
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -31,14 +32,14 @@ def _parts(code: CodeType, known: dict[str, Any], doc: str | None = None) -> Ite
 
     Docstring, comments, line numbers and what else stands in the file are not part of that.
     """
-    nested = [const for const in code.co_consts if isinstance(const, CodeType)]
+    nested = [const for const in code.co_consts if inspect.iscode(const)]
     constants = [const for const in code.co_consts if const not in nested and const != doc]
     yield code.co_code, constants, code.co_names, code.co_varnames, code.co_freevars
     for inner in nested:
         yield from _parts(inner, known)
     for name in code.co_names:
         yield known.get(name)
-        if isinstance(known.get(name), ModuleType):  # module.name: one of the other names
+        if inspect.ismodule(known.get(name)):  # module.name: one of the other names
             yield from (getattr(known[name], other, None) for other in code.co_names)
 
 

@@ -93,14 +93,13 @@ def held_out(
     k: options.K,
     model: Annotated[Path, typer.Option(help="Score with this model file.", metavar="MODEL")],
     reading: Reading,
-    policy: options.Policy = "exclude",
     rho: Rho = 0.05,
     as_json: options.Json = False,
 ) -> None:
     """For one model that was fixed before: an interval from held-out DATA."""
     scorer = load_model(model)
     table = reading.table(data, scorer)
-    lists = reading.lists(table).usable(k, policy)
+    lists = reading.lists(table).usable(k)
     scores_of_rows = scores_of(scorer, table, reading.one_list)[lists.rows]
     say_columns(table)
     if lists.n_users == 1:
@@ -176,7 +175,6 @@ def new_users(
     model_file: Annotated[Path, typer.Argument(help="Model file written by fit.", metavar="MODEL")],
     data: Annotated[Path, typer.Argument(help="The data that it was trained on.")],
     reading: Reading,
-    policy: options.Policy = "cap",
     held_out: Annotated[
         Path | None,
         _bound_option(help="Also compute an interval from these held-out lists.", metavar="FILE"),
@@ -198,7 +196,7 @@ def new_users(
     say_columns(table)
     columns = _as_in_training(reading.lists(table), model)
     surrogate = make_surrogate(model.surrogate, model.k, model.depth)
-    risk = EmpiricalRisk(surrogate, columns.lists, policy)
+    risk = EmpiricalRisk(surrogate, columns.lists, "cap")
     answer = bounds.stability(risk, _result_of(model, columns))
     users = risk.data
     of_the_class = bounds.uniform(

@@ -14,6 +14,8 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import load_model
 from structsvm_papk.margins.conditions import CONDITIONS, check_users, find_each
 
+DELTA = 1.0  # the margin that scores are checked for, as in the paper
+
 
 def margins(
     *,
@@ -21,7 +23,6 @@ def margins(
     k: options.K,
     model: options.ModelFile = None,
     reading: Reading,
-    delta: Annotated[float, options.problem_option(help="Margin to check the scores for.")] = 1.0,
     condition: Annotated[
         list[str] | None,
         options.problem_option(
@@ -41,7 +42,15 @@ def margins(
             help="Time limit of each search; after it the answer is 'undecided'.", metavar="SECONDS"
         ),
     ] = 60.0,
-    policy: options.Policy = "raise",
+    policy: Annotated[
+        str,
+        options.reading_option(
+            help="Lists without a positive, or with fewer negatives than k: raise makes them an "
+            "error; exclude leaves them out; cap uses the negatives there are, and leaves out "
+            "lists without a positive or without a negative.",
+            metavar="POLICY",
+        ),
+    ] = "raise",
     as_json: options.Json = False,
 ) -> None:
     """Check which margin conditions hold for scores, and for any linear scorer."""
@@ -59,9 +68,9 @@ def margins(
         all_scores = scores_of(scorer, table, reading.one_list)
     lists = lists.usable(k, policy)
     say_columns(table)
-    answers: dict[str, Any] = {"k": k, "delta": delta, "n_users": lists.n_users}
+    answers: dict[str, Any] = {"k": k, "delta": DELTA, "n_users": lists.n_users}
     if all_scores is not None:
-        answers["scores"] = _check(lists, all_scores[lists.rows], k, delta)
+        answers["scores"] = _check(lists, all_scores[lists.rows], k)
     if search:
         shared = find_each(lists, k, conditions, time_limit)
         answers["shared"] = {name: shared[name].as_dict() for name in conditions}
@@ -70,12 +79,12 @@ def margins(
     console.answer(as_json, answers, _show, answers, conditions)
 
 
-def _check(lists: RankingData, scores: Array, k: int, delta: float) -> dict[str, Any]:
+def _check(lists: RankingData, scores: Array, k: int) -> dict[str, Any]:
     """Which conditions hold for given scores, of all users and of each."""
     if not np.isfinite(scores).all():
         raise InputError("a score is infinite: margins need finite ones")
     groups = lists.users[lists.user_of_position]
-    users, joint = check_users(scores, lists.labels.astype(int), groups, k, delta)
+    users, joint = check_users(scores, lists.labels.astype(int), groups, k, DELTA)
     by_name = {str(name): report.as_dict() for name, report in users.items()}
     return {"joint": joint.as_dict(), "users": by_name}
 

@@ -326,7 +326,7 @@ def _levels_in(path: Path, name: str, values: Array) -> tuple[Any, ...]:
 
 def _refuse_numbers(path: Path, name: str, values: Array, levels: Sequence[Any]) -> None:
     """Refuse a column of levels that holds nothing but numbers that are none of them."""
-    there = [value for value in values if isinstance(value, str)]
+    there = [value for value in values if are_texts([value])]
     if there and not set(there) & set(levels) and all(map(is_number_text, there)):
         raise InputError(
             f"{path}: column {name!r} holds numbers ({there[0]!r}), and in training it held text "

@@ -198,7 +198,7 @@ def _joined(path: Path, name: str, pieces: list[Array]) -> Array:
     as_objects = [piece.astype(object) for piece in pieces]
     column = np.concatenate(as_objects)
     missing = np.array([cell is None or cell != cell for cell in column])
-    texts = np.array([isinstance(cell, str) for cell in column])
+    texts = np.repeat(is_text, [piece.size for piece in pieces]) & ~missing
     if (texts | missing).all():
         column[missing] = None
         return column

@@ -313,7 +313,7 @@ def solver_choice(given: Any) -> SolverChoice:
     if not choice.is_function:
         call = given.solve
         arguments = ["risk", "w_init", "callback"]
-    if isinstance(given, type) or not callable(call):
+    if inspect.isclass(given) or not callable(call):
         raise InputError(
             "solver must be a name, a solver such as CuttingPlane(alpha=0.1), an object with a "
             "number `alpha` and a method solve(risk, w_init, callback), or a function of (risk, "

@@ -14,6 +14,7 @@ Yu and Joachims, "Learning structural SVMs with latent variables", ICML 2009 (fr
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from inspect import isclass
 from itertools import pairwise
 
 import numpy as np
@@ -219,7 +220,7 @@ def make_surrogate(name: str, k: int, depth: int | float | None = None) -> Surro
         hint = ""
         if close:
             hint = f"; did you mean {close[0]!r}?"
-        if isinstance(name, type) and issubclass(name, Surrogate):
+        if isclass(name) and issubclass(name, Surrogate):
             hint = f", or give an object: {name.__name__}(k=..)"
         raise InputError(f"unknown surrogate {name!r}: choose from {', '.join(SURROGATES)}{hint}")
     return SURROGATES[name](k, depth=depth)

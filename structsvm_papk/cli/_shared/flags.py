@@ -20,6 +20,7 @@ _FLAGS = {
     "missing": "--missing",
     "monotonic_cst": "--monotonic",
     "pairs": "--pairs",
+    "policy": "--policy",
     "population": "--population",
     "relevance_threshold": "--relevance-threshold",
 }

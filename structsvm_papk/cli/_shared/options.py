@@ -185,15 +185,6 @@ Missing = Annotated[
         metavar="separate|lowest|none",
     ),
 ]
-Policy = Annotated[
-    str,
-    reading_option(
-        help="Lists without a positive, or with fewer negatives than k or the model's depth: "
-        "exclude leaves them out; raise makes them an error; cap, as in training, uses the "
-        "negatives there are, and leaves out lists without a positive or without a negative.",
-        metavar="POLICY",
-    ),
-]
 ModelFile = Annotated[
     Path | None, reading_option("--model", help="Score with this model file.", metavar="MODEL")
 ]

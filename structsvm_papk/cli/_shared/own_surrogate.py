@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import runpy
 import traceback
+from inspect import isclass
 from typing import Any
 
 from structsvm_papk.errors import InputError
@@ -17,7 +18,7 @@ def surrogate_of(given: str, k: int) -> str | Surrogate:
         return given
     file += ".py"
     found = _defined(file).get(name)
-    if isinstance(found, type) and issubclass(found, Surrogate):
+    if isclass(found) and issubclass(found, Surrogate):
         made: Any = found  # whose arguments are its own
         try:
             return made(k=k)
