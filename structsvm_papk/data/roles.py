@@ -238,6 +238,23 @@ def warn_of_ids(X: Any) -> None:
         )
 
 
+def warn_of_other_order(X: Any, **columns: Any) -> None:
+    """Warn of a series whose index has the rows of a frame X in another order."""
+    for name, values in columns.items():
+        if hasattr(X, "iloc") and hasattr(values, "iloc") and _permuted(X.index, values.index):
+            warn(
+                f"the index of {name} has the rows of X in another order, and rows are taken by "
+                f"their places: give {name}.loc[X.index], or {name}.to_numpy() if that is meant"
+            )
+
+
+def _permuted(index: Any, other: Any) -> bool:
+    """Whether two indices without duplicates have the same entries in another order."""
+    if index.equals(other) or index.size != other.size:
+        return False
+    return bool(index.is_unique and other.is_unique and other.isin(index).all())
+
+
 def listed(names: Collection[str]) -> str:
     """Names for a message, the first ones of many."""
     more = f", .. {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""

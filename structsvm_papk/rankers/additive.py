@@ -29,7 +29,7 @@ from structsvm_papk.data.grades import are_grades, check_label_gain, gains_of
 from structsvm_papk.data.lists import Exclusions
 from structsvm_papk.data.missing import Filling
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.data.roles import warn_of_ids
+from structsvm_papk.data.roles import warn_of_ids, warn_of_other_order
 from structsvm_papk.data.validation import (
     ONE_LIST,
     is_one_list,
@@ -210,6 +210,7 @@ class AdditiveRanker(BaseEstimator):
 
     def _lists_of(self, X: Features, y: Any, groups: Any, sample_weight: ArrayLike | None) -> Any:
         """Checked rows of users as lists, in memory."""
+        warn_of_other_order(X, y=y, groups=groups, sample_weight=sample_weight)
         X = as_frame(X)
         warn_of_ids(X)
         levels = levels_of(X, self.categorical_features)
@@ -376,6 +377,7 @@ class AdditiveRanker(BaseEstimator):
         """
         k = self.n_shown
         groups = self._groups(groups, qid)
+        warn_of_other_order(X, y=y, groups=groups)
         scores = self.decision_function(X, ONE_LIST if groups is None else groups)
         labels = self._known_labels(_checked_labels(y, scores.size))
         rule = "raise" if self.policy == "raise" else "exclude"

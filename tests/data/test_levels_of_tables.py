@@ -239,6 +239,22 @@ def test_a_column_with_one_value_of_training_needs_no_warning(kinds, of_kinds):
     of_kinds.predict(pd.DataFrame({"kind": kinds, "stars": 2.0}))  # warnings are errors
 
 
+@pytest.mark.parametrize("shuffled", ["y", "groups"])
+def test_rows_in_another_order_are_taken_by_their_places_with_a_warning(shuffled):
+    table = pd.DataFrame({"stars": [1.0, 2.0, 3.0, 4.0]}, index=[7, 3, 5, 2])
+    rows = {
+        "y": pd.Series([0, 1, 0, 1], index=table.index),
+        "groups": pd.Series([0, 0, 1, 1], index=table.index),
+    }
+    ranker = PAPKRanker(k=1, curves=None).fit(table, **rows)  # warnings are errors
+    rows[shuffled] = rows[shuffled].set_axis([3, 2, 5, 7])
+    for call in (PAPKRanker(k=1, curves=None).fit, ranker.score):
+        with pytest.warns(UserWarning, match=rf"index of {shuffled} .*{shuffled}.loc\[X.index\]"):
+            call(table, **rows)
+    other_names = pd.Series([0, 1, 0, 1], index=[0, 1, 2, 3])
+    assert ranker.score(table, other_names, groups=[0, 0, 1, 1]) >= 0.0
+
+
 def test_what_never_is_a_level_is_refused_later(of_kinds):
     with pytest.raises(InputError, match="column 'kind' holds a list: a value must be one number"):
         of_kinds.predict(pd.DataFrame({"kind": [["flat"], ["tent"]], "stars": 2.0}))
