@@ -34,8 +34,9 @@ _COMPLEX = (complex, np.complexfloating)
 _NESTED = (list, tuple, set, dict, np.ndarray)
 ONE_VALUE = "a value must be one number or text: give a column for each part of it"
 _MISREAD: dict[Any, str] = {
-    str: "text is no number; a column of a data frame that is all text counts by its values, "
-    f"where it was text in training, too, and categorical_features has it {YOUR_TABLE}",
+    str: 'text is no number: make numbers of the column, pd.to_numeric(column, errors="coerce"), '
+    "or text of all of it, column.astype(str), whichever it was in training; columns of an array "
+    f"that are text are named in categorical_features {YOUR_TABLE}",
     _TIMES: "dates and durations are numbers only in a unit: give days, for example, "
     f"(today - date).dt.days {YOUR_TABLE}",
     bytes: 'bytes are no text: give column.str.decode("utf-8")',
