@@ -2,7 +2,6 @@ import json
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from helpers import sources
 from helpers.catalogue import WITH_SHARES
@@ -109,19 +108,16 @@ def test_worst_scores_are_those_of_the_worst_weights_near_by_and_the_users_for_a
     assert found.users_for(found.risk / 2) == np.inf
 
 
-def test_sparse_files_and_divided_columns_give_the_same(tmp_path):
+def test_files_and_divided_columns_give_the_same(tmp_path):
     X, y, groups = sources.lists()
-    X = np.where(np.abs(X) > 0.5, X, 0.0)
     surrogate = make_surrogate("ts", 4, 0.9)
     dense = EmpiricalRisk(surrogate, RankingData.from_groups(X, y, groups).standardized())
     result = CuttingPlane(alpha=0.3, tol=1e-9).solve(dense)
     expected = bounds.stability(dense, result)
     assert expected.note == "the columns' scale"
-    csr = RankingData.from_groups(sparse.csr_matrix(X), y, groups).standardized(True)
     on_file = StreamedRisk(surrogate, sources.npy_source(tmp_path, X, y, groups), X.nbytes)
     divided = RankingData.from_groups(X / dense.units.scale, y, groups)
     for risk in (
-        EmpiricalRisk(surrogate, csr),
         PartitionedRisk(surrogate, on_file.partitions.standardized()),
         EmpiricalRisk(surrogate, divided),
     ):

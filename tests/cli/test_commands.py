@@ -134,18 +134,14 @@ def test_weights_of_at_least_0(peaks, tmp_path, capsys):
     [
         ("rows.csv", ["--curves", "255"], "--curves 255: a column has at most 254 pieces"),
         ("rows.csv", ["--curves", "many"], "--curves many must be 'auto', None, or a number"),
-        ("rows.csv", ["--curves", "1.5"], "curves must be a whole number"),
-        ("rows.csv", ["--alpha", "0"], "alpha must be a number above 0, got 0"),
         ("rows.csv", ["--monotonic", "d=1"], "has no such column; it has 'a', 'b', 'c'"),
         ("rows.txt", ["--monotonic", "0=1"], "has no such column; it has '1', '2', '3'"),
         ("rows.csv", ["--monotonic", "a"], "give NAME=1 (rising) or NAME=-1 (falling)"),
-        ("rows.csv", ["--monotonic", "a=2"], "give NAME=1 (rising)"),
         ("rows.csv", ["--monotonic", "a=1", "--monotonic", "a=-1"], "names column 'a' twice"),
         ("rows.csv", ["--monotonic", "a=1", "--positive"], "monotonic_cst or positive"),
         ("rows.csv", ["--monotonic", "a=1", "--dask", "tcp://x:1"], "the lists in memory"),
         ("rows.csv", ["--pairs", "2", "--dask", "tcp://x:1"], "--pairs needs the lists in memory"),
         ("rows.csv", ["--pairs", "many"], "--pairs many must be 'auto', None, or a number"),
-        ("rows.csv", ["--pairs", "0"], "pairs must be a whole number of at least 1, got 0"),
         ("rows.csv", ["--pairs", "2", "--positive"], "pairs or positive"),
         ("rows.txt", ["--pairs", "2"], "--pairs 2 needs a dense X"),
     ],
@@ -384,11 +380,7 @@ def test_results_that_nobody_could_read_are_no_success(files, tmp_path):
     """With standard output closed the work is done, files are written, and the status says so."""
     program = f"{sys.executable} -c 'import sys; {MAIN}'"
     model, scores = tmp_path / "m", tmp_path / "scores"
-    for command in (
-        f"fit {files}/qid.txt {' '.join(PROBLEM)} --model {model}",
-        f"predict {model} {files}/qid.txt",
-        " ".join(BOUND),
-    ):
+    for command in (f"fit {files}/qid.txt {' '.join(PROBLEM)} --model {model}", " ".join(BOUND)):
         line = f"{program} {command} >&-"
         done = subprocess.run(line, shell=True, capture_output=True, text=True)
         assert done.returncode == 2

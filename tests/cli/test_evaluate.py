@@ -175,16 +175,6 @@ def test_wrong_input_has_a_reason(tmp_path, monkeypatch, capsys, content, argume
     assert message in capsys.readouterr().err
 
 
-def test_columns_are_found_in_any_spelling_and_said(tmp_path, capsys):
-    table = rows().drop(columns=["x1", "x2", "other"])
-    path = write(
-        tmp_path / "a.csv", table.rename(columns={"user_id": "userId", "item_id": "itemId"})
-    )
-    assert run("evaluate", path, "-m", "auc") == 0
-    columns = "user 'userId', label 'label', score 'score', item 'itemId', ignored 'tier'"
-    assert f"{path}: {columns}" in capsys.readouterr().err
-
-
 def test_without_a_usable_user_the_status_is_1(tmp_path, capsys):
     path = write(tmp_path / "a.csv", rows())
     assert run("evaluate", path, "-m", "pap@40", "--json") == 1
@@ -307,11 +297,7 @@ def test_what_does_not_fit_a_run(tmp_path, capsys, qrels, arguments, message):
 
 def test_require_better_decides_by_the_interval(tmp_path, capsys):
     path = write(tmp_path / "a.csv", rows(same=rows()["score"]))
-    for ours, theirs, status in (
-        ("x1", "other", 0),
-        ("other", "x1", 1),
-        ("score", "same", 1),
-    ):
+    for ours, theirs, status in (("x1", "other", 0), ("other", "x1", 1), ("score", "same", 1)):
         command = path, "--score", ours, "--compare", theirs, "--require-better", "-m", "auc,ap"
         assert run("evaluate", *command, "--json") == status
         answer = json.loads(capsys.readouterr().out)

@@ -21,10 +21,7 @@ SIGNS = ["--monotonic", "{0}=1", "--monotonic", "{1}=-1"]
 SETTINGS = {  # those of the estimator -> of the command; columns by their names
     "defaults": ({}, []),
     "curves": ({"depth": 0.8, "curves": 4}, ["--depth", "0.8", "--curves", "4"]),
-    "curves with signs": (
-        {"curves": 4, "monotonic_cst": [1, -1, 0, 0]},
-        ["--curves", "4", *SIGNS],
-    ),
+    "curves with signs": ({"curves": 4, "monotonic_cst": [1, -1, 0, 0]}, ["--curves", "4", *SIGNS]),
     "lines with signs": (
         {"curves": None, "monotonic_cst": [1, -1, 0, 0]},
         ["--curves", "none", *SIGNS],
@@ -94,21 +91,6 @@ def test_fit_of_rows_and_what_its_model_gives(tmp_path, capsys, surrogate, name)
         assert judged["metrics"][0]["value"] == pytest.approx(gain)
 
 
-@pytest.mark.slow
-def test_fit_of_sparse_rows_takes_the_same_solver(tmp_path, capsys):
-    X, y, users = lists(30, 20, 1500, 0.01, 0.2)
-    dump_svmlight_file(X, y, str(tmp_path / "rows.txt"), query_id=users, zero_based=False)
-    table = read_table(tmp_path / "rows.txt")
-    X, y, users = table.X, table.labels, table.groups
-    fit = ["fit", tmp_path / "rows.txt", "--k", "2", "--alpha", "1", "-o", tmp_path / "m"]
-    _, told = run_json(capsys, *fit)
-    assert told["solver"] == "dual_ascent"
-    assert_same(told, tmp_path / "m", PAPKRanker(2, alpha=1.0).fit(X, y, groups=users))
-    _, told = run_json(capsys, *fit, "--solver", "cutting_plane")
-    by_bundle = PAPKRanker(2, alpha=1.0, solver="cutting_plane").fit(X, y, groups=users)
-    assert_same(told, tmp_path / "m", by_bundle)
-
-
 @pytest.mark.parametrize(
     ("surrogate", "gain"), [("avg", None), ("avg", "exponential"), slow("ramp", None)]
 )
@@ -134,11 +116,7 @@ def test_other_commands_weigh_as_fit_does_and_say_it(tmp_path, capsys):
     for command, *few in (["compare", "--passes", "10"], ["diagnose"]):
         assert run(command, rows, *once, *few) == 0
         assert title in " ".join(capsys.readouterr().out.split())
-    _, told = run_json(capsys, "compare", rows, *once, "--passes", 10, "--test", rows)
-    gains = told["runs"][0]["pap_at_k"]
-    assert gains["test"] == pytest.approx(gains["train"])
     _, fitted = run_json(capsys, "fit", rows, "--k", "2", "-o", model)
-    assert told["runs"][0]["objective"] == pytest.approx(fitted["objective"], rel=1e-5)
     assert run("fit", rows, "--k", "2", "-o", model) == 0
     assert f"k = 2, alpha = {fitted['alpha']:g}, {title}" in " ".join(
         capsys.readouterr().out.split()

@@ -89,30 +89,6 @@ def test_data_that_an_encoding_lacks_are_refused_and_titles_are_shown(
 
 
 @POSIX
-@pytest.mark.slow
-def test_a_name_that_is_no_text_is_shown_escaped_or_refused(folder, tmp_path):
-    path = tmp_path / "rows \udcff.csv"  # a byte that is no UTF-8
-    try:
-        path.write_bytes((folder / "rows.csv").read_bytes())
-    except OSError:
-        pytest.skip("this file system takes UTF-8 only")
-    command = [sys.executable, "-m", "structsvm_papk"]
-    fit = ["fit", path, "--k", "3", "--curves", "none", "--model", tmp_path / "m"]
-    done = subprocess.run(
-        [*command, *fit], capture_output=True, text=True, errors="surrogateescape"
-    )
-    assert done.returncode == 0
-    # in the locale of POSIX the byte goes out as it is
-    assert r"rows \udcff.csv" in done.stdout or "rows \udcff.csv" in done.stdout
-    evaluate = ["evaluate", tmp_path / "m", path, "-m", "auc", "--html", tmp_path / "o.html"]
-    done = subprocess.run(
-        [*command, *evaluate], capture_output=True, text=True, errors="surrogateescape"
-    )
-    assert done.returncode == 2
-    assert r"Error: '\udcff' cannot be written in utf-8: rename the file" in done.stderr
-
-
-@POSIX
 def test_notes_that_cannot_be_written_cost_no_result(folder, tmp_path):
     if not os.path.exists("/dev/full"):
         pytest.skip("this system has no /dev/full")

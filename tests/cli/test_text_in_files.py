@@ -35,36 +35,6 @@ def folder(frame, tmp_path_factory):
 FEATURES = ["price", "kind", "stars"]
 
 
-@pytest.mark.parametrize(("curves", "missing"), [("none", "separate"), ("4", "lowest")])
-def test_csv_and_parquet_give_the_model_of_the_frame(
-    frame, folder, tmp_path, capsys, curves, missing
-):
-    pieces = None if curves == "none" else int(curves)
-    X, y, users = frame[FEATURES], frame["label"], frame["user"]
-    ranker = PAPKRanker(k=3, alpha=0.1, curves=pieces, pairs=2, missing=missing).fit(X, y, users)
-    assert [term.name for term in ranker.terms_] == [*FEATURES, "price x kind", "price x stars"]
-    added, scores = ranker.contributions(X, users), ranker.predict(X, users)
-    for file in ("a.csv", "a.parquet"):
-        model = tmp_path / f"{file}.model"
-        fit = ["fit", folder / file, "--k", 3, "--alpha", 0.1, "--curves", curves, "--pairs", 2]
-        fit += ["--missing", missing] if missing == "lowest" else []
-        told = run_json(capsys, *fit, "--model", model)[1]
-        assert told["objective"] == ranker.result_.objective and told["missing"] == missing
-        table = tmp_path / "scores.csv"
-        predict = ["predict", model, folder / file]
-        assert run(*predict, "--contributions", "-o", table) == 0
-        capsys.readouterr()
-        written = pd.read_csv(table)
-        columns = [f"from {term.name}" for term in ranker.terms_]
-        np.testing.assert_allclose(written[columns], added, rtol=0, atol=1e-12)
-        np.testing.assert_allclose(run_json(capsys, *predict)[1]["scores"], scores, atol=1e-12)
-        told = run_json(capsys, "bound", "new-users", model, folder / file)[1]
-        assert 0 < told["risk"] < told["bound"] <= 1
-        judged = run_json(capsys, "evaluate", model, folder / file, "-m", "pap@3")[1]
-        gain = ranker.score(X, y, users)
-        assert judged["metrics"][0]["value"] == pytest.approx(gain)
-
-
 def test_bound_of_columns_that_rise_and_fall(folder, tmp_path, capsys):
     """The problem is that with signs: of another one the certificate would be refused."""
     model = tmp_path / "m"

@@ -87,26 +87,6 @@ def test_some_lists_are_chosen_by_content():
     assert data.some_of(10**6).n_users > 0
 
 
-def test_lists_are_rearranged_with_their_rows_by_keys():
-    grades = RNG.integers(0, 3, 300)
-    data = data_of((X, grades, GROUPS), label_gain="linear")
-    users = np.array([7, 3, 20])
-    keys = RNG.integers(0, 2**63, 300).astype(np.uint64)
-    positions = data.positions_of(users, keys)
-    some = data.rearranged(users, positions)
-    assert some.users.tolist() == [7, 3, 20]
-    for i, user in enumerate(users):
-        own = slice(some.indptr[i], some.indptr[i + 1])
-        rows = np.flatnonzero(user == GROUPS)
-        assert sorted(map(tuple, some.X[own])) == sorted(map(tuple, X[rows]))
-        assert (np.diff(some.grades[own]) <= 0).all()
-        for grade in range(3):
-            of_grade = keys[positions[own]][some.grades[own] == grade]
-            assert (np.diff(of_grade.astype(float)) > 0).all()
-    np.testing.assert_array_equal(some.X, X[data.rows[positions]])
-    np.testing.assert_array_equal(some.n_pos, data.n_pos[users])
-
-
 # --- fingerprints ---------------------------------------------------------------------------------
 
 

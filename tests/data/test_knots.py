@@ -58,14 +58,6 @@ def test_scores_are_normal_scores(ties):
         assert (np.diff(knots.scores) > 0).all()
 
 
-def test_scores_do_not_depend_on_the_unit():
-    column = np.random.default_rng(2).normal(size=N)
-    plain = knots_of_column(column, 16)
-    other = knots_of_column(np.exp(3 * column), 16)
-    np.testing.assert_array_equal(plain.scores, other.scores)
-    np.testing.assert_array_equal(plain.piece, other.piece)
-
-
 def test_tails_have_knots_until_ten_rows_are_left():
     """Shares of the outermost pieces are halved; those knots bend nothing but the scores."""
     column = np.random.default_rng(3).normal(size=16_000)

@@ -7,12 +7,7 @@ import pytest
 
 from helpers.columns import assert_as_written_out, knots_at_quantiles, mixed_columns
 from structsvm_papk import RankingData
-from structsvm_papk.data.columns.knots import (
-    MOST_PIECES,
-    ColumnKnots,
-    Knots,
-    knots_of,
-)
+from structsvm_papk.data.columns.knots import MOST_PIECES, ColumnKnots, Knots, knots_of
 from structsvm_papk.data.columns.pieces import PiecewiseColumns
 
 

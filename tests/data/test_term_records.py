@@ -230,18 +230,6 @@ def test_same_bits_in_every_storage_and_by_every_road(width, dtype):
     assert (lists.scores(w) == right[lists.rows]).all()
 
 
-@pytest.mark.parametrize("storage", ["C", "F", "CSR"])
-def test_blocks_and_threads_change_no_bit(storage):
-    rng = np.random.default_rng(2)
-    X = rng.normal(size=(50_001, 6))  # in three blocks
-    w = rng.normal(size=6)
-    right = _one_after_the_other(X, w)
-    store = {"C": np.ascontiguousarray, "F": np.asfortranarray, "CSR": sparse.csr_matrix}[storage]
-    stored = store(X)
-    for n_threads in (1, 2, 5):
-        assert (_ranker(w, n_threads=n_threads).decision_function(stored) == right).all()
-
-
 def test_entries_that_a_matrix_stores_twice_count_once_added_up():
     w = np.array([0.1, 0.7])
     twice = sparse.csr_matrix(

@@ -207,12 +207,6 @@ def test_the_commit_is_read_from_the_files_of_a_repository(tmp_path):
     assert head_of(git) == second
     (git / "refs" / "heads" / "main").write_text(f"{first}\n")
     assert head_of(git) == first
-    (git / "worktrees" / "other").mkdir(parents=True)
-    (git / "worktrees" / "other" / "HEAD").write_text("ref: refs/heads/main\n")
-    (git / "worktrees" / "other" / "commondir").write_text("../..\n")
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / ".git").write_text("gitdir: ../.git/worktrees/other\n")
-    assert head_of(tmp_path / "other" / ".git") == first
 
 
 # --- runs of real retrievers ----------------------------------------------------------------------

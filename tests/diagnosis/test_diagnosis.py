@@ -11,19 +11,12 @@ from scipy.optimize import linprog
 from helpers import catalogue
 from helpers.marks import slow, some_of
 from helpers.problems import degenerate_lists
-from structsvm_papk import (
-    CuttingPlane,
-    EmpiricalRisk,
-    PAPKRanker,
-    RankingData,
-    make_surrogate,
-)
+from structsvm_papk import CuttingPlane, EmpiricalRisk, PAPKRanker, RankingData, make_surrogate
 from structsvm_papk.datasets import linear_lists
 from structsvm_papk.diagnosis import critical_depth
 from structsvm_papk.diagnosis.convex_test import Verdict
 from structsvm_papk.diagnosis.zero_test import SURROGATES, diagnose
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
-from structsvm_papk.solvers.branch_and_bound import GlobalRamp
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.solver import Status
 
@@ -102,24 +95,6 @@ def test_balanced_lists_are_degenerate_for_every_convex_surrogate_and_user():
     assert clipped.zero_is_optimal is False
     assert risk_of(lists, "clipped_ramp", 3)(1e-3 * clipped.joint.direction)[0] < 1.0
     assert clipped.share() == 0.0
-
-
-@pytest.mark.slow
-def test_ramp_of_one_user_against_the_global_optimum():
-    rng = np.random.default_rng(4)
-    seen = set()
-    for trial in range(8):
-        X, y = draw_user(rng, n_pos=4, n_neg=14, d=2, shift=0)
-        X[y] *= 0.2 if trial % 2 else 1.0
-        risk = EmpiricalRisk(make_surrogate("ramp", 2), RankingData.from_groups(X, y))
-        verdict = diagnose(risk, per_user=False).joint.verdict
-        optimum = GlobalRamp(1e-2, tol=1e-5).solve(risk)
-        seen.add(verdict)
-        if verdict is Verdict.DEGENERATE:
-            assert optimum.objective > 1 - 1e-9
-        if verdict is Verdict.INFORMATIVE:
-            assert optimum.objective < 1 - 1e-9
-    assert seen >= {Verdict.DEGENERATE, Verdict.INFORMATIVE}
 
 
 def test_positive_that_no_direction_lifts_is_not_called_informative():

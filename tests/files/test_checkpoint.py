@@ -288,10 +288,7 @@ def test_a_file_that_cannot_be_written_is_refused_before_any_work(tmp_path, monk
         CuttingPlane(1e-2).solve(risk, checkpoint=Checkpoint(tmp_path / "file"))
 
 
-@pytest.mark.parametrize(
-    ("name", "n_calls"),
-    [("bundle", 4), ("bundle", 2), ("cccp", 90)],
-)
+@pytest.mark.parametrize(("name", "n_calls"), [("bundle", 4), ("bundle", 2), ("cccp", 90)])
 def test_after_a_failure_of_the_oracle_the_run_goes_on(name, n_calls, tmp_path, monkeypatch):
     solver, risk = SOLVERS[name]
     scores = ListRisk.scores

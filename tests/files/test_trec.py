@@ -68,20 +68,6 @@ def test_judgments_are_read_as_they_stand(tmp_path):
     assert frame["grade"].dtype == np.int64
 
 
-def test_many_lines(tmp_path):
-    rng = np.random.default_rng(0)
-    lines = [(f"q{q}", f"{d:03}", rng.normal()) for q in range(9) for d in rng.permutation(50)]
-    text = "".join(f"{q} Q0 {d} 1 {s!r} t\n" for q, d, s in lines)
-    path = written(tmp_path, text)
-    frame = read_run(path)
-    assert rows(frame) == lines
-    out = tmp_path / "out.run"
-    write_run(out, frame, "t")
-    assert out.read_text() == "".join(trec.run_lines(frame, "t"))
-    again = read_run(out)
-    assert sorted(rows(again)) == sorted(lines)
-
-
 @pytest.mark.parametrize(
     ("read", "text", "message"),
     [

@@ -90,10 +90,6 @@ class ExactRisk:
         blocks = [np.abs(np.vstack(pair)) for pair in self.lists]
         return np.max([(block @ W).max(axis=0) for block in blocks], axis=0).astype(float)
 
-    def differences(self):
-        """Mean difference of positives and negatives of each user, shape (n_users, n_features)."""
-        return np.array([P.mean(axis=0) - Q.mean(axis=0) for P, Q in self.lists]).astype(float)
-
     def centred(self):
         """The rows with each user's first one subtracted, in double: X, positive, user."""
         X = np.vstack([np.vstack(pair) for pair in self.lists]).astype(float)

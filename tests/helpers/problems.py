@@ -8,8 +8,6 @@ from scipy import sparse
 
 from helpers.catalogue import SURROGATES
 from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
-from structsvm_papk.data.columns.dense import DenseColumns
-from structsvm_papk.data.columns.units import Units
 from structsvm_papk.datasets.generators import LabelledRows, two_gaussians
 from structsvm_papk.files.partitions import array_partitions
 from structsvm_papk.oracles.list_risk import DEFAULTS, Partition, users_needed
@@ -66,33 +64,6 @@ def degenerate_lists(n_users=50, n_pos=10, n_neg=40, n_features=8, noise=1.0, se
     X = np.concatenate([pos, neg], axis=1).reshape(-1, n_features)
     y = np.tile(np.repeat([1, 0], [n_pos, n_neg]), n_users)
     return LabelledRows(X, y, np.repeat(np.arange(n_users), n_pos + n_neg), np.zeros(n_features))
-
-
-def written_out(lists):
-    """The same lists with the columns of curves written out."""
-    data = RankingData.from_parts(
-        columns=DenseColumns(lists.columns.toarray()),
-        rows=lists.rows,
-        indptr=lists.indptr,
-        n_pos=lists.n_pos,
-        users=lists.users,
-        user_weight=lists.user_weight,
-        grades=lists.grades,
-        label_gain=lists.label_gain,
-    )
-    return data.in_units(Units(lists.units.scale))
-
-
-def divided_out(lists):
-    """The same lists with columns that are written out and divided: a plain matrix."""
-    data = written_out(lists)
-    return RankingData.from_parts(
-        columns=DenseColumns(data.X / data.units.scale),
-        rows=data.rows,
-        indptr=data.indptr,
-        n_pos=data.n_pos,
-        users=data.users,
-    )
 
 
 def risk(name, k=3, **options):

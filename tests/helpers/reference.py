@@ -59,13 +59,7 @@ def ts(p, q, k, m=None):
 
 avg, maximum, pauc, ramp, clipped_ramp = map(
     of_a_list,
-    (
-        exact_risk.avg,
-        exact_risk.maximum,
-        exact_risk.pauc,
-        exact_risk.ramp,
-        exact_risk.clipped_ramp,
-    ),
+    (exact_risk.avg, exact_risk.maximum, exact_risk.pauc, exact_risk.ramp, exact_risk.clipped_ramp),
 )
 
 

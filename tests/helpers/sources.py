@@ -1,7 +1,6 @@
 """Lists in files: as folders of ``.npy``, as Parquet, damaged."""
 
 import string
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -11,10 +10,8 @@ from pyarrow import parquet
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.files.partitions import open_source
 from structsvm_papk.files.readers import read_table
-from structsvm_papk.files.sources import Source
 
 N_FEATURES = 5
-N_USERS, N_ROWS, D = 12, 400, 10  # of the tall lists
 
 
 def lists():
@@ -30,46 +27,6 @@ def lists():
 
 def in_memory(name="ts"):
     return EmpiricalRisk(make_surrogate(name, 4), RankingData.from_groups(*lists()))
-
-
-def tall_lists(dtype=np.float64, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(N_USERS * N_ROWS, D)) * np.geomspace(0.1, 10.0, D) + rng.normal(size=D)
-    y = np.zeros((N_USERS, N_ROWS), dtype=bool)
-    y[rng.permuted(np.tile(np.arange(N_ROWS), (N_USERS, 1)), axis=1) < 6] = True
-    y[3] = False
-    X[y.ravel(), 9] += 40.0
-    return X.astype(dtype), y.ravel(), np.repeat(np.arange(N_USERS), N_ROWS)
-
-
-@dataclass(frozen=True)
-class Decoded(Source):
-    """A source that has what it has to have only: `lists` and `rows`."""
-
-    decoded: tuple
-    batch_bytes = 333 * N_FEATURES * 8
-
-    @classmethod
-    def of(cls, X, y, groups):
-        """All rows."""
-        return cls(
-            name="decoded",
-            n_rows=X.shape[0],
-            n_features=X.shape[1],
-            dtype=X.dtype,
-            columns_used="all",
-            feature_names=None,
-            decoded=(X, y, groups),
-        )
-
-    def lists(self):
-        _, y, groups = self.decoded
-        for start in range(0, self.n_rows, 300):
-            yield start, y[start : start + 300], groups[start : start + 300]
-
-    def rows(self, start, stop):
-        X, y, groups = self.decoded
-        return X[start:stop], y[start:stop], groups[start:stop]
 
 
 def npy_source(directory, X, y, groups):
@@ -94,15 +51,6 @@ def write_csv(path, X, y, groups, label="label", group="group"):
     frame.insert(0, label, np.asarray(y).astype(int))
     frame.to_csv(path, index=False)
     return path
-
-
-def damage(path, how):
-    with open(path, "r+b") as file:
-        file.seek(-800, 2)
-        if how == "truncated":
-            file.truncate()
-        else:
-            file.write(b"\0" * 100)
 
 
 def read_lists(path, relevance_threshold=None, one_list=False, **how):

@@ -280,11 +280,7 @@ def test_margins_command(files, tmp_path):
     assert told["per_user"]["strong"] == {"yes": 0, "no": 2, "undecided": 0}
     shown = invoke("margins", data, "--k", 2, "--condition", "beta")
     assert shown.exit_code == 0 and "exact" in shown.stdout and "moderate" not in shown.stdout
-    for args in (
-        ("--k", 50),
-        ("--condition", "tight"),
-        ("--model", data),
-    ):
+    for args in (("--k", 50), ("--condition", "tight"), ("--model", data)):
         result = invoke("margins", data, "--k", 2, *args)
         assert isinstance(result.exception, InputError)
 

@@ -321,13 +321,6 @@ def test_bad_input_is_named(change, told):
         metrics.evaluate(**arguments)
 
 
-def test_other_names_of_metrics():
-    scores, labels = np.round(np.random.default_rng(0).random(60), 1), np.tile([1, 0, 0], 20)
-    names = ["auroc", "auc", "AUPRC", "ap", "auroc@5", "auc@5"]
-    table = metrics.evaluate(names, scores, labels, "one_list")
-    np.testing.assert_array_equal(table.values[0, ::2], table.values[0, 1::2])
-
-
 # --- the table of metrics -------------------------------------------------------------------------
 
 

@@ -130,12 +130,6 @@ def test_who_counts(population):
     np.testing.assert_allclose(table["rr"], truth)
 
 
-def test_a_user_without_a_list_is_an_error_unless_it_is_said_what_it_means():
-    lists, relevant = drawn(2)
-    with pytest.raises(InputError, match=r"users \(.*have relevant items but no list; population="):
-        metrics.evaluate_frame(lists, "rr", user="user", item="item", relevant=relevant)
-
-
 def test_minus_infinity_in_a_list_is_above_what_the_list_misses():
     table = metrics.evaluate(
         ["ndcg", "hit@3"], [-np.inf, 1.0], groups=[1, 1], items=[5, 6],

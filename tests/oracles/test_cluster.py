@@ -12,8 +12,8 @@ import pytest
 
 from helpers.clusters import kill_a_worker, other_scheduler
 from helpers.marks import POSIX
-from helpers.sources import N_FEATURES, in_memory, lists, npy_source, tall_lists
-from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
+from helpers.sources import N_FEATURES, in_memory, lists, npy_source
+from structsvm_papk import RankingData, make_surrogate
 from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.files.partitions import array_partitions, file_partitions
 from structsvm_papk.oracles.dask_risk import DaskRisk, connect
@@ -186,19 +186,3 @@ def test_addresses_that_are_none(address, words, monkeypatch):
             address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(InputError, match=words):
             connect(address)
-
-
-@pytest.mark.scale
-def test_what_a_partition_remembers_belongs_to_one_risk(client):
-    data = RankingData.from_groups(*tall_lists())
-    parts = array_partitions(data, 3)
-    oracle = DaskRisk(make_surrogate("clipped_ramp", 5), parts, client)
-    in_memory = EmpiricalRisk(make_surrogate("clipped_ramp", 5), data)
-    rng = np.random.default_rng(0)
-    for _ in range(3):
-        at, other, w = rng.normal(size=(3, data.n_features))
-        for point in (at, other, at):
-            found, expected = oracle.majorant(point), in_memory.majorant(point)
-            assert found(w)[0] == pytest.approx(expected(w)[0], rel=1e-12)
-        assert oracle(w)[0] == pytest.approx(in_memory(w)[0], rel=1e-12)
-        assert oracle.with_blocks(5)(w)[0] == pytest.approx(in_memory(w)[0], rel=1e-12)

@@ -7,17 +7,10 @@ from scipy import sparse
 from helpers import problems, sources
 from helpers.catalogue import SURROGATES
 from helpers.marks import slow
-from structsvm_papk import (
-    CCCP,
-    EmpiricalRisk,
-    GlobalRamp,
-    RankingData,
-    make_surrogate,
-)
+from structsvm_papk import CCCP, EmpiricalRisk, GlobalRamp, RankingData, make_surrogate
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.partitions import array_partitions, file_partitions, open_source
 from structsvm_papk.oracles.dask_risk import DaskRisk
-from structsvm_papk.oracles.partitions import Partitions, summarise
 from structsvm_papk.oracles.streamed import StreamedRisk
 from structsvm_papk.rankers.settings import Evidence, automatic_alpha
 from structsvm_papk.rankers.solver_race import mean_pap_at_k
@@ -86,15 +79,6 @@ def test_values_and_slopes_are_those_of_copies(name, depth, label_gain):
             np.testing.assert_allclose(cuts.slopes.sum(axis=0), wanted_slope, rtol=0, atol=1e-12)
             assert cuts.slopes.shape[0] == min(n_blocks, lists.usable(1).n_users)
             np.testing.assert_allclose(cuts.slopes @ w + cuts.intercepts, cuts.values, atol=1e-12)
-
-
-def test_rows_are_multiplied_once_whatever_the_grades():
-    X, y, groups = rows()
-    lists = RankingData.from_groups(X, y, groups, label_gain="linear")
-    risk = EmpiricalRisk(make_surrogate("avg", 2, 0.9), lists)
-    risk(np.ones(4))
-    assert risk.rows_scored == lists.usable(1).rows.size < risk.data.rows.size
-    assert risk.data.X is lists.X
 
 
 @pytest.mark.parametrize("name", [slow("ramp"), "clipped_ramp"])
@@ -222,23 +206,6 @@ def test_the_risk_in_partitions_is_that_of_copies(place, weight, tmp_path, clien
             )
 
 
-@pytest.mark.scale
-@pytest.mark.parametrize("place", ["in parts", "npy", "files on dask"])
-def test_a_policy_leaves_out_the_lists_of_grades_that_it_leaves_out_in_memory(
-    place, tmp_path, client
-):
-    X, y, groups = sorted_rows()
-    surrogate = make_surrogate("avg", 6)
-    lists = RankingData.from_groups(X, y, groups, label_gain="linear")
-    expected = EmpiricalRisk(surrogate, lists, "exclude")
-    assert expected.exclusions.n_excluded > 0
-    assert expected.data.n_neg.min() >= 6
-    found = in_place(place, surrogate, tmp_path, client, policy="exclude")
-    w = np.array([0.4, -0.1, 0.2, 0.3])
-    assert str(found.exclusions) == str(expected.exclusions)
-    assert found(w)[0] == pytest.approx(expected(w)[0], rel=1e-12)
-
-
 def test_rows_of_files_keep_to_the_budget_however_many_grades(tmp_path):
     """A partition is smaller where a row stands in several lists."""
     X, y, groups = sorted_rows()
@@ -248,17 +215,6 @@ def test_rows_of_files_keep_to_the_budget_however_many_grades(tmp_path):
     with pytest.raises(InputError, match="memory budget"):
         StreamedRisk(surrogate, open_source(tmp_path), budget, label_gain="linear")
     StreamedRisk(surrogate, open_source(tmp_path), budget, relevance_threshold=2)
-
-
-def test_partitions_of_other_gains_are_no_risk():
-    X, y, groups = sorted_rows()
-    parts = [
-        array_partitions(RankingData.from_groups(X, y, groups, label_gain=gain), 2)[0].load()
-        for gain in ("linear", "exponential")
-    ]
-    summaries = [summarise(part, 1)[1] for part in parts]
-    with pytest.raises(InputError, match="partitions differ in label_gain: 'exponential'"):
-        Partitions.__init__(object.__new__(problems.InProcess), summaries, make_surrogate("avg", 2))
 
 
 @pytest.mark.parametrize(

@@ -2,18 +2,19 @@
 
 import tempfile
 import threading
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 import pytest
 
-from helpers import sources
 from helpers.catalogue import SURROGATES
 from helpers.marks import slow
-from helpers.sources import N_FEATURES, damage, in_memory, lists, npy_source, parquet_source
+from helpers.sources import N_FEATURES, in_memory, lists, npy_source, parquet_source
 from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.diagnosis import diagnose
 from structsvm_papk.errors import InputError, OracleFailure
+from structsvm_papk.files.sources import Source
 from structsvm_papk.oracles.list_risk import Thresholds
 from structsvm_papk.oracles.streamed import StreamedRisk
 from structsvm_papk.rankers.solver_race import mean_pap_at_k
@@ -90,9 +91,39 @@ def test_threads_and_file_type_change_nothing_and_single_precision_is_summed_in_
     np.testing.assert_allclose(found[1], expected[1], rtol=0, atol=1e-13)
 
 
+@dataclass(frozen=True)
+class Decoded(Source):
+    """A source that has what it has to have only: `lists` and `rows`."""
+
+    decoded: tuple
+    batch_bytes = 333 * N_FEATURES * 8
+
+    @classmethod
+    def of(cls, X, y, groups):
+        """All rows."""
+        return cls(
+            name="decoded",
+            n_rows=X.shape[0],
+            n_features=X.shape[1],
+            dtype=X.dtype,
+            columns_used="all",
+            feature_names=None,
+            decoded=(X, y, groups),
+        )
+
+    def lists(self):
+        _, y, groups = self.decoded
+        for start in range(0, self.n_rows, 300):
+            yield start, y[start : start + 300], groups[start : start + 300]
+
+    def rows(self, start, stop):
+        X, y, groups = self.decoded
+        return X[start:stop], y[start:stop], groups[start:stop]
+
+
 def test_features_of_a_source_that_has_only_rows_are_copied_piece_by_piece(tmp_path, monkeypatch):
     w, expected = np.arange(N_FEATURES) / 10, streamed(tmp_path)
-    source = sources.Decoded.of(*lists())
+    source = Decoded.of(*lists())
     oracle = StreamedRisk(make_surrogate("ts", 4), source, X_BYTES)
     assert oracle(w)[0] == expected(w)[0]
     np.testing.assert_array_equal(oracle(w)[1], expected(w)[1])
@@ -104,10 +135,7 @@ def test_features_of_a_source_that_has_only_rows_are_copied_piece_by_piece(tmp_p
 def test_what_is_refused(tmp_path):
     with pytest.raises(InputError, match="79 with fewer than k=50 negatives"):
         StreamedRisk(
-            make_surrogate("avg", 50),
-            npy_source(tmp_path, *lists()),
-            X_BYTES,
-            policy="exclude",
+            make_surrogate("avg", 50), npy_source(tmp_path, *lists()), X_BYTES, policy="exclude"
         )
     with pytest.raises(TypeError, match="which has all data in one place"):
         diagnose(streamed(tmp_path))
@@ -156,7 +184,9 @@ def test_a_file_that_changes_in_mid_fit_ends_it_with_the_best_point(tmp_path, ho
 
     def callback(progress):
         if progress.iteration == 3:
-            damage(tmp_path / "X.npy", how)
+            with open(tmp_path / "X.npy", "r+b") as file:
+                file.seek(-800, 2)
+                file.truncate() if how == "truncated" else file.write(b"\0" * 100)
 
     result = CuttingPlane(1e-2).solve(oracle, callback=callback)
     assert result.status == Status.FAILED
@@ -216,9 +246,20 @@ def test_a_sample_of_the_users_is_that_of_a_fit_in_memory(tmp_path, weight):
     assert solver.solve(little).objective == pytest.approx(expected.objective, rel=2e-8)
 
 
+def tall_lists():
+    """12 lists of 400 rows and 10 features, one of which has no positive."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4800, 10)) * np.geomspace(0.1, 10.0, 10) + rng.normal(size=10)
+    y = np.zeros((12, 400), dtype=bool)
+    y[rng.permuted(np.tile(np.arange(400), (12, 1)), axis=1) < 6] = True
+    y[3] = False
+    X[y.ravel(), 9] += 40.0
+    return X, y.ravel(), np.repeat(np.arange(12), 400)
+
+
 @pytest.mark.parametrize("source", [slow(npy_source), parquet_source])
 def test_a_fit_of_long_lists_is_that_in_memory_and_leaves_no_thread(tmp_path, source):
-    X, y, groups = sources.tall_lists()
+    X, y, groups = tall_lists()
     before = set(threading.enumerate())
     risk = StreamedRisk(make_surrogate("ts", 5), source(tmp_path, X, y, groups), 0.9 * X.nbytes)
     data = RankingData.from_groups(X, y, groups)
@@ -231,7 +272,7 @@ def test_a_fit_of_long_lists_is_that_in_memory_and_leaves_no_thread(tmp_path, so
 
 
 def test_large_offsets_change_nothing(tmp_path):
-    X, y, groups = sources.tall_lists()
+    X, y, groups = tall_lists()
     X[:, 3] += 1e9
     risk = StreamedRisk(make_surrogate("ts", 5), npy_source(tmp_path, X, y, groups), X.nbytes)
     in_memory = EmpiricalRisk(make_surrogate("ts", 5), RankingData.from_groups(X, y, groups))

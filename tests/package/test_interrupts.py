@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
 
 import numpy as np
 import pandas as pd
@@ -75,24 +74,6 @@ def test_after_any_call_a_solve_ends_at_its_best_point(name):
         with ctrl_c_after_call(n):
             n_ended += check(solver.solve(oracle), solver, oracle, whole)
     assert n_ended >= len(calls) - 2  # the last steps may be all that was left
-
-
-def test_an_interrupt_as_a_block_begins_or_ends_leaves_the_next_one_whole():
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        for n in range(1, 20):
-            counted = ctrl_c_after_call(n, "interrupts_noted")
-            with suppress(KeyboardInterrupt), counted as callers, interrupts_noted():
-                pass
-            with interrupts_noted():
-                assert not interrupted()
-                signal.raise_signal(signal.SIGINT)
-                assert interrupted()
-            assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-            assert not interrupted()
-        assert len(callers) < 20  # so that every moment was tried
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def test_the_step_that_runs_is_finished_and_a_second_ctrl_c_ends_it(monkeypatch):

@@ -1,10 +1,7 @@
-import sys
-
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from helpers.marks import slow
 from helpers.values import values_of
 from structsvm_papk import RankingData, metrics
 from structsvm_papk.errors import InputError
@@ -77,51 +74,16 @@ def test_strip_of_chosen_users():
     assert nobody.papk.size == 1
 
 
-@pytest.mark.parametrize("name", ["a$b^$c", r"\$x_{1$", "_hidden"])
-def test_names_are_drawn_to_the_letter(name):
-    users = np.where(GROUPS == 100, name, GROUPS.astype(str))
-    shown = (
-        displays.PAPDisplay.from_predictions(
-            y_true=Y, y_score=SCORES, groups=GROUPS, ks=[1, 2], name=name
-        ),
-        displays.RankStripDisplay.from_predictions(
-            y_true=Y, y_score=SCORES, groups=users, users=[name]
-        ),
-    )
-    texts = [
-        shown[0].ax_.get_legend().get_texts()[0],
-        shown[1].ax_.get_yticklabels()[0],
-    ]
-    for display, text, expected in zip(shown, texts, (name, name), strict=True):
-        display.figure_.canvas.draw()
-        drawn, is_formula = text._preprocess_math(text.get_text())
-        assert drawn.splitlines()[0].strip() == expected and not is_formula
-
-
-def test_missing_matplotlib_is_said(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(InputError, match=r"structsvm-papk\[plot\]"):
-        displays.RankStripDisplay.from_predictions(y_true=Y, y_score=SCORES)
-
-
-@pytest.mark.parametrize("names", [["avg"], slow(["avg", "ts"])])
-def test_a_long_title_of_a_convergence_figure_is_not_cut(names):
-    data = RankingData.from_groups(X, Y, GROUPS)
-    title = "scores.csv: k = 2, depth 0.9, users' weight positives, standardized columns" * 2
-    figure = convergence_figure(compare(data, names, 2, 0.1, etas=[1.0], passes=10), title)
-    figure.draw_without_rendering()
-    box = figure._suptitle.get_window_extent()
-    assert box.x0 >= 0 and box.x1 <= figure.bbox.width
-
-
-def test_solvers_of_a_figure_can_be_told_apart_in_grey_and_the_legend_is_not_cut():
+def test_solvers_of_a_figure_can_be_told_apart_in_grey_and_title_and_legend_are_not_cut():
     names = ("cutting_plane", "one_slack", "dual_ascent", "subgradient", "averaged", "stochastic")
     data = RankingData.from_groups(X, Y, GROUPS)
     runs = compare(data, ["avg", "ts"], 2, 0.1, solvers=names, etas=[0.1, 1.0], passes=10)
-    figure = convergence_figure(runs)
+    title = "scores.csv: k = 2, depth 0.9, users' weight positives, standardized columns" * 2
+    figure = convergence_figure(runs, title)
     figure.draw_without_rendering()
-    box = figure.legends[0].get_window_extent()
-    assert box.x0 >= 0 and box.x1 <= figure.bbox.width
+    for text in (figure._suptitle, figure.legends[0]):
+        box = text.get_window_extent()
+        assert box.x0 >= 0 and box.x1 <= figure.bbox.width
     solid = [line for line in figure.axes[0].lines if "certified" not in line.get_label()]
     assert len({line.get_marker() for line in solid}) == len(names)
     assert len({line.get_color() for line in solid}) == len(names)

@@ -300,8 +300,11 @@ def test_what_varies_too_little_or_in_one_row_leaves_the_others_their_curves(col
 @pytest.mark.parametrize(
     ("name", "columns"),
     [
-        *product(["lines", "curves", "grades"], sorted(SAME)),
-        *(slow(*case) for case in product(["one list", "default"], sorted(SAME))),
+        *zip(["lines", "curves", "grades"] * 2, sorted(SAME), strict=True),
+        *(
+            slow(*case)
+            for case in product(["lines", "curves", "one list", "default"], sorted(SAME))
+        ),
         ("lines, each divided", "sparse, other units"),
     ],
 )

@@ -39,8 +39,7 @@ def refused(estimator):
 
 @pytest.mark.filterwarnings("ignore::structsvm_papk.errors.DegenerateOptimumWarning")
 @parametrize_with_checks(
-    [Linear(groups="one_list", alpha=0.1, surrogate="avg")],
-    expected_failed_checks=refused,
+    [Linear(groups="one_list", alpha=0.1, surrogate="avg")], expected_failed_checks=refused
 )
 def test_scikit_learn_contract(estimator, check):
     check(estimator)

@@ -8,10 +8,7 @@ import numpy as np
 import pytest
 from sklearn import config_context
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
-from sklearn.model_selection import (
-    GridSearchCV,
-    GroupKFold,
-)
+from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -116,6 +113,5 @@ def test_a_whole_number_of_any_type_is_that_number(k):
     ranker = Linear(k=k).fit(X, Y, GROUPS)
     assert type(ranker.to_model().k) is int and ranker.to_model().k == 3
     np.testing.assert_array_equal(
-        values_of(f"pap@{k}", X[:, 0], Y, GROUPS),
-        values_of("pap@3", X[:, 0], Y, GROUPS),
+        values_of(f"pap@{k}", X[:, 0], Y, GROUPS), values_of("pap@3", X[:, 0], Y, GROUPS)
     )

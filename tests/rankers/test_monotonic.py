@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from helpers.marks import slow
-from helpers.problems import divided_out, full_problem
+from helpers.problems import full_problem
 from structsvm_papk import CuttingPlane, EmpiricalRisk, PAPKRanker, RankingData
 from structsvm_papk.data.columns.knots import knots_of
 from structsvm_papk.data.monotonic import signs_of_columns
@@ -38,8 +38,7 @@ OTHER_PROBLEMS = [("avg", 3), ("ts", None), *product(["max", "pauc"], [None, 3])
 
 
 @pytest.mark.parametrize(
-    ("surrogate", "curves"),
-    [("avg", None), ("ts", 3), *starmap(slow, OTHER_PROBLEMS)],
+    ("surrogate", "curves"), [("avg", None), ("ts", 3), *starmap(slow, OTHER_PROBLEMS)]
 )
 @pytest.mark.parametrize("signs", [np.array([1, 1, 0]), np.array([1, 0, 1])])
 def test_the_certificate_is_of_the_problem_with_signs(surrogate, curves, signs):
@@ -52,7 +51,8 @@ def test_the_certificate_is_of_the_problem_with_signs(surrogate, curves, signs):
         data = data.with_curves(knots_of(data.value_counts(), curves, signs != 0))
         sign_of_weights = signs[data.knots.column_of_weight]
     data = data.standardized("auto").stiffened(STIFFNESS)
-    risk = EmpiricalRisk(fitted.make_surrogate(), divided_out(data))
+    divided = RankingData.from_groups(data.columns.toarray() / data.units.scale, y, groups)
+    risk = EmpiricalRisk(fitted.make_surrogate(), divided)
     free = full_problem(risk, ALPHA)[0]
     written, w = full_problem(risk, ALPHA)
     signed = np.flatnonzero(sign_of_weights)

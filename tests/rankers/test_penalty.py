@@ -9,10 +9,7 @@ from sklearn.metrics import average_precision_score
 
 from helpers.marks import slow
 from helpers.sources import npy_source
-from structsvm_papk import (
-    PAPKRanker,
-    RankingData,
-)
+from structsvm_papk import PAPKRanker, RankingData
 from structsvm_papk.data.content import digests_of
 from structsvm_papk.files.partitions import open_source
 from structsvm_papk.oracles import StreamedRisk
@@ -221,14 +218,3 @@ def test_rows_in_another_order_or_storage_give_the_same_choice(graded, curves, s
             fit = PAPKRanker(3, groups="one_list", curves=curves).fit(*rows)
             choices[name] = fit.alpha_, fit.surrogate_
         assert len(set(choices.values())) == 1, (seed, choices)
-
-
-@pytest.mark.parametrize("standardize", [False, slow(True)])
-def test_a_sparse_list_gets_the_strength_of_a_dense_one_by_the_same_rule(standardize):
-    X = np.where(np.abs(SHAPE) < 0.4, 0.0, SHAPE)
-    fits = [
-        PAPKRanker(5, groups="one_list", curves=None, standardize=standardize).fit(form, Y)
-        for form in (X, sparse.csr_matrix(X))
-    ]
-    assert fits[0].surrogate_ == fits[1].surrogate_
-    assert fits[0].alpha_ == pytest.approx(fits[1].alpha_, rel=1e-9)

@@ -141,20 +141,6 @@ def test_columns_where_all_is_missing_and_levels_that_do_not_vary():
     assert in_pairs and all(max(term.columns) < 4 for term in in_pairs)
 
 
-def test_new_gaps_of_numbers_are_refused_and_those_of_text_add_nothing():
-    frame, y = hotels(gaps=False)
-    fitted = ranker(4).fit(frame, y, GROUPS)
-    new = frame.copy()
-    new.loc[4, "kind"] = None
-    assert fitted.contributions(new)[4, 2] == 0.0
-    new.loc[7, "stars"] = np.nan
-    for predict in (fitted.predict, fitted.to_model().predict):
-        with pytest.raises(InputError, match=r"row 7, column 'stars'.*had none in training"):
-            predict(new)
-    with pytest.raises(InputError, match=r"missing value|NaN at row 2"):
-        ranker(missing=None).fit(hotels()[0].drop(columns="kind"), y, GROUPS)
-
-
 def test_signs_of_text_and_positive_weights():
     frame, y = hotels()
     with pytest.raises(InputError, match=r"column 'kind' .*text or categories, which do not rise"):

@@ -192,17 +192,6 @@ def test_quasi_newton_steps_can_be_stopped_and_are_limited():
     assert many.objective < few.objective
 
 
-def test_what_a_risk_raises_among_quasi_newton_steps_comes_through():
-    class Broken(TwoValleys):
-        def __call__(self, w):
-            if w[0] != 0.5:
-                raise StopIteration("of its own")
-            return 1.0, np.ones(1)
-
-    with pytest.raises(StopIteration, match="of its own"):
-        CCCP(0.1).solve(Broken(), np.array([0.5]))
-
-
 @pytest.mark.slow
 def test_the_number_of_blas_threads_changes_no_bit():
     lists = linear_lists(n_users=150, n_items=40, n_features=17, noise=1.0, seed=0)

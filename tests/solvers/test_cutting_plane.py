@@ -13,12 +13,7 @@ from helpers import problems
 from helpers.catalogue import CONVEX, SOLVERS
 from helpers.marks import slow
 from helpers.piecewise import PiecewiseLinear
-from structsvm_papk import (
-    CuttingPlane,
-    EmpiricalRisk,
-    RankingData,
-    make_surrogate,
-)
+from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.list_risk import Thresholds
 from structsvm_papk.solvers.cut_model import CutModel, block_sweeps, gram_sweeps

@@ -278,17 +278,3 @@ def test_starts_warm_starts_and_paths_have_the_same_optimum(signs):
     for alpha, result in zip(alphas, problems.warm_path(risk, alphas, solver), strict=True):
         fresh = CuttingPlane(alpha, positive=signs).solve(risk)
         assert result.objective == pytest.approx(fresh.objective, rel=2e-6)
-
-
-def test_signs_named_one_by_one_all_or_none_are_true_or_false_bit_for_bit():
-    risk = EmpiricalRisk(make_surrogate("ts", 3, 0.9), problems.uneven(n_features=6), "cap")
-    ramp = problems.risk("ramp", n_users=4, n_features=6)
-    start = np.linspace(1, -1, 6)
-    for row in SOLVERS.values():
-        given = ramp if "ts" not in row.surrogates else risk
-        for value in (True, False) if row.keeps_signs else ():
-            expected = row.make(0.01, positive=value, max_iter=4).solve(given, start)
-            for same in (np.full(6, value), [value] * 6, (np.bool_(value),) * 6):
-                result = row.make(0.01, positive=same, max_iter=4).solve(given, start)
-                np.testing.assert_array_equal(result.w, expected.w)
-                np.testing.assert_array_equal(result.curve("gap"), expected.curve("gap"))

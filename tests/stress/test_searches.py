@@ -4,7 +4,6 @@ The searches themselves are run by hand, `python tests/stress/search_certificate
 `docs/trust.md` says how.
 """
 
-import os
 from dataclasses import replace
 from fractions import Fraction
 
@@ -97,16 +96,3 @@ def test_damaged_files_are_parsed_or_refused(kind):
     report = searching.search(fuzz_readers.check, [1], only=kind, n_files=60)
     assert report.violations == []
     assert report.counts[f"{kind}: parsed"] + report.counts[f"{kind}: refused"] == 60
-
-
-def dies(kind, seed, folder, n_files):
-    (folder / "rows.csv").write_text("the last one")
-    os._exit(1)
-
-
-def test_the_file_on_which_a_reader_dies_is_kept(monkeypatch, tmp_path):
-    monkeypatch.setattr(fuzz_readers, "work", dies)
-    monkeypatch.setattr(fuzz_readers.tempfile, "mkdtemp", lambda prefix: tmp_path)
-    (violation,) = searching.search(fuzz_readers.check, [0]).violations
-    assert violation.kind == "BrokenProcessPool" and str(tmp_path) in violation.problem
-    assert (tmp_path / "rows.csv").read_text() == "the last one"

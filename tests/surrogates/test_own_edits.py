@@ -7,14 +7,8 @@ import sys
 
 import pytest
 
-from structsvm_papk import PAPKRanker
-from structsvm_papk.datasets import linear_lists
-from structsvm_papk.errors import InputError
-
 pytestmark = pytest.mark.portable
 
-LISTS = linear_lists(n_users=12, n_items=14, n_features=3, noise=1.0, relevant_share=0.3, seed=0)
-ROWS = LISTS.X, LISTS.y, LISTS.groups
 
 SOURCE = """
 from dataclasses import dataclass
@@ -94,8 +88,7 @@ def test_an_edit_of_what_it_does_is_another_surrogate(version, old, new):
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
-    [("A hinge.", "Hinges."), ("class Base", "# a base\n\n\nclass Base")],
+    ("old", "new"), [("A hinge.", "Hinges."), ("class Base", "# a base\n\n\nclass Base")]
 )
 def test_an_edit_that_changes_no_number_is_none(version, old, new):
     assert version().settings() == version(old, new).settings()
@@ -110,12 +103,3 @@ def test_another_process_knows_it_again(version, tmp_path):
     }
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
     assert done.stdout.strip() == known, done.stderr
-
-
-def test_a_checkpoint_of_another_loss_is_not_taken(version, tmp_path):
-    edit = "margin = 1.25", "margin = 1.5"
-    how = {"alpha": 0.1, "max_iter": 2, "checkpoint": tmp_path / "one"}
-    with pytest.warns(UserWarning):
-        PAPKRanker(surrogate=version(), **how).fit(*ROWS)
-    with pytest.raises(InputError, match="holds the result of another run: the data"):
-        PAPKRanker(surrogate=version(*edit), **how).fit(*ROWS)
