@@ -8,7 +8,6 @@ import json
 import numpy as np
 import pytest
 
-from structsvm_papk import fusion
 from structsvm_papk.datasets import retrieval_runs
 from structsvm_papk.fusion.engines import ENGINES
 from structsvm_papk.fusion.joining import join
@@ -177,13 +176,3 @@ def test_qdrant(joined):
         return [ids[point.id] for point in answer.points]
 
     check_order("qdrant", joined, fused)
-
-
-def test_weights_that_were_learned_are_those_that_the_client_uses(joined):
-    """The whole way: runs, weights, and the library's order of other queries."""
-    pytest.importorskip("langchain_classic.retrievers")
-    year = retrieval_runs().train
-    names = ("bm25", "tasb")
-    runs = {name: year.runs[name] for name in names}
-    report = fusion.for_engine("langchain", runs, year.judgments, cv=2, n_resamples=20)
-    assert report.engine_weights.request().startswith("EnsembleRetriever(retrievers=[bm25, tasb]")

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from helpers.runs import noisy_runs
 from structsvm_papk import PAPKRanker, fusion, metrics
 from structsvm_papk.datasets import retrieval_runs
 from structsvm_papk.errors import InputError
@@ -126,18 +127,8 @@ def test_every_fold_has_queries_to_train_on():
 @pytest.fixture(scope="module")
 def noisy():
     """A good run, a weaker one, and one of noise, for 60 queries."""
-    rng = np.random.default_rng(3)
-    runs = {"good": {}, "weak": {}, "noise": {}}
-    judgments = {}
-    for q in range(60):
-        relevance = rng.normal(size=40)
-        documents = [f"d{i}" for i in range(40)]
-        judgments[f"q{q}"] = {d: int(r > 1) for d, r in zip(documents, relevance, strict=True)}
-        for name, spread in (("good", 0.7), ("weak", 1.5), ("noise", 100)):
-            score = relevance + spread * rng.normal(size=40)
-            best = np.argsort(-score)[:25]
-            runs[name][f"q{q}"] = {documents[i]: float(score[i]) for i in best}
-    return runs, judgments
+    spreads = {"good": 0.7, "weak": 1.5, "noise": 100}
+    return noisy_runs(spreads, 60, 40, lambda r: int(r > 1), n_found=25, seed=3)
 
 
 def test_ablation_keeps_a_good_run_and_not_noise(noisy):
@@ -300,21 +291,9 @@ def test_few_queries_have_no_interval_and_the_advice_says_so(sample):
     assert report.advice.startswith("6 judged queries are too few")
 
 
-def one_of_noise(offset=0.0, sign=1.0):
-    rng = np.random.default_rng(5)
-    runs, judgments = {"a": {}, "b": {}}, {}
-    for q in range(20):
-        relevance = rng.normal(size=15)
-        judgments[f"q{q}"] = {f"d{i}": int(relevance[i] > 0.8) for i in range(15)}
-        for name in runs:
-            score = sign * relevance + 0.5 * rng.normal(size=15) + offset
-            runs[name][f"q{q}"] = {f"d{i}": float(score[i]) for i in range(15)}
-    return runs, judgments
-
-
 def test_weights_of_zero_are_called_so():
-    runs, judgments = one_of_noise(sign=-1.0)
-    report = fusion.for_engine("elasticsearch", runs, judgments, k=5)
+    backwards = noisy_runs({"a": 0.5, "b": 0.5}, 20, 15, lambda r: int(r < -0.8))
+    report = fusion.for_engine("elasticsearch", *backwards, k=5)
     assert not report.ranker.coef_.any() and report.remarks == ()
     assert all(each.share > 0 for each in report.weights)  # weights of 0 would rank nothing
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from helpers.runs import noisy_runs
 from structsvm_papk import fusion
 from structsvm_papk.datasets import retrieval_runs
 from structsvm_papk.errors import InputError
@@ -219,25 +220,13 @@ def test_a_query_is_ranked_by_weights_that_have_not_seen_its_judgments(search):
 # --- the report -----------------------------------------------------------------------------------
 
 
-RUN3 = [("bm25", 0.7), ("ada", 0.5), ("lsa", 2.0)]
+@pytest.fixture(scope="module")
+def ranked():
+    return noisy_runs({"bm25": 0.7, "ada": 0.5, "lsa": 2.0}, 24, 25)
 
 
-def ranked_runs(seed=0, n_queries=24):
-    rng = np.random.default_rng(seed)
-    runs = {name: {} for name, _ in RUN3}
-    judged = {}
-    for q in range(n_queries):
-        relevance = rng.normal(size=25)
-        documents = [f"d{i:02d}" for i in range(25)]
-        judged[f"q{q}"] = {d: int(r > 0.8) for d, r in zip(documents, relevance, strict=True)}
-        for name, spread in RUN3:
-            score = relevance + spread * rng.normal(size=25)
-            runs[name][f"q{q}"] = dict(zip(documents, score.tolist(), strict=True))
-    return runs, judged
-
-
-def test_the_constant_of_ranks_is_set_where_the_engine_has_one(tmp_path):
-    runs, judged = ranked_runs()
+def test_the_constant_of_ranks_is_set_where_the_engine_has_one(tmp_path, ranked):
+    runs, judged = ranked
     how = {"n_resamples": 20, "cv": 3}
     report = fusion.for_engine("elasticsearch-rrf", runs, judged, rank_constant=5, **how)
     weights = report.engine_weights
@@ -251,8 +240,8 @@ def test_the_constant_of_ranks_is_set_where_the_engine_has_one(tmp_path):
         fusion.for_engine("mongodb-rrf", runs, judged, rank_constant=5)
 
 
-def test_all_rules_of_an_engine_are_compared():
-    runs, judged = ranked_runs()
+def test_all_rules_of_an_engine_are_compared(ranked):
+    runs, judged = ranked
     report = fusion.for_engine("elasticsearch", runs, judged, n_resamples=200)
     names = [each.name for each in report.rankings]
     other = "rrf" if report.engine_weights.engine == "elasticsearch" else "linear"
@@ -278,8 +267,8 @@ def test_all_rules_of_an_engine_are_compared():
     assert json.dumps(report.as_dict()["recommended"])
 
 
-def test_a_rule_without_weights_is_compared_and_not_learned():
-    runs, judged = ranked_runs()
+def test_a_rule_without_weights_is_compared_and_not_learned(ranked):
+    runs, judged = ranked
     report = fusion.for_engine("milvus", runs, judged, n_resamples=20, cv=3)
     names = [each.name for each in report.rankings]
     assert "RRFRanker, equal weights" in names and "RRFRanker, learned weights" not in names

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from helpers.commands import refused, run, run_json
+from helpers.runs import noisy_runs
 from structsvm_papk import fusion
 from structsvm_papk.errors import InputError
 from structsvm_papk.files import trec
@@ -66,17 +67,11 @@ def test_ranks_stand_where_there_are_no_scores(tmp_path, kind):
     assert joined.frame["a"].dropna().tolist() == [0.0, -1.0, 0.0]
 
 
-def many(seed=0, n=14):
-    rng = np.random.default_rng(seed)
-    runs, judged = {"a": {}, "b": {}}, {}
-    for q in range(n):
-        relevance = rng.normal(size=12)
-        judged[f"q{q}"] = {f"d{i}": "ESCI"[3 - int(r > 0) - int(r > 0.5) - int(r > 1)]
-                           for i, r in enumerate(relevance)}  # fmt: skip
-        for name in runs:
-            score = relevance + rng.normal(size=12)
-            runs[name][f"q{q}"] = {f"d{i}": float(s) for i, s in enumerate(score)}
-    return runs, judged
+def many():
+    def letter(relevance):
+        return "ICSE"[np.digitize(relevance, [0.0, 0.5, 1.0])]
+
+    return noisy_runs({"a": 1.0, "b": 1.0}, 14, 12, letter)
 
 
 GAIN = {"E": 3, "S": 2, "C": 1, "I": 0}

@@ -56,46 +56,25 @@ RANKERS = {  # settings, of two labels unless they are of grades
     "default": {"curves": "auto"},
     "default, monotonic": {"curves": "auto", "monotonic_cst": SIGNS},
     "default, one list of grades": {
-        "curves": "auto",
-        "groups": "one_list",
-        "label_gain": "linear",
-        "alpha": "auto",
+        "curves": "auto", "groups": "one_list", "label_gain": "linear", "alpha": "auto",
         "surrogate": "auto",
     },
-}
+}  # fmt: skip
 
 
-def _changed(change):
+def _with(places, values):
+    """Rows with other values in some places; these and the values may be functions of them."""
+
     def of(X):
-        X = X.copy()
-        change(X)
+        X, own = X.copy(), X
+        X[places(own) if callable(places) else places] = values(own) if callable(values) else values
         return X
 
     return of
 
 
-def _constant(X):
-    X[:, 2] = 7.0
-
-
-def _constant_in_lists(X):
-    X[:, 2] = GROUPS * 0.5
-
-
-def _two_values(X):
-    X[:, 2] = X[:, 2] > 1.5
-
-
-def _copies(X):
-    X[GROUPS == 4] = [0.25, 1.0, 2.0]
-
-
-def _huge(X):
-    X[3, 2] = 1e300
-
-
-def _missing(X):
-    X[np.random.default_rng(2).random(X.shape) < 0.2] = np.nan
+_THIRD = np.s_[:, 2]
+_missing = _with(lambda X: np.random.default_rng(2).random(X.shape) < 0.2, np.nan)
 
 
 def _text(X):
@@ -113,16 +92,16 @@ COLUMNS = {
     "polars": lambda X: pl.DataFrame(dict(zip(NAMES, X.T, strict=True))),
     "far": lambda X: X + np.array([1e5, -1e8, 0.0]),
     "other units": lambda X: X * UNITS,
-    "constant": _changed(_constant),
-    "constant in each list": _changed(_constant_in_lists),
-    "two values": _changed(_two_values),
-    "a list of copies": _changed(_copies),
-    "a huge value": _changed(_huge),
-    "missing values": _changed(_missing),
-    "gaps": _changed(_missing),
+    "constant": _with(_THIRD, 7.0),
+    "constant in each list": _with(_THIRD, GROUPS * 0.5),
+    "two values": _with(_THIRD, lambda X: X[_THIRD] > 1.5),
+    "a list of copies": _with(GROUPS == 4, [0.25, 1.0, 2.0]),
+    "a huge value": _with((3, 2), 1e300),
+    "missing values": _missing,
+    "gaps": _missing,
     "text": _text,
-    "text and missing values": lambda X: _text(_changed(_missing)(X)),
-    "text and gaps": lambda X: _text(_changed(_missing)(X)),
+    "text and missing values": lambda X: _text(_missing(X)),
+    "text and gaps": lambda X: _text(_missing(X)),
     "sparse": lambda X: sparse.csr_array(np.where(np.abs(X) > 0.5, X, 0.0)),
     "sparse, other units": lambda X: sparse.csr_array(np.where(np.abs(X) > 0.5, X, 0.0) * UNITS),
 }
