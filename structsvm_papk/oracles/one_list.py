@@ -84,9 +84,9 @@ class OneListCuts(BlockOracle):
         )
         partner_scores = scores[terms.partners]
         partner_weights = np.abs(terms.partner_slopes)
-        intercepts -= terms.partner_slopes @ partner_scores
-        sizes += partner_weights @ (1.0 + np.abs(partner_scores))
-        l1_norm = steepness.sum() + partner_weights.sum()
+        intercepts -= terms.of_partners(terms.partner_slopes @ partner_scores)
+        sizes += terms.of_partners(partner_weights @ (1.0 + np.abs(partner_scores)))
+        l1_norm = steepness.sum() + terms.of_partners(partner_weights.sum(axis=1)).sum()
         steepest = l1_norm / self._risk.surrogate.l1_bound(data.n_pos).mean()
         slopes = self._slopes_of(terms)
         point = w
@@ -109,6 +109,7 @@ class OneListCuts(BlockOracle):
     def _slopes_of(self, terms: TermBlocks) -> Array:
         """The blocks' subgradients in the features."""
         columns, rows = self._risk.list_rows()
-        slopes = columns.combined_rows(rows[terms.partners], terms.partner_slopes)
+        combined = columns.combined_rows(rows[terms.partners], terms.partner_slopes)
+        slopes = terms.of_partners(combined)
         columns.add_weighted_rows(rows, terms.slopes, self._bounds, slopes)
         return self._risk.units.of_columns(slopes)

@@ -14,7 +14,7 @@ Of one list the largest mean wins. Of lists
 * stiff curves, which are best of some features of web pages and worse of others, as much over the
   winner (`benchmarks/results/columns.md`).
 
-After two folds those that will hardly win are left out.
+After two folds, of one list after the first, those that will hardly win are left out.
 """
 
 from __future__ import annotations
@@ -118,8 +118,7 @@ class Choice(ABC):
         self._weights.append(weights)
         for candidate, of_lists in zip(self.candidates, values, strict=True):
             self._values.setdefault(candidate, []).append(of_lists)
-        if self.n_folds >= _FIRST:
-            self.candidates = self._which_may_win()
+        self.candidates = self._which_may_win()
 
     @abstractmethod
     def _which_may_win(self) -> list[Candidate]:
@@ -174,12 +173,36 @@ class Choice(ABC):
 
 
 class ChoiceOfOneList(Choice):
-    """Surrogates with lines, the first of them with curves and with pairs, on a path of alphas."""
+    """Surrogates with lines, the first of them with curves and with pairs, on a path of alphas.
+
+    Parameters
+    ----------
+    candidates : list of Candidate
+    n_pos : float
+        Positives of the list.
+    """
+
+    def __init__(self, candidates: list[Candidate], n_pos: float) -> None:
+        super().__init__(candidates)
+        self._n_pos = n_pos
 
     def _which_may_win(self) -> list[Candidate]:
         in_order = sorted(self.candidates, key=self.mean, reverse=True)
-        going_on = set(in_order[:_ENOUGH])
+        best = self.mean(in_order[0])
+        going_on = {each for each in in_order if best - self.mean(each) <= _SURE * self._error(best)}
+        if self.n_folds >= _FIRST:
+            going_on = set(in_order[: min(_ENOUGH, len(going_on))])
         return [candidate for candidate in self.candidates if candidate in going_on]
+
+    def _error(self, mean: float) -> float:
+        """The standard error of such a mean average precision, at the most.
+
+        It is a mean over the positives that folds left out of numbers between 0 and 1. One more of
+        each is counted: that a few positives came first is no certainty.
+        """
+        n_pos = self._n_pos * self.n_folds / _FOLDS
+        share = (mean * n_pos + 1.0) / (n_pos + 2.0)
+        return float(np.sqrt(share * (1.0 - share) / n_pos))
 
     def _best(self) -> Candidate:
         return max(self.candidates, key=self.mean)  # the first of equals
@@ -218,6 +241,8 @@ class ChoiceOfLists(Choice):
 
     def _which_may_win(self) -> list[Candidate]:
         left = list(self.candidates)
+        if self.n_folds < _FIRST:
+            return left
         lines = self._lines
         if lines in left and lines is not self._curves:
             gains = [self.gain(each, lines) for each in (self._richest, self._curves)]
@@ -296,7 +321,8 @@ def choose(
         folds = folds_of_rows(_FOLDS, columns.given, digests)
         n_blocks = None if columns.given.is_sparse else _BLOCKS
         training = Training(_MAX_ITER, n_blocks, n_threads, deadline)
-        choice = ChoiceOfOneList(_of_one_list(columns, given, left))
+        candidates = _of_one_list(columns, given, left)
+        choice = ChoiceOfOneList(candidates, columns.given.total_positives)
     else:
         return None
     if len(folds) < 2:

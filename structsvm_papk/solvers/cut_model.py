@@ -14,6 +14,8 @@ from structsvm_papk.solvers.oracle import Oracle
 from structsvm_papk.solvers.qp import RestrictedQP, onto_simplices
 
 _SWEEPS = 15  # at most, or as many as features
+_STEPS = 2  # in one block and sweep, for each of its cuts; fewer where the block is as close
+_CLOSE = 0.01  # to its maximum, as a share of how far it was
 _FEW_BLOCKS = 8  # with fewer, coordinate steps crawl and the QP is small
 _ROUNDS = 12
 _FREE_ROUNDS = 12  # guesses at which weights are zero, where some may not be negative
@@ -22,6 +24,7 @@ _BISECTIONS = 40
 _NEGLIGIBLE = 1e-10  # dual weight that only an interior point gives
 _WIDE = 1000  # features: beyond, inner products of cuts are cheaper than cuts
 _PRODUCTS = 1.7  # of an evaluation may be as many as those of cuts with cuts
+_SMALL = 0.15  # of the entries of the data: the numbers in the cuts of an evaluation
 _WIDE_IDLE = 2  # iterations that a cut may be idle there
 
 
@@ -36,7 +39,8 @@ def default_blocks(oracle: Oracle) -> int:
         affordable = max(1, (8 << 20) // (8 * d))
         return int(min(np.clip(pays, 20, 100), affordable))
     least = 32 if oracle.sample is None else 400
-    return int(min(max(2 * d, least), 400))
+    small = int(_SMALL * oracle.n_entries / d)
+    return int(min(max(2 * d, least), 400, max(small, 32)))
 
 
 class CutModel:
@@ -435,37 +439,48 @@ def _height(slope: Array, intercept: float, v: Array) -> float:
 
 
 @kernel(fastmath={"reassoc", "contract", "nsz"})
-def _move(slopes: Array, theta: Array, low: int, high: int, fall: float, v: Array) -> None:
-    """Move dual weight from one cut of a block to another by an exact line search."""
-    norm = 0.0
+def _add(slope: Array, times: float, v: Array) -> None:
     for f in range(v.size):
-        apart = slopes[high, f] - slopes[low, f]
-        norm += apart * apart
-    step = theta[low]
-    if norm * step > fall:
-        step = fall / norm
-        theta[low] -= step
-    else:
-        theta[low] = 0.0
-    theta[high] += step
-    for f in range(v.size):
-        v[f] -= step * (slopes[high, f] - slopes[low, f])
+        v[f] += times * slope[f]
 
 
 @kernel
-def _pair(heights: Array, theta: Array, first: int, last: int) -> tuple[int, int, float]:
-    """The highest cut of a block, its lowest with weight, and the mean height by weight."""
-    high = first
-    low = first - 1
-    mean = 0.0
-    for i in range(first, last):
-        if heights[i] > heights[high]:
-            high = i
-        if theta[i] > 0.0:
-            mean += theta[i] * heights[i]
-            if low < first or heights[i] < heights[low]:
-                low = i
-    return high, low, mean
+def _raise_block(products: Array, heights: Array, theta: Array) -> float:
+    """Move dual weight between the cuts of one block; by how much its maximum was missed before.
+
+    Each step moves weight from the lowest cut that has some to the highest, by an exact line search
+    along the inner products of the slopes. `heights` of the cuts and `theta` are updated in place.
+    """
+    missed = 0.0
+    enough = 0.0
+    for step in range(_STEPS * theta.size):
+        high = 0
+        low = -1
+        mean = 0.0  # of the heights, by weight
+        for i in range(theta.size):
+            if heights[i] > heights[high]:
+                high = i
+            if theta[i] > 0.0:
+                mean += theta[i] * heights[i]
+                if low < 0 or heights[i] < heights[low]:
+                    low = i
+        fall = heights[high] - heights[low]
+        if step == 0:
+            missed = heights[high] - mean
+            enough = _CLOSE * fall
+        if fall <= enough:
+            break
+        norm = products[high, high] + products[low, low] - 2.0 * products[high, low]
+        moved = theta[low]
+        if norm * moved > fall:
+            moved = fall / norm
+            theta[low] -= moved
+        else:
+            theta[low] = 0.0
+        theta[high] += moved
+        for i in range(theta.size):
+            heights[i] -= moved * (products[high, i] - products[low, i])
+    return missed
 
 
 @kernel
@@ -478,30 +493,38 @@ def block_sweeps(
     max_sweeps: int,
     target: float,
 ) -> float:
-    """Maximise the dual block by block with pairwise steps; return the last sweep's gap.
+    """Maximise the dual block by block; return the last sweep's gap.
 
     The problem is ``min_v ||v||^2 / 2 + sum over blocks of max_i slopes[i] . v + intercepts[i]``.
-    Each step moves weight from the lowest active cut of a block to its highest. `theta` and `v`
-    are updated in place; stops after `max_sweeps` or when the gap falls to `target`.
+    `theta` and `v` are updated in place; stops after `max_sweeps` or when the gap falls to
+    `target`.
     """
-    heights = np.empty(theta.size)
+    ends = np.append(starts[1:], theta.size)
+    largest = (ends - starts).max()
+    products = np.empty((theta.size, largest))  # of the cuts of each block
+    for first, last in zip(starts, ends):
+        for i in range(first, last):
+            for j in range(first, i + 1):
+                product = _height(slopes[i], 0.0, slopes[j])
+                products[i, j - first] = product
+                products[j, i - first] = product
+    heights = np.empty(largest)
+    before = np.empty(largest)
     gap = np.inf
     for _ in range(max_sweeps):
         gap = 0.0
-        for j in range(starts.size):
-            first = starts[j]
-            last = starts[j + 1] if j + 1 < starts.size else theta.size
-            if last - first < 2:
+        for first, last in zip(starts, ends):
+            size = last - first
+            if size < 2:
                 continue
-            for step in range(2):  # one pair, and another at the v that it leads to
-                for i in range(first, last):
-                    heights[i] = _height(slopes[i], intercepts[i], v)
-                high, low, mean = _pair(heights, theta, first, last)
-                if step == 0:  # what the block lacks to its maximum, at the v that it found
-                    gap += heights[high] - mean
-                if heights[high] <= heights[low]:
-                    break
-                _move(slopes, theta, low, high, heights[high] - heights[low], v)
+            for i in range(size):
+                heights[i] = _height(slopes[first + i], intercepts[first + i], v)
+                before[i] = theta[first + i]
+            own = theta[first:last]
+            gap += _raise_block(products[first:last], heights[:size], own)
+            for i in range(size):
+                if own[i] != before[i]:
+                    _add(slopes[first + i], before[i] - own[i], v)
         if gap <= target:
             break
     return gap
@@ -511,31 +534,24 @@ def block_sweeps(
 def gram_sweeps(
     gram: Array, heights: Array, starts: Array, theta: Array, max_sweeps: int, target: float
 ) -> float:
-    """As `block_sweeps`, by the inner products of the slopes.
+    """As `block_sweeps`, by the inner products of all slopes.
 
     `heights` are those of the cuts at the v of `theta`, and are updated in place of v.
     """
+    ends = np.append(starts[1:], theta.size)
+    before = np.empty(theta.size)
     gap = np.inf
     for _ in range(max_sweeps):
         gap = 0.0
-        for j in range(starts.size):
-            first = starts[j]
-            last = starts[j + 1] if j + 1 < starts.size else theta.size
+        for first, last in zip(starts, ends):
             if last - first < 2:
                 continue
-            for step in range(2):
-                high, low, mean = _pair(heights, theta, first, last)
-                if step == 0:
-                    gap += heights[high] - mean
-                fall = heights[high] - heights[low]
-                if fall <= 0.0:
-                    break
-                norm = gram[high, high] + gram[low, low] - 2.0 * gram[high, low]
-                moved = theta[low] if norm * theta[low] <= fall else fall / norm
-                theta[low] -= moved
-                theta[high] += moved
-                for i in range(theta.size):
-                    heights[i] -= moved * (gram[high, i] - gram[low, i])
+            before[first:last] = theta[first:last]
+            own = heights[first:last].copy()
+            gap += _raise_block(gram[first:last, first:last], own, theta[first:last])
+            for i in range(first, last):
+                if theta[i] != before[i]:
+                    _add(gram[i], before[i] - theta[i], heights)
         if gap <= target:
             break
     return gap

@@ -355,8 +355,8 @@ class TermBlocks(NamedTuple):
     """Blocks of terms at some scores, at the best s, which is `lowest`.
 
     The subgradient of block b in the scores is ``slopes`` at the positions of its terms, and
-    ``partner_slopes[b]`` at the positions ``partners``. ``n_used[b]`` of its terms are among the c
-    largest.
+    ``(n_of_block @ partner_slopes)[b]`` at the positions ``partners``: without `n_of_block`
+    ``partner_slopes[b]``. ``n_used[b]`` of its terms are among the c largest.
     """
 
     values: Array
@@ -365,6 +365,11 @@ class TermBlocks(NamedTuple):
     partners: Array
     n_used: Array
     lowest: float
+    n_of_block: Array | None = None
+
+    def of_partners(self, values: Array) -> Array:
+        """What each block has of values for each row of `partner_slopes`."""
+        return values if self.n_of_block is None else self.n_of_block @ values
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ class Avg(PairMean):
         return np.full(n_pos.shape, np.inf), self.negatives_counted(n_neg) / n_neg
 
     def list_terms(self, n_pos: int, n_neg: int) -> ListTerms:  # noqa: D102
-        return MeanThreshold(n_neg, self.depth_of_list(n_neg), n_rows=1)
+        return MeanThreshold(n_neg, self.depth_of_list(n_neg))
 
 
 class Max(Hinges):
@@ -279,7 +279,7 @@ class NegativeTerms(ListTerms):
     over_negatives = True
 
     def blocks(self, scores: Array, n_pos: int, bounds: Array) -> TermBlocks:  # noqa: D102
-        thresholds, onto_positives = self._thresholds(scores[:n_pos])
+        thresholds, order = self._thresholds(scores[:n_pos])
         parts = _parts(n_pos + top_k(scores[n_pos:], self.depth), bounds)
         values = np.empty(len(parts))
         rows = np.empty((len(parts), thresholds.size), dtype=np.int64)
@@ -294,27 +294,45 @@ class NegativeTerms(ListTerms):
         return TermBlocks(
             values=scale * values,
             slopes=scale * columns,
-            partner_slopes=-scale * onto_positives(rows),
+            partner_slopes=-scale * rows[:, np.argsort(order)],
             partners=np.arange(n_pos),
             n_used=np.array([part.size for part in parts]),
             lowest=lowest,
         )
 
-    def _thresholds(self, positives: Array) -> tuple[Array, Callable[[Array], Array]]:
-        """Thresholds, and how to hand their counts on to the positives behind them."""
+    def _thresholds(self, positives: Array) -> tuple[Array, Array]:
+        """Thresholds that do not increase, and the positives behind them."""
         order = np.argsort(-positives, kind="stable")
         thresholds = positives[order] - 1.0
         if self.pooled:
             _kernels.pool_thresholds(thresholds, positives, 0, order, self.n_rows)
-        return thresholds, lambda rows: rows[:, np.argsort(order)]
+        return thresholds, order
 
 
 @dataclass(frozen=True)
-class MeanThreshold(NegativeTerms):
+class MeanThreshold(ListTerms):
     """The m = c largest over the negatives of ``(1 - mean(p) + q_j)_+``; r = 1."""
 
+    over_negatives = True
     of_mean = True
 
-    def _thresholds(self, positives: Array) -> tuple[Array, Callable[[Array], Array]]:
-        share = np.full((1, positives.size), 1.0 / positives.size)
-        return np.array([positives.mean() - 1.0]), lambda rows: rows @ share
+    def blocks(self, scores: Array, n_pos: int, bounds: Array) -> TermBlocks:  # noqa: D102
+        n_blocks = bounds.size - 1
+        threshold = scores[:n_pos].mean() - 1.0
+        largest = n_pos + top_k(scores[n_pos:], self.depth)
+        block = np.searchsorted(bounds, largest, side="right") - 1
+        above = scores[largest] - threshold
+        active = above >= 0.0
+        lowest = max(float(above.min()), 0.0)
+        scale = 1.0 / self.depth
+        slopes = np.zeros(scores.size)
+        slopes[largest[active]] = scale
+        return TermBlocks(
+            values=scale * np.bincount(block, np.maximum(above, 0.0), n_blocks),
+            slopes=slopes,
+            partner_slopes=np.full((1, n_pos), -scale / n_pos),
+            partners=np.arange(n_pos),
+            n_used=np.bincount(block, minlength=n_blocks),
+            lowest=lowest,
+            n_of_block=np.bincount(block, active, n_blocks)[:, None],
+        )
