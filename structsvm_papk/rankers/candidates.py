@@ -12,7 +12,7 @@ from structsvm_papk.data.columns.pairs import PairCuts
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import is_auto
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
-from structsvm_papk.rankers.folds import Fold, values_of
+from structsvm_papk.rankers.folds import Fold, average_precisions
 from structsvm_papk.rankers.in_columns import InColumns, TrainingColumns
 from structsvm_papk.rankers.pairing import screened_pairs
 from structsvm_papk.rankers.settings import (
@@ -149,7 +149,7 @@ class CandidateFit(NamedTuple):
 def values_on(
     fold: Fold, candidates: Sequence[Candidate], columns: TrainingColumns, training: Training
 ) -> list[Array]:
-    """Average precision of each list that a fold leaves out, by each candidate.
+    """What `average_precisions` says of the lists that a fold leaves out, for each candidate.
 
     Neighbours should be close to each other: each fit starts at the one before. Raises
     `TimeIsOverError`.
@@ -167,5 +167,5 @@ def values_on(
                 paired = replace(candidate, columns=columns.of(candidate.setting, pairs))
                 solved = training.solved(paired, fold.train, before)
         tested = solved.candidate.lists.at_positions(fold.test)
-        values.append(values_of("ap", tested.scores(solved.result.w), tested))
+        values.append(average_precisions(tested.scores(solved.result.w), tested))
     return values

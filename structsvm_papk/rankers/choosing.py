@@ -14,7 +14,8 @@ Of one list the largest mean wins. Of lists
 * stiff curves, which are best of some features of web pages and worse of others, as much over the
   winner (`benchmarks/results/columns.md`).
 
-After two folds, of one list after the first, those that will hardly win are left out.
+After each fold those that will hardly win are left out. Of one list each positive counts as a list
+does: average precision is the mean of the precision at the places of the positives.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from structsvm_papk.data.columns.units import ScaleRule
 from structsvm_papk.data.content import Digests, digests_of, digests_of_lists
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.rankers.candidates import Candidate, TimeIsOverError, Training, values_on
-from structsvm_papk.rankers.folds import Fold, folds_of_lists, folds_of_rows
+from structsvm_papk.rankers.folds import Fold, folds_of_lists, folds_of_rows, weights_of_values
 from structsvm_papk.rankers.in_columns import TrainingColumns
 from structsvm_papk.rankers.pairing import PAIRS
 from structsvm_papk.rankers.settings import (
@@ -46,9 +47,10 @@ from structsvm_papk.rankers.settings import (
 )
 
 _FOLDS = 5
-_FIRST = 2  # folds that try everything
+_FAR = 3.0  # standard errors of the gain over a candidate, and it is left out
 _FEWEST_LISTS = 5  # with a positive and a negative
 _MOST_VALUES_OF_LISTS = 2_000_000  # of more some of the lists are looked at
+_FIRST = 2  # folds that try everything, unless one candidate is far ahead
 _SURE = 2.0  # standard errors, and lines or curves are left out,
 _OF_CURVES = 0.25  # that curves with pairs have to gain over lines,
 _OF_OTHERS = 1.5  # and pairs or stiff curves over the others
@@ -59,7 +61,6 @@ _MOST_VALUES = 5_000_000  # with more alpha hardly matters, and the fits take a 
 _BLOCKS = 32  # with more columns than half of them the usual number takes up to twice the time
 _STEPS = 2.0**20  # of a unit of the penalty
 _FEWEST = 5  # positives or negatives, one for each fold
-_ENOUGH = 14  # candidates that go on after the first folds; of ten the best is lost too often
 
 
 @dataclass(frozen=True)
@@ -173,36 +174,11 @@ class Choice(ABC):
 
 
 class ChoiceOfOneList(Choice):
-    """Surrogates with lines, the first of them with curves and with pairs, on a path of alphas.
-
-    Parameters
-    ----------
-    candidates : list of Candidate
-    n_pos : float
-        Positives of the list.
-    """
-
-    def __init__(self, candidates: list[Candidate], n_pos: float) -> None:
-        super().__init__(candidates)
-        self._n_pos = n_pos
+    """Surrogates with lines, the first of them with curves and with pairs, on a path of alphas."""
 
     def _which_may_win(self) -> list[Candidate]:
-        in_order = sorted(self.candidates, key=self.mean, reverse=True)
-        best = self.mean(in_order[0])
-        going_on = {each for each in in_order if best - self.mean(each) <= _SURE * self._error(best)}
-        if self.n_folds >= _FIRST:
-            going_on = set(in_order[: min(_ENOUGH, len(going_on))])
-        return [candidate for candidate in self.candidates if candidate in going_on]
-
-    def _error(self, mean: float) -> float:
-        """The standard error of such a mean average precision, at the most.
-
-        It is a mean over the positives that folds left out of numbers between 0 and 1. One more of
-        each is counted: that a few positives came first is no certainty.
-        """
-        n_pos = self._n_pos * self.n_folds / _FOLDS
-        share = (mean * n_pos + 1.0) / (n_pos + 2.0)
-        return float(np.sqrt(share * (1.0 - share) / n_pos))
+        best = self._best()
+        return [each for each in self.candidates if not self.gain(best, each).exceeds(_FAR)]
 
     def _best(self) -> Candidate:
         return max(self.candidates, key=self.mean)  # the first of equals
@@ -241,6 +217,9 @@ class ChoiceOfLists(Choice):
 
     def _which_may_win(self) -> list[Candidate]:
         left = list(self.candidates)
+        best = self._best()
+        if all(self.gain(best, each).exceeds(_FAR) for each in left if each is not best):
+            return [best]
         if self.n_folds < _FIRST:
             return left
         lines = self._lines
@@ -321,8 +300,7 @@ def choose(
         folds = folds_of_rows(_FOLDS, columns.given, digests)
         n_blocks = None if columns.given.is_sparse else _BLOCKS
         training = Training(_MAX_ITER, n_blocks, n_threads, deadline)
-        candidates = _of_one_list(columns, given, left)
-        choice = ChoiceOfOneList(candidates, columns.given.total_positives)
+        choice = ChoiceOfOneList(_of_one_list(columns, given, left))
     else:
         return None
     if len(folds) < 2:
@@ -340,7 +318,7 @@ def _try_on_folds(
             if choice.n_folds and len(choice.candidates) == 1:
                 return
             values = values_on(fold, choice.candidates, columns, training)
-            choice.add(values, columns.given.at_positions(fold.test).weight_of_user)
+            choice.add(values, weights_of_values(columns.given.at_positions(fold.test)))
     except TimeIsOverError:
         choice.ended_by = "time_limit"
     except KeyboardInterrupt:

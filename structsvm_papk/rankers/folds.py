@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.stats import rankdata
 
 from structsvm_papk._types import Array
 from structsvm_papk.data.content import Digests
@@ -47,10 +48,36 @@ def folds_of_rows(n_folds: int, data: RankingData, digests: Digests) -> list[Fol
     ]
 
 
-# --- scores on a fold -----------------------------------------------------------------------------
+# --- average precision on a fold ------------------------------------------------------------------
 
 
-def values_of(metric: str, scores: Array, lists: RankingData) -> Array:
-    """A metric of each list, of grades as mean over them; NaN where it is not defined."""
-    rules = {"no_positives": "exclude", "few_negatives": "normalise"}
-    return evaluate_by_grade(metric, scores, lists, **rules).values[:, 0]
+def average_precisions(scores: Array, lists: RankingData) -> Array:
+    """Average precision of each list, of grades as mean over them; NaN where it is not defined.
+
+    Of one list the precision at each of its positives, whose mean it is: so that the gain of one
+    ranker over another has a standard error. Of grades a row is a positive of each that it reaches.
+    """
+    if lists.n_users > 1:
+        rules = {"no_positives": "exclude", "few_negatives": "normalise"}
+        return evaluate_by_grade("ap", scores, lists, **rules).values[:, 0]
+    place = rankdata(-scores, method="max")  # of equal scores the last
+    of_positives = [
+        rankdata(place[positive], method="max") / place[positive] for positive in _positives(lists)
+    ]
+    return np.concatenate(of_positives)
+
+
+def weights_of_values(lists: RankingData) -> Array:
+    """What each of `average_precisions` counts: lists by weight, grades of one list equally."""
+    if lists.n_users > 1:
+        return lists.weight_of_user
+    return np.concatenate(
+        [np.full(positive.sum(), 1.0 / positive.sum()) for positive in _positives(lists)]
+    )
+
+
+def _positives(lists: RankingData) -> list[Array]:
+    """The positives of one list, of grades those of each that occurs and is not the lowest."""
+    if lists.grades is None:
+        return [lists.labels]
+    return [lists.grades >= grade for grade in np.unique(lists.grades)[1:]]

@@ -502,8 +502,9 @@ def block_sweeps(
     ends = np.append(starts[1:], theta.size)
     largest = (ends - starts).max()
     products = np.empty((theta.size, largest))  # of the cuts of each block
-    for first, last in zip(starts, ends):
-        for i in range(first, last):
+    for block in range(starts.size):
+        first = starts[block]
+        for i in range(first, ends[block]):
             for j in range(first, i + 1):
                 product = _height(slopes[i], 0.0, slopes[j])
                 products[i, j - first] = product
@@ -513,7 +514,9 @@ def block_sweeps(
     gap = np.inf
     for _ in range(max_sweeps):
         gap = 0.0
-        for first, last in zip(starts, ends):
+        for block in range(starts.size):
+            first = starts[block]
+            last = ends[block]
             size = last - first
             if size < 2:
                 continue
@@ -543,7 +546,9 @@ def gram_sweeps(
     gap = np.inf
     for _ in range(max_sweeps):
         gap = 0.0
-        for first, last in zip(starts, ends):
+        for block in range(starts.size):
+            first = starts[block]
+            last = ends[block]
             if last - first < 2:
                 continue
             before[first:last] = theta[first:last]

@@ -11,7 +11,6 @@ Collobert, Sinz, Weston, Bottou, "Trading convexity for scalability", ICML 2006 
 Yu and Joachims, "Learning structural SVMs with latent variables", ICML 2009 (frozen choices).
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from inspect import isclass

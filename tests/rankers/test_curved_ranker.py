@@ -10,6 +10,7 @@ import pytest
 from scipy import sparse
 from scipy.stats import sem
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import average_precision_score
 
 from helpers.columns import knots_at_quantiles
 from helpers.interrupts import ctrl_c_after_call
@@ -21,7 +22,7 @@ from structsvm_papk.data.columns.knots import PIECES
 from structsvm_papk.data.content import digests_of
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.rankers import candidates, choosing
-from structsvm_papk.rankers.folds import folds_of_lists
+from structsvm_papk.rankers.folds import average_precisions, folds_of_lists, weights_of_values
 from structsvm_papk.rankers.in_columns import TrainingColumns
 from structsvm_papk.rankers.settings import STIFFNESS, Setting
 
@@ -133,6 +134,7 @@ def choice_of_lists(**values):
 
 SPREAD = np.tile([-0.1, 0.1], 4)  # the standard error of sixteen such numbers is .1 / sqrt(15)
 ERROR = 0.1 / np.sqrt(15)
+AHEAD = ERROR + SPREAD
 
 
 @pytest.mark.parametrize(
@@ -159,9 +161,11 @@ def test_lines_or_curves_by_what_they_gain(lines, stiff, curves, paired, best):
     ("values", "left"),
     [
         ({"lines": 0.5, "stiff": 0.6, "curves": 0.6, "paired": 0.6}, ["curves"]),
-        ({"lines": 0.5, "stiff": 0.7, "curves": 0.6, "paired": 0.6}, ["stiff", "curves"]),
-        ({"lines": 0.5, "stiff": 0.6, "curves": 0.6, "paired": 0.7}, ["curves", "paired"]),
-        ({"lines": 0.5, "stiff": 0.6, "curves": 0.4, "paired": 0.4}, ["lines"]),
+        ({"lines": 0.5, "stiff": 0.6 + AHEAD, "curves": 0.6, "paired": 0.6}, ["stiff", "curves"]),
+        ({"lines": 0.5, "stiff": 0.6, "curves": 0.6, "paired": 0.6 + AHEAD}, ["curves", "paired"]),
+        ({"lines": 0.5, "stiff": 0.5 + AHEAD, "curves": 0.4, "paired": 0.4}, ["lines"]),
+        ({"lines": 0.5, "stiff": 0.6, "curves": 0.6, "paired": 0.7}, ["paired"]),
+        ({"lines": 0.5, "stiff": 0.6, "curves": 0.4, "paired": 0.4}, ["stiff"]),
         ({"lines": 0.5, "stiff": 0.6, "curves": 0.6, "paired": 0.4}, ["curves"]),
         (
             {"lines": 0.5, "stiff": 0.4, "curves": 0.4, "paired": 0.5 + 1.9 * ERROR + SPREAD},
@@ -169,19 +173,45 @@ def test_lines_or_curves_by_what_they_gain(lines, stiff, curves, paired, best):
         ),
     ],
 )
-def test_after_two_folds_those_that_will_hardly_win_are_left_out(values, left):
+def test_those_that_will_hardly_win_are_left_out(values, left):
     choice = choice_of_lists(**values)
     assert choice.candidates == left
 
 
-def test_of_one_list_the_largest_mean_wins_and_the_best_after_two_folds_go_on():
-    choice = choosing.ChoiceOfOneList(list("abcdefghijklmnopq"))
+def test_of_one_list_those_far_behind_are_left_out_and_the_largest_mean_wins():
+    choice = choosing.ChoiceOfOneList(["first", "second", "third"])
     assert choice.best is None
-    for value in (0.2, 0.4):
-        choice.add([np.array([value - 0.01 * i]) for i in range(17)], np.ones(1))
-    assert choice.candidates == list("abcdefghijklmn")
-    choice.add([np.array([0.9 if i in (3, 5) else 0.1]) for i in range(14)], np.ones(1))
-    assert choice.best == "d"
+    error = 0.1 / np.sqrt(7)  # of eight positives
+    values = [np.full(8, 0.5), 0.5 - 2.9 * error + SPREAD, 0.5 - 3.1 * error + SPREAD]
+    choice.add(values, np.ones(8))
+    assert choice.candidates == ["first", "second"] and choice.best == "first"
+    choice.add([np.full(8, 0.1), np.full(8, 0.9)], np.ones(8))
+    assert choice.best == "second"
+
+
+def test_of_one_list_the_precisions_at_its_positives_are_the_average_precision():
+    rng = np.random.default_rng(0)
+    y = rng.random(200) < 0.2
+    scores = rng.integers(0, 40, 200).astype(float)  # with ties
+    lists = RankingData.from_groups(rng.normal(size=(200, 2)), y, np.zeros(200))
+    found = average_precisions(scores[lists.rows], lists)
+    assert found.shape == (y.sum(),)
+    assert found.mean() == pytest.approx(average_precision_score(y, scores))
+    np.testing.assert_array_equal(weights_of_values(lists), 1.0 / y.sum())
+
+
+def test_of_grades_in_one_list_a_row_is_a_positive_of_each_that_it_reaches():
+    rng = np.random.default_rng(0)
+    grades = rng.choice([0, 1, 3], 200)
+    scores = rng.normal(size=200)
+    lists = RankingData.from_groups(
+        rng.normal(size=(200, 2)), grades, np.zeros(200), label_gain="linear"
+    )
+    of_grades = [average_precision_score(grades >= grade, scores) for grade in (1, 3)]
+    found = np.average(
+        average_precisions(scores[lists.rows], lists), weights=weights_of_values(lists)
+    )
+    assert found == pytest.approx(np.mean(of_grades))
 
 
 def test_lists_count_by_their_weights_and_those_without_a_score_do_not():
