@@ -55,6 +55,7 @@ def test_refits_without_each_user_stay_within_the_bound(name, seed):
     result = CuttingPlane(alpha=alpha, tol=tol).solve(risk)
     found = bounds.stability(risk, result)
     assert found.bound == pytest.approx(found.values.mean())
+    assert found.from_gap >= np.sqrt(2 * (result.objective - result.lower_bound) / alpha)
     ratios = []
     for u in range(risk.n_users):
         others = np.arange(risk.n_users) != u

@@ -69,8 +69,10 @@ def test_the_problem_is_that_of_columns_made_by_hand(standardize, positive):
     filled, holes = by_hand(X, GROUPS)
     beside = np.hstack([filled, -1.0 * holes[:, :3] if positive else holes[:, :3]])
     settings = {"standardize": standardize, "positive": positive}
-    plain = ranker(missing=None, depth=0.5, **settings).fit(beside, Y, GROUPS)
-    fitted = ranker(**settings).fit(X, Y, GROUPS)
+    often = np.arange(len(Y)) % 4 == 0
+    liked = Y | (holes[:, 0] & often & positive)  # holes would count for a row if they could
+    plain = ranker(missing=None, depth=0.5, **settings).fit(beside, liked, GROUPS)
+    fitted = ranker(**settings).fit(X, liked, GROUPS)
     assert fitted.coef_.shape == fitted.missing_coef_.shape == (N_FEATURES,)
     np.testing.assert_allclose(fitted.result_.objective, plain.result_.objective, rtol=1e-8)
     np.testing.assert_allclose(

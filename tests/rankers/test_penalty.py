@@ -14,7 +14,7 @@ from structsvm_papk.data.content import digests_of
 from structsvm_papk.files.partitions import open_source
 from structsvm_papk.oracles import StreamedRisk
 from structsvm_papk.rankers import choosing
-from structsvm_papk.rankers.folds import folds_of_rows
+from structsvm_papk.rankers.folds import folds_of_lists, folds_of_rows
 
 Linear = partial(PAPKRanker, curves=None)
 
@@ -131,15 +131,15 @@ def test_one_list_with_few_positives_or_many_values_or_on_file_has_a_fixed_one(
     assert ranker.alpha_ == pytest.approx(0.1) and ranker.surrogate_ == "avg"
 
 
-def test_copies_of_a_row_stand_in_one_fold():
+def test_copies_of_a_row_or_of_a_list_stand_in_one_fold():
     rng = np.random.default_rng(3)
-    X = rng.normal(size=(60, 10))
-    y = X[:, 0] > 0.5
-    twice = RankingData.from_groups(np.tile(X, (2, 1)), np.tile(y, 2))
-    for fold in folds_of_rows(5, twice, digests_of(twice)):
-        held_out = set(twice.rows[fold.test].tolist())
-        assert held_out == {(row + 60) % 120 for row in held_out}
-        assert 18 <= len(held_out) <= 28
+    X, y = np.tile(rng.normal(size=(60, 10)), (2, 1)), np.tile(rng.random(60) < 0.4, 2)
+    for folds, groups in ((folds_of_rows, None), (folds_of_lists, np.arange(120) // 5)):
+        data = RankingData.from_groups(X, y, groups)
+        for fold in folds(5, data, digests_of(data)):
+            held_out = set(data.rows[fold.test].tolist())
+            assert held_out == {(row + 60) % 120 for row in held_out}
+            assert 18 <= len(held_out) <= 30
 
 
 # --- what folds of one list choose ----------------------------------------------------------------
