@@ -215,7 +215,7 @@ def test_solvers_that_would_begin_anew_take_none(solver, tmp_path):
         ("lipschitz_factor", np.zeros(3)),
         ("slopes", np.zeros((2, 4))),
         ("slopes", np.full((3, 5), np.nan)),
-        ("intercepts", np.full(3, 1e9)),
+        *(("intercepts", np.full(3, value)) for value in (np.nan, 1e9)),
         ("blocks", np.array([0, 1, 99])),
         ("blocks", np.array([0, 1, -2])),
     ],
