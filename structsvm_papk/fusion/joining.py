@@ -246,29 +246,16 @@ def join(
     frame = {on[0]: queries[codes_left].take(query), on[1]: retrieved.take(document)}
     frame |= dict(zip(names, columns, strict=True))
     # 3. their grades, and those of documents that were not retrieved
-    missed_query = np.empty(0, dtype=np.int64)
-    missed_grade = np.empty(0, dtype=np.int64)
-    is_judged = np.empty(0, dtype=bool)
-    if judgments is not None:
-        judged = inputs[-1]
-        place = np.minimum(np.searchsorted(rows, pairs[-1]), rows.size - 1)
-        is_row = rows[place] == pairs[-1]
-        grade = np.zeros(rows.size)
-        grade[place[is_row]] = judged.value[is_row]
-        is_judged = np.zeros(rows.size, dtype=bool)
-        is_judged[place[is_row]] = True
-        frame[GRADE] = _whole(grade)
-        number = np.full(queries.size, -1)  # of a query that is left, by its code
-        number[codes_left] = np.arange(codes_left.size)
-        of_query = number[query_of[-1][judged.query]]
-        missed = ~is_row & (of_query >= 0)
-        missed_query = of_query[missed]
-        missed_grade = _whole(judged.value[missed])
     remarks += _remarks_of_runs(parts, columns, query, queries[codes_left], on)
+    known: dict[str, Array] = {}
     if judgments is None:
         remarks += _remarks_of_strangers(parts, columns, on)
     else:
-        remarks += _remarks_of_unjudged(parts, columns, is_judged, inputs[-1], on)
+        number = np.full(queries.size, -1)  # of a query that is left, by its code
+        number[codes_left] = np.arange(codes_left.size)
+        of_query = number[query_of[-1][inputs[-1].query]]
+        frame[GRADE], known = _graded(rows, pairs[-1], inputs[-1].value, of_query)
+        remarks += _remarks_of_unjudged(parts, columns, known["judged"], inputs[-1], on)
     table = pd.DataFrame(frame, copy=False)
     table.attrs[RUNS] = list(names)
     return Joined(
@@ -277,13 +264,33 @@ def join(
         query=query,
         document=document,
         documents=retrieved,
-        missed_query=missed_query,
-        missed_grade=missed_grade,
         remarks=tuple(remarks),
         used=tuple(entries.used for entries in inputs),
-        judged=is_judged,
         ranked_only=ranked_only,
+        **known,
     )
+
+
+def _graded(
+    rows: Array, pairs: Array, value: Array, of_query: Array
+) -> tuple[Array, dict[str, Array]]:
+    """The grade of each row; which were judged, and what else was, as `Joined` has it.
+
+    `pairs` and `value` are those of the judgments, and `of_query` their queries, -1 for one that is
+    left out.
+    """
+    place = np.minimum(np.searchsorted(rows, pairs), rows.size - 1)
+    is_row = rows[place] == pairs
+    grade = np.zeros(rows.size)
+    grade[place[is_row]] = value[is_row]
+    judged = np.zeros(rows.size, dtype=bool)
+    judged[place[is_row]] = True
+    missed = ~is_row & (of_query >= 0)
+    return _whole(grade), {
+        "judged": judged,
+        "missed_query": of_query[missed],
+        "missed_grade": _whole(value[missed]),
+    }
 
 
 def _remarks_of_input(
