@@ -66,12 +66,12 @@ def rounded(seconds):
 def ours(folder):
     """This package."""
     from structsvm_papk import PAPKRanker
-    from structsvm_papk.files.trec import read_judgments, read_run
+    from structsvm_papk.files.trec import JUDGMENTS, RUN, read_lines
     from structsvm_papk.fusion import join_lists, write_run
 
     steps = Steps()
-    runs = {name: read_run(folder / f"{name}.run") for name in NAMES}
-    judgments = read_judgments(folder / "judged.qrels")
+    runs = {name: read_lines(folder / f"{name}.run", RUN) for name in NAMES}
+    judgments = read_lines(folder / "judged.qrels", JUDGMENTS)
     steps.done("read")
     everything = join_lists(runs)
     judged = set(judgments["query"].cat.categories)

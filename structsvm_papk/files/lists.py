@@ -95,15 +95,11 @@ def _lines_as_pairs(
     form = trec.JUDGMENTS
     if number == SCORE:
         form = trec.RANKED if trec.form_of(path) is trec.RANKED else trec.RUN
-    if form is trec.RUN:
-        frame = trec.read_run(path, repeated)
-    elif form is trec.RANKED:
-        frame = trec.read_ranks(path)
+    frame = trec.read_lines(path, form, repeated=repeated and form is trec.RUN)
+    if form is trec.RANKED:
         frame["rank"] = -frame["rank"]
-    else:
-        frame = trec.read_judgments(path)
-        if label_gain is not None:
-            frame["grade"] = gains_of_labels(frame["grade"], label_gain, str(path))
+    if form is trec.JUDGMENTS and label_gain is not None:
+        frame["grade"] = gains_of_labels(frame["grade"], label_gain, str(path))
     n_lists = frame["query"].cat.categories.size
     used = f"{path}: {form.kind} of {len(frame)} documents for {n_lists} queries"
     return ReadPairs(frame.set_axis([*on, number], axis=1), used, form is trec.RANKED)

@@ -79,62 +79,48 @@ _LARGEST_GRADE = 2**53  # from there on, a float does not hold every whole numbe
 _SHOWN = 60  # characters of a line, in a message
 
 
-def read_run(path: PathLike, repeated: bool = False) -> pd.DataFrame:
-    """What a run retrieved: one row a document, in the order of the file.
+def read_lines(path: PathLike, form: LineFormat, repeated: bool = False) -> pd.DataFrame:
+    """What a file of such lines holds: one row each, in the order of the file.
 
     Parameters
     ----------
     path : path-like
-        Lines ``query Q0 document rank score tag``. The rank is not read: what ranks is the score.
+    form : LineFormat
+        `RUN`, `JUDGMENTS` or `RANKED`. The rank of a run is not read: what ranks is the score.
+        Grades are whole numbers; those below 1 say that the document is not relevant.
     repeated : bool
         Whether a query may hold a document more than once.
 
     Returns
     -------
     frame : pandas.DataFrame
-        `query` and `document` (categories of text, in the order of their first line) and `score`
-        (float64).
+        `query` and `document` (categories of text, in the order of their first line), and `score`,
+        `grade` or `rank` (float64, grades int64).
 
     Raises
     ------
     InputError
-        A file that cannot be read, no lines, a line that is none of a run, a score that is no
-        finite number of single precision, a document twice in a query; with file and line.
+        A file that cannot be read, no lines, a line of another form, a number that it may not hold,
+        a document twice in a query; with file and line.
     """
-    return _read(as_path(path), RUN, repeated)
+    import pandas as pd
 
-
-def read_judgments(path: PathLike) -> pd.DataFrame:
-    """Which documents were judged for which query, and how: one row each, in the file's order.
-
-    Parameters
-    ----------
-    path : path-like
-        Lines ``query 0 document grade``. Grades are whole numbers; those below 1 say that the
-        document is not relevant.
-
-    Returns
-    -------
-    frame : pandas.DataFrame
-        `query` and `document` (categories of text, in the order of their first line) and `grade`
-        (int64).
-
-    Raises
-    ------
-    InputError
-        As of `read_run`, and for a grade that is no whole number.
-    """
-    frame = _read(as_path(path), JUDGMENTS)
-    frame["grade"] = frame["grade"].astype(np.int64)
-    return frame
-
-
-def read_ranks(path: PathLike) -> pd.DataFrame:
-    """What a run of ranks retrieved: lines ``query document rank``, as MS MARCO has them.
-
-    Columns `query`, `document` and `rank`, as of `read_run`.
-    """
-    return _read(as_path(path), RANKED)
+    path = as_path(path)
+    with tables.reading(path):
+        columns = _columns(path, form)
+        if columns is None or not _are_allowed(columns[form.number], form).all():
+            raise InputError(_first_bad_line(path, form) or f"{path}: not readable as text")
+        query = columns["query"]
+        document = columns["document"]
+        row = second_of_a_pair(query.codes, document.codes, document.categories.size)
+        if row is not None and not repeated:
+            raise InputError(
+                f"{place_of(path, row)}: document {document[row]!r} of query {query[row]!r} is "
+                f"{form.verb} a second time; every query may hold it once"
+            )
+    if form is JUDGMENTS:
+        columns["grade"] = columns["grade"].astype(np.int64)
+    return pd.DataFrame(columns)
 
 
 def form_of(path: PathLike) -> LineFormat | None:
@@ -176,7 +162,8 @@ def write_run(path: PathLike, frame: pd.DataFrame, tag: str = "structsvm-papk") 
     Raises
     ------
     InputError
-        Ids or a tag with white space, scores that `read_run` refuses, a document twice in a query.
+        Ids or a tag with white space, scores that `read_lines` refuses, a document twice in a
+        query.
     """
     path = as_path(path)
     check_type("tag", tag, str, "text")
@@ -238,25 +225,6 @@ def _ids(name: str, column: pd.Series) -> tuple[Array, Array]:
 
 
 # --- reading ------------------------------------------------------------------------------------
-
-
-def _read(path: Path, form: LineFormat, repeated: bool = False) -> pd.DataFrame:
-    """The ids and the number of every line."""
-    import pandas as pd
-
-    with tables.reading(path):
-        columns = _columns(path, form)
-        if columns is None or not _are_allowed(columns[form.number], form).all():
-            raise InputError(_first_bad_line(path, form) or f"{path}: not readable as text")
-        query = columns["query"]
-        document = columns["document"]
-        row = second_of_a_pair(query.codes, document.codes, document.categories.size)
-        if row is not None and not repeated:
-            raise InputError(
-                f"{place_of(path, row)}: document {document[row]!r} of query {query[row]!r} is "
-                f"{form.verb} a second time; every query may hold it once"
-            )
-    return pd.DataFrame(columns)
 
 
 def _columns(path: Path, form: LineFormat) -> dict[str, Any] | None:

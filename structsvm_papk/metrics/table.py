@@ -254,7 +254,7 @@ def evaluate(
     relevant : frame or dict of columns, optional
         All relevant pairs: the user (a column named user, query, .. as in files), the item (item,
         document, ..) and the grade (grade, relevance, label, rating, ..; 1 where no column could be
-        it), such as `read_judgments` gives. What no list holds then counts in ideals and recalls;
+        it). What no list holds then counts in ideals and recalls;
         labels are the grades of the pairs, above 0 relevant, and may be left out. Without it both
         are those of the candidates. There is a warning where no list holds any of the pairs.
 
@@ -335,35 +335,6 @@ def evaluate_lists(
     )
 
 
-def mean_score(
-    *,
-    y_true: ArrayLike,
-    y_score: ArrayLike,
-    groups: ArrayLike | None = None,
-    metric: str = "pap@10",
-    **options: Any,
-) -> float:
-    """Mean of a metric over users; larger is better.
-
-    Parameters
-    ----------
-    y_true, y_score : array-like, shape (n_rows,)
-        By keyword: `evaluate` has scores before labels, scikit-learn's metrics labels first.
-    groups : array-like of shape (n_rows,) or 'one_list'
-        User of each row; 'one_list' says that all rows are one list.
-    metric : str
-    **options
-        Of `evaluate`.
-
-    Raises
-    ------
-    InputError
-        No groups, as when scikit-learn does not pass them on, or arguments that `evaluate` refuses.
-    """
-    groups = required_groups(groups, scorer=True)
-    return evaluate([metric], y_score, y_true, groups, **options).mean(metric)
-
-
 def scorer(metric: str = "pap@10", **options: Any) -> Callable[..., float]:
     """A scorer of scikit-learn: the mean of a metric over users, larger is better.
 
@@ -402,7 +373,7 @@ class _Scorer:
         from sklearn import config_context
         from sklearn.utils.metadata_routing import get_routing_for_object
 
-        required_groups(groups, scorer=True)
+        users = required_groups(groups, scorer=True)
         name = next((name for name in _RESPONSES if hasattr(estimator, name)), _RESPONSES[-1])
         respond = getattr(estimator, name)
         if get_routing_for_object(estimator).consumes(name, ["groups"]):
@@ -412,9 +383,7 @@ class _Scorer:
             scores = np.asarray(respond(X))
         if name == "predict_proba" and scores.shape[1:] == (2,):
             scores = scores[:, 1]
-        return mean_score(
-            y_true=y, y_score=scores, groups=groups, metric=self.metric, **self.options
-        )
+        return evaluate([self.metric], scores, y, users, **self.options).mean(self.metric)
 
     def get_metadata_routing(self) -> Any:
         """That it wants groups."""

@@ -3,6 +3,7 @@
 import datetime
 import re
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -37,8 +38,8 @@ LABEL_DOORS = {
     "fit": lambda y: PAPKRanker(k=2, surrogate="ts").fit(X, y, USERS).coef_,
     "evaluate": lambda y: metrics.evaluate(["auc", "ap", "ndcg"], SCORES, y, USERS).values,
     "exponential": lambda y: values_of("ndcg@3", SCORES, y, USERS, gains="exponential"),
-    "mean_score": lambda y: metrics.table.mean_score(
-        y_true=y, y_score=SCORES, groups=USERS, metric="pap@2"
+    "scorer": lambda y: metrics.scorer("pap@2")(
+        SimpleNamespace(predict=lambda X: SCORES), X, y, groups=USERS
     ),
     "bounds.held_out": lambda y: bounds.held_out(SCORES, y, 3).upper,
     "margins": lambda y: margins.check_scores(SCORES, y, 2).delta_weak,

@@ -6,6 +6,7 @@ import re
 import signal
 import tracemalloc
 import warnings
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -20,7 +21,7 @@ from structsvm_papk.files import text as text_files
 from structsvm_papk.files.partitions import open_source
 from structsvm_papk.files.readers import read_table
 from structsvm_papk.files.sources import ParquetFiles
-from structsvm_papk.files.trec import read_judgments, read_run
+from structsvm_papk.files.trec import JUDGMENTS, RUN, read_lines
 
 pytestmark = pytest.mark.portable
 
@@ -485,7 +486,8 @@ def test_a_long_file_of_nothing_is_refused_by_its_beginning(tmp_path, name, begi
     path = tmp_path / name
     path.write_bytes(begins)
     os.truncate(path, 200_000_000)
-    read = {".run": read_run, ".qrels": read_judgments}.get(path.suffix, read_table)
+    form = {".run": RUN, ".qrels": JUDGMENTS}.get(path.suffix)
+    read = read_table if form is None else partial(read_lines, form=form)
     with pytest.raises(InputError):
         read(path)  # modules are loaded
     tracemalloc.start()

@@ -1,6 +1,7 @@
 """Runs and judgments in TREC formats: what is read, refused with its line, and written."""
 
 import gzip
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,10 @@ import pytest
 
 from structsvm_papk.errors import InputError
 from structsvm_papk.files import trec
-from structsvm_papk.files.trec import read_judgments, read_run, write_run
+from structsvm_papk.files.trec import JUDGMENTS, RUN, read_lines, write_run
+
+read_run = partial(read_lines, form=RUN)
+read_judgments = partial(read_lines, form=JUDGMENTS)
 
 LINES = "007 Q0 d2 1 2.5 tag\n007 Q0 d1 2 1e-3 tag\n7 Q0 d2 1 -4 tag\n"
 

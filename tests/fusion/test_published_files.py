@@ -52,7 +52,7 @@ def test_files_of_ms_marco_have_no_header(tmp_path, capsys):
     assert status == 0 and said["metrics"][0]["value"] == 0.5
     with pytest.raises(InputError, match="line 2: the rank 'x' is not a whole number"):
         (tmp_path / "bad.tsv").write_text("1\t2\t3\n1\t4\tx\n")
-        trec.read_ranks(tmp_path / "bad.tsv")
+        trec.read_lines(tmp_path / "bad.tsv", trec.RANKED)
 
 
 @pytest.mark.parametrize("kind", ["frame", "file"])

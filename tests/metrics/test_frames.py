@@ -189,14 +189,12 @@ def test_ratings_and_gains_that_are_meant_are_taken():
 @pytest.mark.parametrize(
     ("function", "more"),
     [
-        (metrics.table.mean_score, {"metric": "ap"}),
         (plots.PAPDisplay.from_predictions, {"ks": [1], "n_resamples": 20}),
         (plots.RankStripDisplay.from_predictions, {"k": 3}),
     ],
 )
 def test_rows_are_taken_by_keyword(function, more):
-    if function is not metrics.table.mean_score:
-        pytest.importorskip("matplotlib").use("Agg")
+    pytest.importorskip("matplotlib").use("Agg")
     function(**ROWS, **more)
     with pytest.raises(TypeError, match="positional"):
         function(LABELS, SCORES, groups=USERS, **more)

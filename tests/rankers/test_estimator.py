@@ -1,5 +1,6 @@
 import json
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -13,11 +14,10 @@ from sklearn.utils.estimator_checks import check_estimator, parametrize_with_che
 
 from helpers.commands import run
 from helpers.reference_metrics import per_user
-from structsvm_papk import PAPKRanker, RankingData
+from structsvm_papk import PAPKRanker, RankingData, metrics
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files import load_model
 from structsvm_papk.metrics import scorer
-from structsvm_papk.metrics.table import mean_score
 
 Linear = partial(PAPKRanker, curves=None)  # no folds are asked
 
@@ -150,9 +150,10 @@ def test_forgotten_groups_and_forgotten_routing_are_refused(task):
     options = {"scoring": scorer("pap@3"), "groups": groups, "cv": folds, "error_score": "raise"}
     with pytest.raises(InputError, match=lines):
         cross_val_score(LogisticRegression(), X, y, **options)
-    assert mean_score(
-        y_true=y, y_score=X[:, 0], groups="one_list", metric="pap@3"
-    ) == pytest.approx(gain_by_definition(X[:, 0], y, np.zeros(y.size), 3))
+    first = SimpleNamespace(predict=lambda X: X[:, 0])
+    assert metrics.scorer("pap@3")(first, X, y, groups="one_list") == pytest.approx(
+        gain_by_definition(X[:, 0], y, np.zeros(y.size), 3)
+    )
 
 
 def test_what_is_warned_of_and_a_callback_that_stops(task):
