@@ -92,7 +92,13 @@ class Runs:
     ] = None
     seconds: Annotated[float | None, options.solver_option(help="Seconds for each run.")] = None
     tol: options.Tol = TOL
-    eta: options.Etas = None
+    eta: Annotated[
+        list[float] | None,
+        options.solver_option(
+            help="Step size eta/sqrt(t+1) of subgradient descent; repeat to try several and keep "
+            "the best. By default eighteen from 1e-4 to 50.",
+        ),
+    ] = None
     qp_solver: Annotated[
         str | None,
         options.solver_option(

@@ -11,19 +11,17 @@ from structsvm_papk.cli._shared.outputs import check_outputs
 from structsvm_papk.cli._shared.reading import Problem
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.plots import figures as plots
-from structsvm_papk.rankers.solver_race import ETAS
 from structsvm_papk.rankers.solver_race import compare as run_all
 from structsvm_papk.surrogates import CONVEX
 
 K = 20
+ALPHA = 0.1
 _DEFAULT_PLOT = Path("structsvm-papk-demo.png")
 
 
 def demo(
     *,
-    alpha: options.Alpha = 0.1,
     tol: options.Tol = 1e-6,
-    eta: options.Etas = None,
     plot: Annotated[
         Path,
         options.output_option(
@@ -50,9 +48,9 @@ def demo(
     X, benign = load_breast_cancer(return_X_y=True)
     data = RankingData.from_groups(X, benign == 0).standardized()
     with console.live() as watch:
-        runs = run_all(data, CONVEX, K, alpha, etas=eta or ETAS, watch=watch, tol=tol)
+        runs = run_all(data, CONVEX, K, ALPHA, watch=watch, tol=tol)
     if picture is None:
         console.note("no plot: matplotlib is missing; pip install matplotlib (the extra 'plot')")
     problem = Problem(depth=None)
-    title = problem.title(k=K, alpha=runs[0].alpha)
+    title = problem.title(k=K, alpha=ALPHA)
     compare.finish(runs, f"breast cancer: {title}", problem.content, picture, as_json)

@@ -192,14 +192,6 @@ ModelFile = Annotated[
 # --- the solver -----------------------------------------------------------------------------------
 
 Tol = Annotated[float, solver_option(help="Stop when the certified relative gap is at most this.")]
-Etas = Annotated[
-    list[float] | None,
-    solver_option(
-        "--eta",
-        help="Step size eta/sqrt(t+1) of subgradient descent; repeat to try several and keep the "
-        "best. By default eighteen from 1e-4 to 50.",
-    ),
-]
 
 # --- what is written ------------------------------------------------------------------------------
 
