@@ -230,6 +230,45 @@ class Columns(ABC):
         )
 
 
+class MatrixColumns(Columns):
+    """The columns of a matrix, which is not copied: a weight for each."""
+
+    def __init__(self, X: Any) -> None:
+        self.X = X
+        self.n_rows, self.n_weights = X.shape
+        self.dtype = X.dtype
+
+    def combined_rows(self, rows: Array, coef: Array) -> Array:
+        return np.asarray(coef @ self.X[rows], dtype=np.float64)
+
+    def variation(self, rows: Array, indptr: Array, spread: Spread) -> Variation:
+        """The deviations are taken from the user's first row, in units of the largest of them.
+
+        So neither a common offset nor values of 1e-100 or 1e100 cost digits. Offsets between users
+        do not count, as they do not to a ranking.
+        """
+        unit = np.where(spread.within > 0.0, spread.within, 1.0)
+        squares = np.zeros(unit.size)
+        self.add_squares(rows, indptr, 1.0 / unit, squares)
+        low, high = self.two_values(rows)
+        return Variation(
+            deviation=unit * np.sqrt(squares / max(rows.size, 1)),
+            low=low,
+            high=high,
+            n_rows=rows.size,
+            is_sparse=self.is_sparse,
+        )
+
+    @abstractmethod
+    def add_squares(self, rows: Array, indptr: Array, inverse: Array, squares: Array) -> None:
+        """Add the squared distances from the means of the users, of values times `inverse`."""
+
+    def two_values(self, rows: Array) -> tuple[Array, Array]:
+        """The two values of each column, NaN where it has more, or nobody looks."""
+        unknown = np.full(self.n_weights, np.nan)
+        return unknown, unknown
+
+
 class ListRows(NamedTuple):
     """Rows of the lists: list position p has the row ``columns.take(rows[p])``."""
 

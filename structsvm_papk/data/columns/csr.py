@@ -11,11 +11,10 @@ from scipy import sparse
 from structsvm_papk._jit import REORDERED_SUMS, kernel
 from structsvm_papk._types import Array
 from structsvm_papk.data.columns.base import (
-    Columns,
     ColumnValues,
     ListRows,
+    MatrixColumns,
     Spread,
-    Variation,
     WrittenOut,
     difference,
     digest_of_entry,
@@ -23,15 +22,10 @@ from structsvm_papk.data.columns.base import (
 )
 
 
-class CSRColumns(Columns):
-    """A canonical CSR matrix of float64 or float32, see `checks.canonical_csr`; not copied."""
+class CSRColumns(MatrixColumns):
+    """A canonical CSR matrix of float64 or float32, see `checks.canonical_csr`."""
 
     is_sparse = True
-
-    def __init__(self, X: Any) -> None:
-        self.X = X
-        self.n_rows, self.n_weights = X.shape
-        self.dtype = X.dtype
 
     @property
     def _stored(self) -> Stored:
@@ -53,9 +47,6 @@ class CSRColumns(Columns):
 
     def add_in_order(self, rows: Array, w: Array, out: Array) -> None:
         _csr_in_order(self._stored, rows, w, out)
-
-    def combined_rows(self, rows: Array, coef: Array) -> Array:
-        return np.asarray(coef @ self.X[rows], dtype=np.float64)
 
     def take(self, rows: Any) -> CSRColumns:
         return CSRColumns(self.X[rows])
@@ -97,19 +88,8 @@ class CSRColumns(Columns):
             _csr_within(self._stored, rows, indptr, shifted, within)
         return Spread(largest=largest, within=within, shifted=shifted, row_terms=int(row_terms))
 
-    def variation(self, rows: Array, indptr: Array, spread: Spread) -> Variation:
-        """As of dense columns; how many values a column takes is not looked at."""
-        unit = np.where(spread.within > 0.0, spread.within, 1.0)
-        squares = np.zeros(unit.size)
-        _csr_squares(self._stored, rows, indptr, 1.0 / unit, squares)
-        unknown = np.full(self.n_weights, np.nan)
-        return Variation(
-            deviation=unit * np.sqrt(squares / max(rows.size, 1)),
-            low=unknown,
-            high=unknown,
-            n_rows=rows.size,
-            is_sparse=True,
-        )
+    def add_squares(self, rows: Array, indptr: Array, inverse: Array, squares: Array) -> None:
+        _csr_squares(self._stored, rows, indptr, inverse, squares)
 
     def values_of(self, weight: int, rows: Array) -> ColumnValues:
         return ColumnValues(weight, "", self.X[:, [weight]].toarray()[rows, 0])

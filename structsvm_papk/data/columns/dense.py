@@ -11,11 +11,10 @@ from structsvm_papk._jit import REORDERED_SUMS, kernel, read_only
 from structsvm_papk._types import Array
 from structsvm_papk.data.columns.base import (
     ROWS_AT_A_TIME,
-    Columns,
     ColumnValues,
     ListRows,
+    MatrixColumns,
     Spread,
-    Variation,
     difference,
     digest_of_entry,
     is_row_major,
@@ -25,13 +24,8 @@ from structsvm_papk.data.columns.base import (
 _BATCH_VALUES = 1 << 22  # values that are looked at before the next ones
 
 
-class DenseColumns(Columns):
-    """A dense matrix of float64 or float32, which is not copied."""
-
-    def __init__(self, X: Array) -> None:
-        self.X = X
-        self.n_rows, self.n_weights = X.shape
-        self.dtype = X.dtype
+class DenseColumns(MatrixColumns):
+    """A dense matrix of float64 or float32."""
 
     @property
     def n_entries(self) -> int:
@@ -65,9 +59,6 @@ class DenseColumns(Columns):
         else:  # a slice with gaps: kernels would be compiled for it anew
             copied = np.ascontiguousarray(self.X[rows])
             _rows_in_order(read_only(copied), np.arange(rows.size), w, out)
-
-    def combined_rows(self, rows: Array, coef: Array) -> Array:
-        return np.asarray(coef @ self.X[rows], dtype=np.float64)
 
     def take(self, rows: Any) -> DenseColumns:
         return DenseColumns(np.ascontiguousarray(self.X[rows]))
@@ -107,25 +98,11 @@ class DenseColumns(Columns):
             row_terms=self.n_weights,
         )
 
-    def variation(self, rows: Array, indptr: Array, spread: Spread) -> Variation:
-        """The deviations are taken from the user's first row, in units of the largest of them.
+    def add_squares(self, rows: Array, indptr: Array, inverse: Array, squares: Array) -> None:
+        _row_squares(read_only(self.X), rows, indptr, inverse, squares)
 
-        So neither a common offset nor values of 1e-100 or 1e100 cost digits. Offsets between users
-        do not count, as they do not to a ranking.
-        """
-        unit = np.where(spread.within > 0.0, spread.within, 1.0)
-        squares = np.zeros(unit.size)
-        _row_squares(read_only(self.X), rows, indptr, 1.0 / unit, squares)
-        low, high = self._two_values(rows)
-        return Variation(
-            deviation=unit * np.sqrt(squares / max(rows.size, 1)),
-            low=low,
-            high=high,
-            n_rows=rows.size,
-        )
-
-    def _two_values(self, rows: Array) -> tuple[Array, Array]:
-        """The two values of each column, NaN for one with more; ends when all have more.
+    def two_values(self, rows: Array) -> tuple[Array, Array]:
+        """Ends when all have more.
 
         On data without indicators that is after the first few rows.
         """
