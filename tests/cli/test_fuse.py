@@ -9,7 +9,7 @@ from helpers.commands import refused, run, run_json
 from structsvm_papk import cli, fusion
 from structsvm_papk.datasets import retrieval_runs
 from structsvm_papk.files import load_model
-from structsvm_papk.files.trec import read_judgments, read_run
+from structsvm_papk.files.trec import JUDGMENTS, RUN, read_lines
 
 RUNS = ("bm25", "bm25_rm3", "tasb", "ada2", "repllama", "splade")
 
@@ -37,14 +37,16 @@ def small(tmp_path):
 def test_example_runs_are_the_sample(sample, capsys):
     year = retrieval_runs().test
     for name in RUNS:
-        written = read_run(sample / f"dl20.{name}.run").astype({"query": str, "document": str})
+        written = read_lines(sample / f"dl20.{name}.run", RUN).astype(
+            {"query": str, "document": str}
+        )
         expected = year.runs[name]
         keys = ["query", "document"]
         pd.testing.assert_series_equal(
             written.set_index(keys)["score"].sort_index(),
             expected.set_index(keys)["score"].sort_index(),
         )
-    assert len(read_judgments(sample / "dl20.qrels")) == len(year.judgments)
+    assert len(read_lines(sample / "dl20.qrels", JUDGMENTS)) == len(year.judgments)
     assert "exists" in refused(capsys, "example-data", "--runs", sample)
 
 
@@ -62,7 +64,7 @@ def test_weights_are_learned_and_used_on_another_year(sample, tmp_path, capsys, 
     trained = load_model(model)
     assert set(trained.feature_names) == set(RUNS)
     assert run("fuse", "--model", model, str(sample / "dl20.*.run"), "--output", fused) in (0, None)
-    written = read_run(fused)
+    written = read_lines(fused, RUN)
     year = retrieval_runs().test
     joined = fusion.join_lists(year.runs)
     assert len(written) == len(joined)
@@ -80,7 +82,7 @@ def test_weights_are_learned_and_used_on_another_year(sample, tmp_path, capsys, 
     again = tmp_path / "again.run"
     named = [f"{name}={sample / f'dl20.{name}.run'}" for name in names]
     assert run("fuse", "--model", model, *named, "--output", again) in (0, None)
-    rerun = read_run(again)
+    rerun = read_lines(again, RUN)
     assert (
         rerun["document"].astype(str).tolist()[:50] == written["document"].astype(str).tolist()[:50]
     )
@@ -143,7 +145,7 @@ def test_weights_for_an_engine_come_with_its_request_and_fuse_other_runs(sample,
     assert "judged@10" in out
     other = [sample / f"dl20.{name}.run" for name in ("tasb", "bm25")]
     assert run("fuse", *other, "--model", weights, "--output", output) in (0, None)
-    written = read_run(output)
+    written = read_lines(output, RUN)
     assert written.groupby("query", observed=True).size().max() <= 40  # two lists of 20
     capsys.readouterr()
     shallow = ("fuse", *other, "--model", weights, "--output", output, "--depth", 5)

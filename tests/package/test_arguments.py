@@ -30,7 +30,7 @@ from structsvm_papk import (
     surrogates,
 )
 from structsvm_papk.errors import InputError
-from structsvm_papk.files.trec import read_run
+from structsvm_papk.files.trec import RUN, read_lines
 from structsvm_papk.fusion.requests import EngineWeights
 
 RNG = np.random.default_rng(0)
@@ -177,7 +177,7 @@ def calls(folder):
         fusion.load_weights: {"path": folder / "w.json"},
         fusion.rrf: {"joined": fusion.join_lists(RUNS), "k": 60},
         fusion.combsum: {"joined": fusion.join_lists(RUNS)},
-        fusion.write_run: {"path": folder / "b.run", "frame": read_run(folder / "a.run"),
+        fusion.write_run: {"path": folder / "b.run", "frame": read_lines(folder / "a.run", RUN),
                            "tag": "t"},
         bounds.held_out: {"scores": SCORES, "labels": Y, "k": 2},
         bounds.many_users: drawn | {"values": RNG.random(30)},
