@@ -27,7 +27,7 @@ from searching import main
 
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.readers import read_table
-from structsvm_papk.files.trec import read_judgments, read_run
+from structsvm_papk.files.trec import JUDGMENTS, RUN, read_lines
 from structsvm_papk.fusion import join_lists
 
 _MEMORY = 4 << 30  # bytes of address space above what the worker starts with
@@ -95,7 +95,7 @@ def read(rng, path):
     if path.suffix in (".run", ".qrels"):
         run = path if path.suffix == ".run" else {"q1": {"b": 1.0}}
         judged = path if path.suffix == ".qrels" else {"q1": {"b": 1}}
-        each = read_run(path) if path.suffix == ".run" else read_judgments(path)
+        each = read_lines(path, RUN if path.suffix == ".run" else JUDGMENTS)
         assert np.isfinite(each.iloc[:, 2]).all()
         join_lists({"x": run, "y": {"q1": {"a": 1.0}}}, judged)
         return
