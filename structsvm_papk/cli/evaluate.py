@@ -326,14 +326,9 @@ def _any_list(table: MetricTable, nouns: str) -> bool:
     """Whether some metric has a list; says which have none, and why."""
     without = [summary for summary in table.summary() if summary.n_used == 0]
     for summary in without:
-        reasons = [
-            f"{n_users} with {rule.replace('_', ' ')}"
-            for rule, n_users in summary.by_rule.items()
-            if n_users
-        ]
         console.warn(
             f"{summary.metric}: none of {summary.n_users} {nouns} can be used "
-            f"({', '.join(reasons) or 'no value'}); try another k or another rule"
+            f"({summary.rules_applied() or 'no value'}); try another k or another rule"
         )
     return len(without) < len(table.metrics)
 
