@@ -164,9 +164,9 @@ def compare(
     dense = problems.pieces is not None
     table = reading.table(data, dense=dense)
     second = None if test is None else reading.table(test, table, dense=dense)
-    lists = reading.lists(table)
+    lists = reading.lists(table, "linear")
     refuse_deeper_than_all(problem.surrogate(losses[-1], k), lists.most_negatives)
-    held_out = None if second is None else reading.lists(second)
+    held_out = None if second is None else reading.lists(second, "linear")
     with console.live() as watch:
         runs = run_all(
             lists,

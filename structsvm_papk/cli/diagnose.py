@@ -6,7 +6,7 @@ from typing import Annotated
 
 from structsvm_papk import diagnosis
 from structsvm_papk.cli._shared import console, options
-from structsvm_papk.cli._shared.reading import Problem, TrainingReading, say_columns
+from structsvm_papk.cli._shared.reading import GradedReading, Problem, say_columns
 from structsvm_papk.diagnosis.convex_test import Verdict
 from structsvm_papk.diagnosis.critical_depth import CriticalDepth
 from structsvm_papk.diagnosis.zero_test import SURROGATES, Diagnosis
@@ -44,7 +44,7 @@ def diagnose(
     ] = 200,
     depth: options.Depth = DEPTH,
     pieces: options.Pieces = None,
-    reading: TrainingReading,
+    reading: GradedReading,
     as_json: options.Json = False,
 ) -> None:
     """Check whether w = 0, which ranks nothing, is the optimum of a surrogate.

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from structsvm_papk.cli import scale
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.outputs import check_outputs, save_plot
-from structsvm_papk.cli._shared.reading import Problem, TrainingReading, say_columns
+from structsvm_papk.cli._shared.reading import GradedReading, Problem, say_columns
 from structsvm_papk.data.columns.terms import Term
 from structsvm_papk.data.roles import listed
 from structsvm_papk.errors import AUTO, DegenerateOptimumWarning, InputError
@@ -93,7 +93,7 @@ def fit(
     data: options.Data,
     k: options.K,
     wanted: Wanted,
-    reading: TrainingReading,
+    reading: GradedReading,
     model_file: Annotated[
         Path,
         options.output_option(*options.MODEL_FLAGS, help="Write the model here.", metavar="FILE"),
@@ -158,7 +158,7 @@ def fit(
         raise typer.Exit(1)
 
 
-def _ranker(k: int, wanted: Wanted, solving: Solving, reading: TrainingReading) -> PAPKRanker:
+def _ranker(k: int, wanted: Wanted, solving: Solving, reading: GradedReading) -> PAPKRanker:
     """The ranker of the options; signs of columns need the data."""
     pairs = wanted.pairs
     if wanted.positive and pairs == AUTO:

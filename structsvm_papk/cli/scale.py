@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from structsvm_papk.cli._shared import console
-from structsvm_papk.cli._shared.reading import TrainingReading
+from structsvm_papk.cli._shared.reading import GradedReading
 from structsvm_papk.data.columns.knots import check_curves
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError, OracleFailure
@@ -99,7 +99,7 @@ class Loading:
     dask: Dask = None
 
     @contextmanager
-    def loaded(self, data: Path, reading: TrainingReading, ranker: PAPKRanker) -> Iterator[Loaded]:
+    def loaded(self, data: Path, reading: GradedReading, ranker: PAPKRanker) -> Iterator[Loaded]:
         """The data as `Loaded`, for as long as the context lasts."""
         self._check(ranker)
         dense = check_curves(ranker.curves) is not None
@@ -129,7 +129,7 @@ class Loading:
             raise InputError("--threads is for this machine: workers have threads of their own")
 
     def _streamed(
-        self, data: Path, reading: TrainingReading, ranker: PAPKRanker, budget: int
+        self, data: Path, reading: GradedReading, ranker: PAPKRanker, budget: int
     ) -> Loaded:
         if not is_source(data):
             raise InputError(f"--memory-budget cannot read {data}: it needs {SOURCES}")
@@ -149,7 +149,7 @@ class Loading:
         return Loaded(source, risk=risk)
 
     def _on_cluster(
-        self, data: Path, reading: TrainingReading, ranker: PAPKRanker, client: Any
+        self, data: Path, reading: GradedReading, ranker: PAPKRanker, client: Any
     ) -> Loaded:
         if not client.nthreads():
             console.note(f"no worker at {self.dask} yet: waiting for one")
@@ -182,7 +182,7 @@ class Loading:
         return Loaded(table, risk=risk)
 
 
-def _source(data: Path, reading: TrainingReading) -> Any:
+def _source(data: Path, reading: GradedReading) -> Any:
     """The data as a source."""
     if reading.one_list:
         raise InputError(

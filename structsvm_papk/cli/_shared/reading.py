@@ -38,25 +38,31 @@ class Reading:
             return replace(table, X=table.X.toarray())
         return table
 
-    def lists(self, table: Table) -> RankingData:
+    def lists(self, table: Table, label_gain: Any = None) -> RankingData:
         """The lists of a table."""
-        return table.ranking_data(self.relevance_threshold, self.one_list)
+        return table.ranking_data(self.relevance_threshold, self.one_list, label_gain)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingReading(Reading):
-    """As `Reading`, with missing values, and what grades count."""
+    """As `Reading`, with missing values."""
 
     missing: options.Missing = SEPARATE
-    label_gain: options.LabelGain = "linear"
 
     def table(self, path: Path, like: Any = None, **more: Any) -> Table:
         """As of `Reading`, with missing values."""
         return super().table(path, like, missing=self.missing, **more)
 
-    def lists(self, table: Table) -> RankingData:
+
+@dataclass(frozen=True, kw_only=True)
+class GradedReading(TrainingReading):
+    """As `TrainingReading`, with what grades count."""
+
+    label_gain: options.LabelGain = "linear"
+
+    def lists(self, table: Table, label_gain: Any = None) -> RankingData:
         """As of `Reading`, with these gains."""
-        return table.ranking_data(self.relevance_threshold, self.one_list, self.label_gain)
+        return super().lists(table, self.label_gain)
 
 
 def say_columns(table: Any, lists: RankingData | None = None) -> None:
