@@ -147,17 +147,42 @@ def train_gain(risk: Any, w: Array) -> float:
 
 @dataclass(frozen=True)
 class _Race:
-    """What all solvers of a comparison are told.
+    """The solvers of a comparison, and what all of them are told.
 
     `passes` and `seconds` limit every run; `tol` is of the certified solvers.
     """
 
+    solvers: Sequence[str]
     etas: Sequence[float]
     passes: int | None
     seconds: float | None
     positive: bool
     qp_solver: str | None
     tol: float | None
+
+    def check(self) -> None:
+        """Refuse solvers that are none, numbers out of bounds, and what no solver would be told."""
+        check_number("passes", self.passes, least=1, optional=True)
+        check_number("seconds", self.seconds, above=0, optional=True)
+        check_signs(self.positive)
+        for name in self.solvers:
+            check_choice("solvers", name, SOLVERS)
+        for eta in self.etas:
+            check_number("etas", eta, above=0)
+        if not self.solvers or ("subgradient" in self.solvers and not self.etas):
+            raise InputError(
+                "solvers must not be empty, nor etas where 'subgradient' is one of them"
+            )
+        for name, able in (("qp_solver", _CUTTING), ("tol", _CERTIFIED)):
+            value = getattr(self, name)
+            if value is not None and not set(self.solvers) & set(able):
+                raise InputError(
+                    f"{name}={value!r} is for {', '.join(able)}, and solvers has none of them"
+                )
+        if self.etas != ETAS and "subgradient" not in self.solvers:
+            raise InputError(
+                "etas are the step sizes of 'subgradient', which solvers does not have"
+            )
 
     def settings(self, name: str, risk: Any, alpha: float) -> list[dict[str, Any]]:
         """The settings of a solver; several of which the best run counts."""
@@ -330,27 +355,13 @@ def compare(
     check_type("data", data, RankingData, "a RankingData")
     check_type("test", test, RankingData, "a RankingData", optional=True)
     check_callback(watch, "watch")
-    check_number("passes", passes, least=1, optional=True)
-    check_number("seconds", seconds, above=0, optional=True)
     solvers = as_names("solvers", solvers)
-    for name in solvers:
-        check_choice("solvers", name, SOLVERS)
-    etas = as_names("etas", etas)
-    for eta in etas:
-        check_number("etas", eta, above=0)
-    if not solvers or ("subgradient" in solvers and not etas):
-        raise InputError("solvers must not be empty, nor etas where 'subgradient' is one of them")
+    race = _Race(solvers, as_names("etas", etas), passes, seconds, positive, qp_solver, tol)
+    race.check()
     if test is not None and test.n_features != data.n_features:
         raise InputError(
             f"the test data has {test.n_features} features, the training data {data.n_features}"
         )
-    for name, value, able in (("qp_solver", qp_solver, _CUTTING), ("tol", tol, _CERTIFIED)):
-        if value is not None and not set(solvers) & set(able):
-            raise InputError(
-                f"{name}={value!r} is for {', '.join(able)}, and solvers has none of them"
-            )
-    if etas != ETAS and "subgradient" not in solvers:
-        raise InputError("etas are the step sizes of 'subgradient', which solvers does not have")
     check_type("paper", paper, bool | np.bool_, "True or False")
     check_number("curves", curves, least=1, optional=True)  # folds decide nothing here
     pieces = check_curves(curves)
@@ -367,7 +378,6 @@ def compare(
             "paper=True is depth k and columns as they are: no depth, standardize or curves"
         )
     check_alpha(alpha)
-    check_signs(positive)
     columns = TrainingColumns(data, missing, units, positive=positive)
     in_columns = columns.of(settings[0])
     lists = in_columns.lists
@@ -376,8 +386,7 @@ def compare(
         gain_on_test = partial(_gain, columns=in_columns, lists=test, k=k, filling=columns.filling)
 
     policy = "exclude" if paper else "cap"
-    race = _Race(etas, passes, seconds, positive, qp_solver, tol)
-    _warm_up(lists, [setting.surrogate for setting in settings], solvers, qp_solver)
+    _warm_up(lists, [setting.surrogate for setting in settings], race)
     runs: list[SolverRun] = []
     known_alpha = None if is_auto(alpha) else alpha  # 'auto' is that of the first surrogate
     for setting in settings:
@@ -451,14 +460,12 @@ def _automatic_alpha(columns: TrainingColumns, setting: Setting, risk: Empirical
     return automatic_alpha(Evidence.of(columns.of(setting).lists, risk.of_users))
 
 
-def _warm_up(
-    data: RankingData, losses: Sequence[Surrogate], solvers: Sequence[str], qp_solver: str | None
-) -> None:
+def _warm_up(data: RankingData, losses: Sequence[Surrogate], race: _Race) -> None:
     """Load compiled code and libraries on two users, so that their time is counted for no run."""
-    race = _Race((0.1,), 2, None, False, qp_solver, None)
+    race = replace(race, etas=(0.1,), passes=2, seconds=None, positive=False, tol=None)
     usable = data.usable(1)
     few = usable.subset(np.arange(usable.n_users) < 2)
     for loss in losses:
         risk = EmpiricalRisk(loss, few, "cap")
-        for name in solvers:
+        for name in race.solvers:
             race.run(name, risk, 1.0, None, None)
