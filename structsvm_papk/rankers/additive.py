@@ -97,7 +97,7 @@ def _by_scikit_learn(ranker: Any, *given: Any, **how: Any) -> Any:
 def _checked_labels(y: Any, n_rows: int) -> Array:
     """Labels as numbers or booleans; of text it is said how to make booleans."""
     labels = validation.as_vector(y, "labels y", n_rows)
-    if {validation.family(type(value)) for value in labels} == {"text"}:
+    if {validation.family(kind) for kind in set(map(type, labels))} == {"text"}:
         values, counts = np.unique(labels.astype(str), return_counts=True)
         rarest = values[np.argmin(counts)]
         raise InputError(f'labels y are text: give y == "{rarest}", or the label that is relevant')
