@@ -11,6 +11,7 @@ Of one list the largest mean wins. Of lists
   or curves alone two (of many lists 20 pairs may lose more than curves gain);
 * then pairs have to gain one and a half over curves alone, so that a ranker does not have twenty
   maps that say nothing;
+* of 25 columns and more, 150 pairs as much over 20, of one list, too;
 * stiff curves, which are best of some features of web pages and worse of others, as much over the
   winner (`benchmarks/results/columns.md`).
 
@@ -21,7 +22,7 @@ does: average precision is the mean of the precision at the places of the positi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -37,7 +38,7 @@ from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.rankers.candidates import Candidate, TimeIsOverError, Training, values_on
 from structsvm_papk.rankers.folds import Fold, folds_of_lists, folds_of_rows, weights_of_values
 from structsvm_papk.rankers.in_columns import TrainingColumns
-from structsvm_papk.rankers.pairing import PAIRS
+from structsvm_papk.rankers.pairing import MANY_PAIRS, PAIRS
 from structsvm_papk.rankers.settings import (
     STIFF,
     STIFFNESS,
@@ -53,7 +54,8 @@ _MOST_VALUES_OF_LISTS = 2_000_000  # of more some of the lists are looked at
 _FIRST = 2  # folds that try everything, unless one candidate is far ahead
 _SURE = 2.0  # standard errors, and lines or curves are left out,
 _OF_CURVES = 0.25  # that curves with pairs have to gain over lines,
-_OF_OTHERS = 1.5  # and pairs or stiff curves over the others
+_OF_OTHERS = 1.5  # and pairs, many pairs or stiff curves over the others
+_MANY_COLUMNS = 25  # of fewer, 20 pairs are a good part of all
 # of one list
 MULTIPLES = 10.0 ** np.arange(3.0, -3.5, -1.0)  # alphas, times the mean variance of the columns
 _MAX_ITER = 250
@@ -174,14 +176,32 @@ class Choice(ABC):
 
 
 class ChoiceOfOneList(Choice):
-    """Surrogates with lines, the first of them with curves and with pairs, on a path of alphas."""
+    """Surrogates with lines, the first of them with curves and with pairs, on a path of alphas.
+
+    Parameters
+    ----------
+    candidates : list of Candidate
+    many : collection of Candidate
+        Those with many pairs.
+    """
+
+    def __init__(self, candidates: list[Candidate], many: Collection[Candidate] = ()) -> None:
+        super().__init__(candidates)
+        self._many = frozenset(many)
 
     def _which_may_win(self) -> list[Candidate]:
         best = self._best()
         return [each for each in self.candidates if not self.gain(best, each).exceeds(_FAR)]
 
     def _best(self) -> Candidate:
-        return max(self.candidates, key=self.mean)  # the first of equals
+        few = [each for each in self.candidates if each not in self._many]
+        many = [each for each in self.candidates if each in self._many]
+        best = max(few or many, key=self.mean)  # the first of equals
+        if few and many:
+            richest = max(many, key=self.mean)
+            if self.gain(richest, best).exceeds(_OF_OTHERS):
+                best = richest
+        return best
 
 
 class ChoiceOfLists(Choice):
@@ -191,8 +211,10 @@ class ChoiceOfLists(Choice):
     ----------
     lines, curves : Candidate
         The same where no column bends.
-    stiff, paired : Candidate, optional
-        Stiff curves; curves with pairs.
+    stiff : Candidate, optional
+        Stiff curves.
+    paired : sequence of Candidate
+        Curves with pairs, with few of them first.
     """
 
     def __init__(
@@ -200,20 +222,19 @@ class ChoiceOfLists(Choice):
         lines: Candidate,
         curves: Candidate,
         stiff: Candidate | None = None,
-        paired: Candidate | None = None,
+        paired: Sequence[Candidate] = (),
     ) -> None:
         self._lines = lines
         self._curves = curves
         self._stiff = stiff
-        self._paired = paired
-        in_order = (lines, stiff, curves, paired)  # neighbours are close to each other
+        self._paired = tuple(paired)
+        in_order = (lines, stiff, curves, *paired)  # neighbours are close to each other
         super().__init__([each for each in dict.fromkeys(in_order) if each is not None])
 
     @property
-    def _richest(self) -> Candidate:
-        """Curves with pairs, where they may win."""
-        paired = self._paired
-        return paired if paired is not None and paired in self.candidates else self._curves
+    def _with_pairs(self) -> list[Candidate]:
+        """Curves with pairs that may win."""
+        return [each for each in self._paired if each in self.candidates]
 
     def _which_may_win(self) -> list[Candidate]:
         left = list(self.candidates)
@@ -224,15 +245,14 @@ class ChoiceOfLists(Choice):
             return left
         lines = self._lines
         if lines in left and lines is not self._curves:
-            gains = [self.gain(each, lines) for each in (self._richest, self._curves)]
+            gains = [self.gain(each, lines) for each in (self._curves, *self._with_pairs)]
             if all(gain.mean < -_SURE * gain.error for gain in gains):
                 return [lines]
             if any(gain.exceeds(_SURE) for gain in gains):
                 left.remove(lines)
         if lines not in left or lines is self._curves:
-            extras = [each for each in (self._paired, self._stiff) if each in left]
-            for each in extras:
-                if not self.gain(each, self._curves).exceeds(0.0):
+            for each in (*self._paired, self._stiff):
+                if each in left and not self.gain(each, self._curves).exceeds(0.0):
                     left.remove(each)
         return left
 
@@ -240,8 +260,9 @@ class ChoiceOfLists(Choice):
         if len(self.candidates) == 1:
             return self.candidates[0]
         best = self._curves
-        if self.gain(self._richest, best).exceeds(_OF_OTHERS):
-            best = self._richest
+        for paired in self._with_pairs:
+            if self.gain(paired, best).exceeds(_OF_OTHERS):
+                best = paired
         if self._lines in self.candidates and not self._curves_are_ahead_of_lines:
             best = self._lines
         stiff = self._stiff
@@ -252,7 +273,8 @@ class ChoiceOfLists(Choice):
     @property
     def _curves_are_ahead_of_lines(self) -> bool:
         """With pairs; without them curves have to be sure of it."""
-        if self.gain(self._richest, self._lines).exceeds(_OF_CURVES):
+        richer = next(iter(self._with_pairs), self._curves)
+        if self.gain(richer, self._lines).exceeds(_OF_CURVES):
             return True
         return self.gain(self._curves, self._lines).exceeds(_SURE)
 
@@ -300,7 +322,9 @@ def choose(
         folds = folds_of_rows(_FOLDS, columns.given, digests)
         n_blocks = None if columns.given.is_sparse else _BLOCKS
         training = Training(_MAX_ITER, n_blocks, n_threads, deadline)
-        choice = ChoiceOfOneList(_of_one_list(columns, given, left))
+        candidates = _of_one_list(columns, given, left)
+        many = [each for each in candidates if each.setting.n_pairs == MANY_PAIRS]
+        choice = ChoiceOfOneList(candidates, many if left.pairs else ())
     else:
         return None
     if len(folds) < 2:
@@ -375,15 +399,19 @@ def _lines_or_curves(columns: TrainingColumns, given: Setting, left: Left) -> Ch
         )
     )
     if lines.lists.n_features == curves.lists.n_features:  # binary columns are lines in any case
-        return ChoiceOfLists(lines, lines, paired=_paired(lines, columns, left))
-    return ChoiceOfLists(lines, curves, stiff, _paired(curves, columns, left))
+        return ChoiceOfLists(lines, lines, paired=_with_pairs(lines, columns, left))
+    return ChoiceOfLists(lines, curves, stiff, _with_pairs(curves, columns, left))
 
 
-def _paired(candidate: Candidate, columns: TrainingColumns, left: Left) -> Candidate | None:
-    """The candidate with pairs, where these are left to folds and there are some."""
-    if not left.pairs or len(columns.cuts_for_pairs) < 2:
-        return None
-    return candidate.with_pairs(PAIRS)
+def _with_pairs(candidate: Candidate, columns: TrainingColumns, left: Left) -> list[Candidate]:
+    """The candidate with few pairs, and with many, where folds may choose some."""
+    n_columns = len(columns.cuts_for_pairs)
+    if not left.pairs or n_columns < 2:
+        return []
+    paired = [candidate.with_pairs(PAIRS)]
+    if n_columns >= _MANY_COLUMNS:
+        paired.append(candidate.with_pairs(MANY_PAIRS))
+    return paired
 
 
 def _can_be_cut(lists: RankingData) -> bool:
@@ -421,9 +449,8 @@ def _of_one_list(columns: TrainingColumns, given: Setting, left: Left) -> list[C
         for alpha in alphas:
             candidate = Candidate(replace(setting, alpha=alpha), in_columns)
             candidates.append(candidate)
-            paired = _paired(candidate, columns, left) if setting is richest else None
-            if paired is not None:
-                candidates.append(paired)
+            if setting is richest:
+                candidates.extend(_with_pairs(candidate, columns, left))
     return candidates
 
 

@@ -125,7 +125,8 @@ def test_what_is_chosen_is_ahead_on_the_folds():
 
 def choice_of_lists(**values):
     """What two folds of eight lists say of candidates by their names, each with the same scores."""
-    choice = choosing.ChoiceOfLists("lines", "curves", "stiff", "paired")
+    paired = [name for name in ("paired", "many") if name in values]
+    choice = choosing.ChoiceOfLists("lines", "curves", "stiff", paired)
     weights = np.ones(8)
     for _ in range(2):
         choice.add([np.broadcast_to(values[name], 8) for name in choice.candidates], weights)
@@ -187,6 +188,18 @@ def test_of_one_list_those_far_behind_are_left_out_and_the_largest_mean_wins():
     assert choice.candidates == ["first", "second"] and choice.best == "first"
     choice.add([np.full(8, 0.1), np.full(8, 0.9)], np.ones(8))
     assert choice.best == "second"
+
+
+@pytest.mark.parametrize(("errors", "best"), [(1.4, "paired"), (1.6, "many")])
+def test_many_pairs_have_to_gain_over_few(errors, best):
+    many = 0.6 + errors * ERROR + SPREAD
+    choice = choice_of_lists(lines=0.5, stiff=0.5, curves=0.5, paired=0.6, many=many)
+    assert choice.best == best
+    one_list = choosing.ChoiceOfOneList(["line", "paired", "many"], many=["many"])
+    for _ in range(2):
+        one_list.add([np.full(8, 0.5), np.full(8, 0.6), many], np.ones(8))
+        one_list.candidates = ["line", "paired", "many"]
+    assert one_list.best == best
 
 
 def test_of_one_list_the_precisions_at_its_positives_are_the_average_precision():
