@@ -231,10 +231,10 @@ class PAPKRanker(AdditiveRanker):
 
     Five folds of the lists choose by the average precision of the lists that a fold leaves out:
     lines; or curves, where with 20 pairs of columns they gain more than a quarter of the standard
-    error of the gain, or two without. Pairs have to gain one and a half over the same curves, 150 of
-    them as much over 20, and curves ten times as stiff as much over the winner. Fewer folds are
-    enough where one of them is far ahead, or lines are behind and pairs or stiff curves gain
-    nothing. `result_.notes` says what was chosen.
+    error of the gain, or two without. Pairs have to gain one and a half over the same curves, 150
+    as much over 20, and curves ten times as stiff as much over the winner. Fewer folds are enough
+    where one of them is far ahead, or lines are behind and pairs or stiff curves gain nothing.
+    `result_.notes` says what was chosen.
 
     A solver of your own is an object with a number `alpha` and a method ``solve(risk, w_init,
     callback)``, or a function. It returns a `SolverResult`, whose objective is checked at its w,

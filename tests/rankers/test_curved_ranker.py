@@ -191,15 +191,20 @@ def test_of_one_list_those_far_behind_are_left_out_and_the_largest_mean_wins():
 
 
 @pytest.mark.parametrize(("errors", "best"), [(1.4, "paired"), (1.6, "many")])
-def test_many_pairs_have_to_gain_over_few(errors, best):
+def test_of_lists_many_pairs_have_to_gain_over_few(errors, best):
     many = 0.6 + errors * ERROR + SPREAD
     choice = choice_of_lists(lines=0.5, stiff=0.5, curves=0.5, paired=0.6, many=many)
     assert choice.best == best
-    one_list = choosing.ChoiceOfOneList(["line", "paired", "many"], many=["many"])
+
+
+@pytest.mark.parametrize(("errors", "best"), [(0.9, "paired"), (1.1, "many")])
+def test_of_one_list_many_pairs_have_to_gain_over_few(errors, best):
+    choice = choosing.ChoiceOfOneList(["line", "paired", "many"], many=["many"])
     for _ in range(2):
-        one_list.add([np.full(8, 0.5), np.full(8, 0.6), many], np.ones(8))
-        one_list.candidates = ["line", "paired", "many"]
-    assert one_list.best == best
+        choice.add(
+            [0.59 + 2.0 * SPREAD, np.full(8, 0.6), 0.6 + errors * ERROR + SPREAD], np.ones(8)
+        )
+    assert choice.best == best
 
 
 def test_of_one_list_the_precisions_at_its_positives_are_the_average_precision():
