@@ -242,7 +242,7 @@ def test_the_constant_of_ranks_is_set_where_the_engine_has_one(tmp_path, ranked)
 
 def test_all_rules_of_an_engine_are_compared(ranked):
     runs, judged = ranked
-    report = fusion.for_engine("elasticsearch", runs, judged, n_resamples=200)
+    report = fusion.for_engine("elasticsearch", runs, judged, n_resamples=20)
     names = [each.name for each in report.rankings]
     other = "rrf" if report.engine_weights.engine == "elasticsearch" else "linear"
     assert names == [

@@ -89,7 +89,7 @@ def test_largest_margin_is_between_its_bounds_and_beats_random_directions(condit
     data = RankingData.from_groups(lists.X, lists.y, lists.groups)
     rng = np.random.default_rng(0)
     order = 2 if found.norm == "l2" else np.inf
-    for step in rng.standard_normal((60, 3)):
+    for step in rng.standard_normal((25, 3)):
         w = found.w + 0.05 * step
         each = exact_margins(data, w, 2, condition)
         if None not in each:
