@@ -17,7 +17,7 @@ from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrog
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.list_risk import Thresholds
 from structsvm_papk.solvers.cut_model import CutModel, block_sweeps, gram_sweeps
-from structsvm_papk.solvers.qp import PaddedProblem, duality_gap
+from structsvm_papk.solvers.qp import PaddedProblem, RestrictedQP, duality_gap
 from structsvm_papk.solvers.solver import Status
 
 
@@ -97,6 +97,7 @@ def test_the_textbook_method_asks_cvxpy_which_is_replaced_where_it_fails(
     def fails(**_):
         raise cp.SolverError("injected")
 
+    RestrictedQP("piqp")  # a process tries a solver once, and this is not the time
     monkeypatch.setattr(PaddedProblem, "dual", dual)
     result = CuttingPlane(0.05, tol=1e-6, method=method).solve(problems.risk("avg"))
     assert result.converged
