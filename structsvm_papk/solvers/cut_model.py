@@ -74,6 +74,7 @@ class CutModel:
         self._intercepts = np.empty(0)
         self._block = np.empty(0, dtype=np.int64)
         self._theta = np.empty(0)  # zero in the slots that are free
+        self._total: Array | None = None  # slope by these weights, once it was asked for
         self._norms = np.empty(0)
         self._idle = np.empty(0, dtype=np.int64)
         # where weights have signs, which features are free changes in every iteration
@@ -102,8 +103,10 @@ class CutModel:
             products = self._slopes[slots, : self.n_features] @ used.T
             self._gram[np.ix_(slots, self.order)] = products
             self._gram[np.ix_(self.order, slots)] = products.T
-        sums = np.add.reduceat(self._theta[self.order], self.starts)
-        self._theta[self.order[self.starts[sums == 0.0]]] = 1.0
+        without = np.add.reduceat(self._theta[self.order], self.starts) == 0.0
+        if without.any():
+            self._theta[self.order[self.starts[without]]] = 1.0
+            self._total = None
 
     def drop_idle(self, max_idle: int) -> None:
         """Drop the cuts that have had no dual weight for more than `max_idle` iterations.
@@ -133,7 +136,8 @@ class CutModel:
         else:
             theta, rise = self._improve(self._products(curvature), heights, theta, target)
         self._theta[self.order] = theta
-        z = np.maximum(centre - self._theta @ self._slopes / curvature, self.floor)
+        self._total = None
+        z = np.maximum(centre - self._total_slope() / curvature, self.floor)
         return z, np.maximum.reduceat(heights + rise, self.starts).sum()
 
     def _improve(
@@ -274,6 +278,13 @@ class CutModel:
         slopes /= root
         return slopes
 
+    def _total_slope(self) -> Array:
+        """``A' theta``, the slope of all cuts by their weights."""
+        if self._total is None:
+            active = np.flatnonzero(self._theta)
+            self._total = self._theta[active] @ self._slopes[active]
+        return self._total
+
     def least_at_zero(self) -> float:
         """What the risk at w = 0 is at least; -inf where there is an s."""
         if self._slopes.shape[1] > self.n_features:
@@ -283,7 +294,7 @@ class CutModel:
 
     def dual_point(self, alpha: float) -> Array:
         """The w at which the dual point's bound is attained: ``max(-g_w / alpha, floor)``."""
-        w = -(self._theta @ self._slopes)[: self.n_features] / alpha
+        w = -self._total_slope()[: self.n_features] / alpha
         return np.maximum(w, self.floor[: self.n_features])
 
     def lower_bound(
@@ -300,7 +311,7 @@ class CutModel:
         theta = self._theta
         d = self.n_features
         noise = OF_A_FEW + np.count_nonzero(theta) * EPS
-        total = theta @ self._slopes
+        total = self._total_slope()
         slope = np.minimum(total[:d], -self.floor[:d])  # a w >= 0 cannot follow one that rises
         rest = total[d:] - noise * (theta @ np.abs(self._slopes[:, d:]))
         with np.errstate(over="ignore", invalid="ignore"):  # then there is no bound
