@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from structsvm_papk._types import Array
-from structsvm_papk.data.columns.pairs import PairCuts
+from structsvm_papk.data.columns.pairs import ColumnPair, PairCuts
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import is_auto
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
@@ -141,8 +141,8 @@ class CandidateFit(NamedTuple):
     risk: EmpiricalRisk
     result: SolverResult
 
-    def pairs_left(self, columns: TrainingColumns, n_pairs: int) -> PairCuts | None:
-        """The pairs of columns that the solution leaves to be found."""
+    def pairs_left(self, columns: TrainingColumns, n_pairs: int) -> tuple[ColumnPair, ...]:
+        """The pairs of columns that the solution leaves to be found, the best first."""
         return screened_pairs(columns, self.risk.slopes_of_rows(self.result.w), n_pairs)
 
 
@@ -156,14 +156,20 @@ def values_on(
     """
     values = []
     before: CandidateFit | None = None
+    found: tuple[ColumnPair, ...] | None = None  # of the fit before
+    most = max((each.setting.n_pairs or 0 for each in candidates), default=0)
     for candidate in candidates:
         alone = candidate.without_pairs
         if before is None or before.candidate.setting != alone.setting:
             before = training.solved(alone, fold.train, before)
+            found = None
         solved = before
-        if candidate.setting.n_pairs is not None:
-            pairs = before.pairs_left(columns, candidate.setting.n_pairs)
-            if pairs is not None:
+        n_pairs = candidate.setting.n_pairs
+        if n_pairs is not None:
+            if found is None:
+                found = before.pairs_left(columns, most)
+            if found:
+                pairs = PairCuts.of_pairs(found[:n_pairs])
                 paired = replace(candidate, columns=columns.of(candidate.setting, pairs))
                 solved = training.solved(paired, fold.train, before)
         tested = solved.candidate.lists.at_positions(fold.test)

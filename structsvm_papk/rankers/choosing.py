@@ -366,10 +366,10 @@ def pairs_left(columns: TrainingColumns, setting: Setting, training: Training) -
     order = np.argsort(digests.columns, kind="stable")
     alone = Candidate(setting, seen.of(setting)).without_pairs
     found = training.solved(alone).pairs_left(seen, setting.n_pairs)
-    if found is None:
+    if not found:
         return None
-    columns_of_pairs = sorted(sorted(order[list(pair.columns)].tolist()) for pair in found.pairs)
-    return PairCuts(tuple(ColumnPair(cuts[i], cuts[j]) for i, j in columns_of_pairs))
+    own = [sorted(order[list(pair.columns)].tolist()) for pair in found]
+    return PairCuts.of_pairs([ColumnPair(cuts[i], cuts[j]) for i, j in own])
 
 
 def _some_lists(lists: RankingData) -> Array:

@@ -20,7 +20,7 @@ import numpy as np
 
 from structsvm_papk._jit import kernel
 from structsvm_papk._types import Array
-from structsvm_papk.data.columns.pairs import MOST_CELLS, ColumnPair, PairCuts
+from structsvm_papk.data.columns.pairs import MOST_CELLS, ColumnPair
 from structsvm_papk.oracles.list_risk import RowSlopes
 from structsvm_papk.rankers.in_columns import TrainingColumns
 
@@ -32,15 +32,17 @@ _SWEEPS = 3  # over both columns, to fit a function of each
 _UPDATES = 200_000_000  # pairs times rows that are looked at, at the most
 
 
-def screened_pairs(columns: TrainingColumns, residuals: RowSlopes, n_pairs: int) -> PairCuts | None:
-    """The best pairs of the columns that may be paired; None where there is none.
+def screened_pairs(
+    columns: TrainingColumns, residuals: RowSlopes, n_pairs: int
+) -> tuple[ColumnPair, ...]:
+    """The best pairs of the columns that may be paired, so many at the most; the best first.
 
     Columns that have to rise or to fall are in no pair: it could turn them round.
     """
     cuts = columns.cuts_for_pairs
     n = len(cuts)
     if n < 2:
-        return None
+        return ()
     every = -(-residuals.rows.size * n * (n - 1) // 2 // _UPDATES)
     rows = residuals.rows
     slopes = residuals.slopes
@@ -59,10 +61,9 @@ def screened_pairs(columns: TrainingColumns, residuals: RowSlopes, n_pairs: int)
     gain = gains[first, second]
     best = np.argsort(-gain, kind="stable")[:n_pairs]
     best = best[gain[best] > 0.0]
-    pairs = [ColumnPair(cuts[i], cuts[j]) for i, j in zip(first[best], second[best], strict=True)]
-    if not pairs:
-        return None
-    return PairCuts(tuple(sorted(pairs, key=lambda pair: pair.columns)))
+    return tuple(
+        ColumnPair(cuts[i], cuts[j]) for i, j in zip(first[best], second[best], strict=True)
+    )
 
 
 @kernel

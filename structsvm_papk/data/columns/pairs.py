@@ -111,6 +111,11 @@ class PairCuts:
     pairs: tuple[ColumnPair, ...]
 
     @classmethod
+    def of_pairs(cls, pairs: Sequence[ColumnPair]) -> PairCuts:
+        """These pairs, in the order of their columns."""
+        return cls(tuple(sorted(pairs, key=lambda pair: pair.columns)))
+
+    @classmethod
     def of(cls, function: AdditiveFunction, with_gaps: Array) -> PairCuts | None:
         """Those of a function's pairs, None where it has none.
 
