@@ -89,6 +89,7 @@ def test_data_that_an_encoding_lacks_are_refused_and_titles_are_shown(
 
 
 @POSIX
+@pytest.mark.slow
 def test_notes_that_cannot_be_written_cost_no_result(folder, tmp_path):
     if not os.path.exists("/dev/full"):
         pytest.skip("this system has no /dev/full")

@@ -132,7 +132,7 @@ def test_a_column_without_digits_is_refused_by_its_name():
 
 @pytest.mark.parametrize("outlier", [1e10, slow(1e15)])
 def test_where_digits_do_not_suffice_nothing_is_certified_and_the_column_is_named(outlier):
-    X, y, groups = lists()
+    X, y, groups = lists(n_users=2)
     X[7, 1] = outlier
     result = CuttingPlane(1e-3).solve(a_risk("ts", X, y, groups))
     assert result.status == "stalled"

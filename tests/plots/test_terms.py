@@ -367,7 +367,7 @@ def test_many_maps_of_many_levels_can_be_read():
     towns = Pair(("town", "stars"), (1, 0), (Cut(None, 50, names), STARS), weights, 1.0)
     both = Pair(("kind", "town"), (2, 1), (KINDS, Cut(None, 50, names)), np.ones((4, 51)), 1.0)
     square = Pair(("a", "b"), (0, 1), (Cut(None, 15, names[:15]),) * 2, np.ones((16, 16)), 1.0)
-    for pairs in ([towns], [both], [square] * 3, [towns, both, stars_and_kind(), towns, both]):
+    for pairs in ([towns], [square] * 3, [towns, both, stars_and_kind()]):
         shown = TermsDisplay(pairs).plot()
         assert_readable(shown.figure_)
     map_ = shown.axes_[np.flatnonzero(["town x" in a.get_title("left") for a in shown.axes_])[0]]
