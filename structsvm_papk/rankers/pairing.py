@@ -52,9 +52,9 @@ def screened_pairs(
         slopes = slopes[picked]
     some = columns.rows.take(rows)
     sizes = np.array([cut.n_cells for cut in cuts])
-    cells = np.empty((rows.size, n), dtype=np.uint8)
+    cells = np.empty((n, rows.size), dtype=np.uint8)
     for place, cut in enumerate(cuts):
-        cells[:, place] = np.maximum(cut.cells(some), 0)
+        cells[place] = np.maximum(cut.cells(some), 0)
     gains = np.full((n, n), -np.inf)
     _gains(cells, slopes, sizes, _SMALL, MOST_CELLS, gains)
     first, second = np.triu_indices(n, 1)
@@ -82,7 +82,7 @@ def _gains(
             sums = np.zeros(n_cells)
             counts = np.zeros(n_cells)
             for i in range(slopes.size):
-                c = cells[i, a] * sizes[b] + cells[i, b]
+                c = cells[a, i] * sizes[b] + cells[b, i]
                 sums[c] += slopes[i]
                 counts[c] += 1.0
             shape = (sizes[a], sizes[b])
