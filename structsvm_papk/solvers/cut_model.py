@@ -24,7 +24,7 @@ _BISECTIONS = 40
 _NEGLIGIBLE = 1e-10  # dual weight that only an interior point gives
 _WIDE = 1000  # features: beyond, inner products of cuts are cheaper than cuts
 _PRODUCTS = 1.7  # of an evaluation may be as many as those of cuts with cuts
-_SMALL = 0.15  # of the entries of the data: the numbers in the cuts of an evaluation
+_SMALL = 0.1  # of the entries of the data: the numbers in the cuts of an evaluation
 _WIDE_IDLE = 2  # iterations that a cut may be idle there
 
 
