@@ -426,7 +426,7 @@ def _of_one_list(columns: TrainingColumns, given: Setting, left: Left) -> list[C
     """The candidates of one list.
 
     The ends of the path are tried with the first setting only: fits of the others take longest
-    there, and never win. Beside pairs that are given TS is not tried: its fits with pairs take ten
+    there, and hardly ever win. Beside pairs that are given TS is not tried: its fits with pairs take ten
     times as long.
     """
     tried = [given]
@@ -445,7 +445,7 @@ def _of_one_list(columns: TrainingColumns, given: Setting, left: Left) -> list[C
         alphas = [setting.alpha]
         if left.alpha:
             unit = Evidence.of(lists, lists).mean_variance
-            multiples = MULTIPLES if setting is tried[0] else MULTIPLES[1:-1]
+            multiples = MULTIPLES if setting is tried[0] else MULTIPLES[2:-1]
             alphas = [float(alpha) for alpha in unit * multiples]
         for alpha in alphas:
             candidate = Candidate(replace(setting, alpha=alpha), in_columns)
