@@ -11,7 +11,7 @@ Of one list the largest mean wins. Of lists
   or curves alone two (of many lists 20 pairs may lose more than curves gain);
 * then pairs have to gain one and a half over curves alone, so that a ranker does not have twenty
   maps that say nothing;
-* of 25 columns and more, 150 pairs as much over 20 (of one list one standard error);
+* of 16 columns and more, 150 pairs as much over 20 (of one list one standard error);
 * stiff curves, which are best of some features of web pages and worse of others, as much over the
   winner (`benchmarks/results/columns.md`).
 
@@ -55,7 +55,7 @@ _FIRST = 2  # folds that try everything, unless one candidate is far ahead
 _SURE = 2.0  # standard errors, and lines or curves are left out,
 _OF_CURVES = 0.25  # that curves with pairs have to gain over lines,
 _OF_OTHERS = 1.5  # and pairs, many pairs or stiff curves over the others
-_MANY_COLUMNS = 25  # of fewer, 20 pairs are a good part of all
+_MANY_COLUMNS = 16  # of fewer, 20 pairs are a good part of all
 # of one list
 _OF_MANY = 1.0  # that many pairs have to gain
 MULTIPLES = 10.0 ** np.arange(3.0, -3.5, -1.0)  # alphas, times the mean variance of the columns

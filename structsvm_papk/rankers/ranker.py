@@ -172,7 +172,7 @@ class PAPKRanker(AdditiveRanker):
     pairs : {'auto', None} or int
         How many pairs of columns have a weight for each of their cells: sixths of numbers, each
         level. 'auto': where folds choose curves or lines, they also choose none or 20 pairs beside
-        curves, or 150 of 25 columns and more. Those are taken that lower the loss most after a fit
+        curves, or 150 of 16 columns and more. Those are taken that lower the loss most after a fit
         without pairs. A column that has to rise or fall is in no pair.
 
     Attributes
