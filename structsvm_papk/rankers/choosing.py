@@ -426,8 +426,8 @@ def _of_one_list(columns: TrainingColumns, given: Setting, left: Left) -> list[C
     """The candidates of one list.
 
     The ends of the path are tried with the first setting only: fits of the others take longest
-    there, and hardly ever win. Beside pairs that are given TS is not tried: its fits with pairs take ten
-    times as long.
+    there, and hardly ever win. Beside pairs that are given TS is not tried: its fits with pairs
+    take ten times as long.
     """
     tried = [given]
     if left.surrogate and given.n_pairs is None:

@@ -61,7 +61,7 @@ from structsvm_papk.rankers.settings import (
 )
 from structsvm_papk.rankers.solver_choice import Told, solver_choice
 from structsvm_papk.solvers.oracle import Oracle
-from structsvm_papk.solvers.solver import SolverResult, check_signs
+from structsvm_papk.solvers.solver import SolverResult, Status, check_signs
 from structsvm_papk.surrogates import Surrogate
 
 
@@ -493,7 +493,9 @@ class PAPKRanker(AdditiveRanker):
             log.say(remark)
         watch = log.watching(self.callback)
         result: SolverResult = solver.solve(risk, start, watch, checkpoint=checkpoint)
-        result, self._zero_is_proved = columns.beside_zero(risk, solver, result, watch)
+        self._zero_is_proved = False
+        if result.status is Status.CRITICAL:
+            result, self._zero_is_proved = columns.beside_zero(risk, solver, result, watch)
         log.say(f"{result.n_iter} iterations, {result.seconds:.1f} s: {result.message}")
         self.alpha_ = setting.known_alpha
         self.surrogate_ = setting.name
