@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from numbers import Real
 from os import PathLike
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -54,12 +55,18 @@ class DegenerateOptimumWarning(UserWarning):
         return f"{self.what}\nTry {call}." if call else self.what
 
 
+def _package_of(frame: FrameType) -> str:
+    """The package whose code runs; empty for code that is in no module, as `exec` may run it."""
+    module: str = frame.f_globals.get("__name__", "")
+    return module.partition(".")[0]
+
+
 def warn(message: str | Warning, category: type[Warning] = UserWarning) -> None:
     """Warn at the line that called the package, through however many of its functions."""
     package = __name__.partition(".")[0]
     frame = sys._getframe()
     level = 1
-    while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] == package:
+    while frame.f_back is not None and _package_of(frame) == package:
         frame = frame.f_back
         level += 1
     warnings.warn(message, category, stacklevel=level)

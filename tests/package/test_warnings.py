@@ -39,3 +39,9 @@ def test_columns_like_ids():
     frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(user_id=np.arange(120))
     fit = PAPKRanker(3).fit
     assert places(lambda: fit(frame, Y, GROUPS)) == {UserWarning: __file__}
+
+
+def test_code_in_no_module_is_warned_as_any_other():
+    code = "from structsvm_papk.errors import warn\nwarn('said')"
+    with pytest.warns(UserWarning, match="said"):
+        exec(code, {})
