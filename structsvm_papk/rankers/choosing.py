@@ -325,7 +325,7 @@ def choose(
         training = Training(_MAX_ITER, n_blocks, n_threads, deadline)
         candidates = _of_one_list(columns, given, left)
         many = [each for each in candidates if each.setting.n_pairs == MANY_PAIRS]
-        choice = ChoiceOfOneList(candidates, many if left.pairs else ())
+        choice = ChoiceOfOneList(candidates, many)
     else:
         return None
     if len(folds) < 2:
