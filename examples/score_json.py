@@ -43,8 +43,12 @@ def added(term, row, lowest):
     x = row[term["column"]]
     if is_missing(x):
         gap = term["gap"] or 0.0
-        if term["kind"] != "levels" and lowest:
-            gap += added(term, lowest, {})
+        if term["kind"] == "levels":
+            return gap
+        if lowest:
+            return gap + added(term, lowest, {})
+        if term["gap"] is None:
+            raise ValueError(f"{term['column']!r} is missing, and never was in training")
         return gap
     if term["kind"] == "levels":
         known = x in term["levels"]

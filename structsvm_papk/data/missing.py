@@ -52,14 +52,15 @@ class Filling:
     def of(cls, lists: RankingData, missing: str | None, falling: Sequence[int] = ()) -> Filling:
         """What stands in while lists train."""
         constant = None
-        if not lists.is_sparse and lists.with_holes.any():
-            every = np.arange(lists.n_columns)
-            if missing == SEPARATE:
-                constant = _or_zero(np.median, lists, np.flatnonzero(lists.with_holes))
-            elif missing == LOWEST and lists.one_list:
-                lowest = _or_zero(np.min, lists, every)
-                highest = _or_zero(np.max, lists, every)
-                constant = np.where(np.isin(every, falling), highest, lowest)
+        if lists.is_sparse:
+            return cls(missing, falling)
+        every = np.arange(lists.n_columns)
+        if missing == SEPARATE and lists.with_holes.any():
+            constant = _or_zero(np.median, lists, np.flatnonzero(lists.with_holes))
+        elif missing == LOWEST and lists.one_list:  # also for holes of later rows alone
+            lowest = _or_zero(np.min, lists, every)
+            highest = _or_zero(np.max, lists, every)
+            constant = np.where(np.isin(every, falling), highest, lowest)
         return cls(missing, falling, constant)
 
     def of_rows(self, X: Any, groups: Any, levels: Collection[int] = ()) -> FilledRows:

@@ -27,7 +27,8 @@ def write_onnx(path: PathLike, model: Model, dtype: str = "float64") -> None:
     A missing value is NaN, and a column of levels holds the place of each value among them, -1 for
     a value that is none of them. With ``missing="lowest"`` the score of a row depends on the others
     of its list: X holds the rows of *one list*, and its first dimension is called
-    `rows_of_one_list`. Models of one list score each row by itself. The metadata ``structsvm_papk``
+    `rows_of_one_list`. Models of one list score each row by itself. Else NaN in a column of numbers
+    that had none in training makes the score NaN. The metadata ``structsvm_papk``
     holds what `weights_of` gives, without the weights of lines, and the names of the features in
     their order.
 
@@ -140,11 +141,12 @@ def _terms(graph: _Graph, model: Model) -> list[str]:
 def _filled(graph: _Graph, model: Model, is_hole: str) -> str:
     """X with numbers in place of NaN: of one list the lowest; else where the term is 0.
 
-    Columns that fall are turned first: of them it is the highest.
+    Columns that fall are turned first: of them it is the highest. NaN that training did not know
+    stays, and so there is no score.
     """
     instead = np.zeros(model.n_features)
     for curve in model.function.curves:
-        instead[curve.column] = curve.knots[0]
+        instead[curve.column] = np.nan if curve.gap is None else curve.knots[0]
     if model.missing != LOWEST:
         return graph.add("Where", is_hole, graph.constant(instead), "X")
     if model.fill is not None:

@@ -131,6 +131,18 @@ def filled_scores(fitted):
     return by_hand(X, GROUPS)[0] @ fitted.coef_
 
 
+def test_of_one_list_without_holes_the_lowest_of_training_stands_in_all_the_same():
+    fitted = ranker(monotonic_cst=[0, -1, 0, 0]).fit(filled := by_hand(X, GROUPS)[0], Y, "one_list")
+    new = X[:6].copy()
+    new[0, 1] = np.nan
+    right = np.where(
+        np.isnan(new), [filled[:, 0].min(), filled[:, 1].max(), *filled.min(0)[2:]], new
+    )
+    each = [fitted.predict(row[None])[0] for row in new]
+    np.testing.assert_allclose(each, right @ fitted.coef_, atol=1e-9)
+    np.testing.assert_array_equal(fitted.to_model().predict(new), each)
+
+
 def test_a_column_and_a_list_that_are_all_holes():
     holed = X.copy()
     holed[:, 1] = np.nan

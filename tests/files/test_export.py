@@ -226,6 +226,28 @@ def test_onnx_scores_every_kind_of_term(of_every_kind, tmp_path, dtype, error):
             np.testing.assert_allclose(scores, expected, rtol=0, atol=error * size)
 
 
+@pytest.mark.parametrize("curves", [None, 4])
+def test_a_missing_number_that_training_never_had_has_no_score(
+    lists, scores_by_json, tmp_path, curves
+):
+    X = lists.X.copy()
+    X[::7, 0] = np.nan
+    ranker = PAPKRanker(k=5, alpha=0.1, curves=curves, pairs=None)
+    ranker.fit(X, lists.y, groups=lists.groups)
+    plain = json.loads(json.dumps(ranker.export_weights()))
+    row = {f"x{j}": None if j < 2 else 1.0 for j in range(6)}
+    with pytest.raises(ValueError, match="'x1' is missing, and never was in training"):
+        scores_by_json(plain, [row])
+    pytest.importorskip("onnx")
+    from onnx.reference import ReferenceEvaluator
+
+    ranker.to_onnx(tmp_path / "ranker.onnx")
+    graph = ReferenceEvaluator(str(tmp_path / "ranker.onnx"))
+    nan = np.nan
+    (scores,) = graph.run(None, {"X": np.array([[nan, nan, 1, 1, 1, 1], [nan, 1, 1, 1, 1, 1]])})
+    np.testing.assert_array_equal(np.isnan(scores), [True, False])
+
+
 def place_of(value, levels):
     """What a graph takes for a value, by the page."""
     if value is None or value != value:
