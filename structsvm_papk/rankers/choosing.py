@@ -489,8 +489,7 @@ def _in_own_order(columns: TrainingColumns, keep: Array) -> tuple[TrainingColumn
             seen[:, numbers] = _rounded((of_numbers - centre) / scale)
         seen = np.ascontiguousarray(seen[:, order])
     lists = given.with_columns(columns_of(seen))
-    place = {j: i for i, j in enumerate(order.tolist())}
-    lists.levels = {place[j]: levels for j, levels in given.levels.items()}
+    lists.levels = {i: given.levels[j] for i, j in enumerate(order.tolist()) if j in given.levels}
     signs = None if columns.signs is None else columns.signs[order]
     standardize = columns.standardize if units.rule != ScaleRule.COMMON else False
     return TrainingColumns(lists, columns.missing, standardize, signs, columns.positive), digests

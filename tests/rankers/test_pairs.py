@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from structsvm_papk import EmpiricalRisk, PAPKRanker, RankingData, make_surrogate
-from structsvm_papk.rankers import pairing
+from structsvm_papk.data.columns.tables import in_numbers, levels_of
+from structsvm_papk.rankers import choosing, pairing
 from structsvm_papk.rankers.in_columns import TrainingColumns
 from structsvm_papk.rankers.pairing import screened_pairs
 from structsvm_papk.rankers.settings import Setting
@@ -119,6 +120,19 @@ def test_pairs_are_those_that_lower_the_risk_most():
         lines.lists.units.of_columns(slope) / N_LISTS, risk(w)[1], atol=1e-12
     )
 
+    by_chance = residuals._replace(slopes=np.random.default_rng(1).permutation(residuals.slopes))
+    assert min(gains_by_hand(columns, by_chance).values()) < 0
+    for slopes in (residuals, by_chance):
+        gains = gains_by_hand(columns, slopes)
+        order = sorted(gains, key=lambda pair: -gains[pair])
+        for n_pairs in (1, 3, 20):
+            found = screened_pairs(columns, slopes, n_pairs)
+            expected = [pair for pair in order[:n_pairs] if gains[pair] > 0]
+            assert [pair.columns for pair in found] == expected
+
+
+def gains_by_hand(columns, residuals):
+    """What each pair of columns gains above chance, cell by cell."""
     cuts = columns.cuts_for_pairs
     gains = {}
     rows = residuals.rows
@@ -137,11 +151,22 @@ def test_pairs_are_those_that_lower_the_risk_most():
                 chance = share * n * np.mean(np.square(residuals.slopes))
                 gain += (own.sum() ** 2 - chance) / (n + 5)
             gains[one.column, two.column] = gain
-    order = sorted(gains, key=lambda pair: -gains[pair])
-    for n_pairs in (1, 3, 20):
-        found = screened_pairs(columns, residuals, n_pairs)
-        expected = [pair for pair in order[:n_pairs] if gains[pair] > 0]
-        assert [pair.columns for pair in found] == expected
+    return gains
+
+
+def test_folds_see_the_same_in_another_order_of_columns():
+    frame, y = table(gaps=False)
+    rng = np.random.default_rng(0)
+    frame = frame.assign(**{name: rng.choice(list("uvw"), GROUPS.size) for name in "de"})
+    seen = []
+    for columns in (list(frame), list(frame)[::-1]):
+        levels = levels_of(frame[columns], "from_dtype")
+        given = RankingData.from_groups(in_numbers(frame[columns], levels), y, GROUPS)
+        given.levels = levels
+        as_given = TrainingColumns(given, "separate", "auto")
+        own, _ = choosing._in_own_order(as_given, np.ones(N_LISTS, dtype=bool))
+        seen.append(own.lines_in_units.lists.columns.toarray())
+    np.testing.assert_array_equal(*seen)
 
 
 @pytest.mark.parametrize("seed", range(3))
