@@ -120,7 +120,7 @@ PRESETS = {
 
 
 def resolve(
-    preset: str | Conventions | None, beside_pairs: bool = False, **choices: str | None
+    preset: str | Conventions | None, beside_pairs: bool = False, **choices: Any
 ) -> Conventions:
     """Conventions of a preset with the choices that are not None put over it.
 

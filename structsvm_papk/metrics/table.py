@@ -269,10 +269,9 @@ def evaluate(
     rules = conventions.resolve(
         preset, relevant is not None, ties=ties, few_negatives=few_negatives,
         no_positives=no_positives, ideal=ideal, mean=mean, population=population,
-        insufficient_handling=insufficient_handling,
+        insufficient_handling=insufficient_handling, relevance_threshold=relevance_threshold,
     )  # fmt: skip
-    if relevance_threshold is None:
-        relevance_threshold = rules.relevance_threshold
+    relevance_threshold = rules.relevance_threshold
     # 1. the lists: of the rows alone, or of rows and of what relevant pairs know beside them
     making: dict[str, Any] = {
         "relevance_threshold": relevance_threshold,

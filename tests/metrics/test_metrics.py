@@ -276,6 +276,7 @@ def test_lists_by_bounds_thresholds_and_scores_without_end():
     scores = [5.0, 4, 3, 2]
     table = metrics.evaluate(["auc", "ap", "ndcg"], scores, [1, 5, 2, 4], relevance_threshold=4)
     assert (table["auc"][0], table["ap"][0]) == (0.25, 0.5)
+    assert table.conventions.relevance_threshold == table.relevance_threshold == 4
     assert table["ndcg"] == pytest.approx(per_user("ndcg", scores, [1, 5, 2, 4]))
     for ties in TIES:
         for other in ([np.inf, 1.0, -np.inf, -np.inf], [20.0, 0.1, -3, -3]):
