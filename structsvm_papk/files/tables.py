@@ -280,6 +280,8 @@ def read_features(
     if columns.group is not None:
         kinds[columns.group] = Kind.ID
     values = read_columns(path, format, kinds, columns.features)
+    if format != "parquet":
+        values |= {name: with_none(values[name], known[name]) for name in texts}
     features = {name: values[name] for name in columns.features}
     new = [name for name in features if features[name].dtype == object and name not in known]
     if new and like is not None:
@@ -363,7 +365,8 @@ def read_columns(
 
     Of text in one of the `features` the message says how to leave the column out. In Parquet
     columns are of the type of the file; else numbers are of the type that pandas finds, and ids are
-    text. Texts that may be missing, and features that are text, are objects with None.
+    text. Features that are text are objects with None; texts that may be missing are objects with
+    None in Parquet, and else as they stand in the file.
     """
     path = Path(path)
     with reading(path):
@@ -376,8 +379,6 @@ def read_columns(
             raise InputError(
                 f"{place}: column {name!r} is empty: every row needs its user and its item"
             )
-        if kind is Kind.TEXT_OR_HOLE:
-            columns[name] = with_none(columns[name])
     return columns
 
 

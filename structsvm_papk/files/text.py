@@ -60,10 +60,10 @@ def is_number_text(text: Any) -> bool:
     return True
 
 
-def with_none(texts: Array) -> Array:
-    """Texts as objects, None where a cell is empty or says NaN or null."""
+def with_none(texts: Array, levels: Collection[Any] = ()) -> Array:
+    """Texts as objects, None where a cell is empty or says NaN or null, which is no level."""
     values = texts.astype(object)
-    values[np.isin(texts, list(_HOLES))] = None
+    values[np.isin(texts, [hole for hole in _HOLES if hole not in levels])] = None
     return values
 
 

@@ -210,8 +210,15 @@ def test_a_column_without_one_value_of_training_adds_zero_with_a_warning(kinds, 
 
 
 @pytest.mark.parametrize("kinds", [["flat", "Flat"], ["flat", None]])
-def test_a_column_with_one_value_of_training_needs_no_warning(kinds, of_kinds):
+def test_a_column_of_which_training_knew_half_needs_no_warning(kinds, of_kinds):
     of_kinds.predict(pd.DataFrame({"kind": kinds, "stars": 2.0}))  # warnings are errors
+
+
+def test_a_column_of_which_training_knew_little_is_warned_of(of_kinds):
+    later = pd.DataFrame({"kind": ["flat", "Flat", None, "FLAT"], "stars": 2.0})
+    with pytest.warns(UserWarning, match="'kind' holds 'Flat', 'FLAT' in most of its rows, of wh"):
+        added = of_kinds.contributions(later)[:, 0]
+    assert added[0] != 0 and not added[1:].any()
 
 
 @pytest.mark.parametrize("shuffled", ["y", "groups"])

@@ -1,5 +1,7 @@
 """Columns of text in files: levels, the same ones in each format, and as training had them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -68,6 +70,10 @@ def test_levels_are_those_of_training(tmp_path, suffix):
     new = read_table(write(few, tmp_path / f"b.{suffix}"), like=trained, missing="separate")
     assert new.levels == trained.levels
     np.testing.assert_array_equal(new.X[:, 1], [2, -1, np.nan, 0])
+    of_frame = replace(trained, levels={1: ("NA", "None")})  # a file has such text for missing, too
+    path = write(few.assign(kind=["None", "NA", None, "castle"]), tmp_path / f"d.{suffix}")
+    again = read_table(path, like=of_frame, missing="separate")
+    np.testing.assert_array_equal(again.X[:, 1], [1, 0, np.nan, -1])
     numbers = write(frame[:4].assign(kind=["1", "2", "3", "4"]), tmp_path / f"c.{suffix}")
     with pytest.raises(InputError, match=r"c\..*'kind' holds numbers \('1'\), and in training it"):
         read_table(numbers, like=trained, missing="separate")

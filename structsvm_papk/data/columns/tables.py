@@ -236,7 +236,7 @@ def in_numbers(X: Any, levels: Levels) -> Any:
 def places_in(values: Array, levels: Sequence[Any], name: str) -> Array:
     """The place of each value among the levels, -1 for none, NaN where it is missing.
 
-    Where no value is a level, there is a warning.
+    Where most values are no level, there is a warning.
     """
     place_of = {level: float(place) for place, level in enumerate(levels)}
     codes, different = _told_apart(values, name)
@@ -251,10 +251,13 @@ def places_in(values: Array, levels: Sequence[Any], name: str) -> Array:
                 f"{_kind_of(levels[0])} ({levels[0]!r}): its values must be of the "
                 f"same kind {YOUR_TABLE}"
             )
-    if plain and not np.any(places >= 0):
+    n_known = np.count_nonzero(places >= 0)
+    if np.count_nonzero(places < 0) > n_known:
+        new = [value for value, place in zip(plain, of_values, strict=True) if place < 0]
+        rows = " in most of its rows" if n_known else ""
         warn(
-            f"column {name!r} holds {_first(plain)}, of which training knew none: each adds 0. It "
-            f"had {_first(levels)}: are they spelled as there? {YOUR_TABLE}"
+            f"column {name!r} holds {_first(new)}{rows}, of which training knew none: each adds 0. "
+            f"It had {_first(levels)}: are they spelled as there? {YOUR_TABLE}"
         )
     return places
 
