@@ -295,6 +295,7 @@ def _rule_of_engine(
         return RuleSearch(folds, engine, names).held_out()
 
     def weights(values: Array) -> EngineWeights:
+        values = normalised(values, engine)
         return EngineWeights(
             engine=name,
             weights=dict(zip(joined.names, values.tolist(), strict=True)),

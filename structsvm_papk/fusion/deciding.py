@@ -190,7 +190,7 @@ class Decision:
         weights_of = (self.of or self.rule).weights
         if weights_of is not None:
             of_kind = {
-                "equal": np.full(len(joined.names), 1.0 / len(joined.names)),
+                "equal": np.ones(len(joined.names)),
                 "alone": np.array([name == self.best.name for name in joined.names], dtype=float),
             }
             weights = learned if self.kind == "learned" else weights_of(of_kind[self.kind])

@@ -294,6 +294,19 @@ def test_a_report_for_an_engine_is_by_its_rule(sample):
     assert json.dumps(report.as_dict())
 
 
+@pytest.mark.parametrize("engine", ["qdrant", "elasticsearch-rrf"])
+def test_equal_weights_that_are_recommended_are_those_that_were_measured(sample, engine):
+    judged = sample.train.judgments
+    judged = judged[judged["query"].isin(judged["query"].unique()[:8])]  # too few to learn
+    report = fusion.for_engine(engine, few(sample, 3), judged, cv=2)
+    assert report.recommended.kind == "equal"
+    joined = join(few(sample, 3), judged)
+    folds = CrossValidation.of(joined, replace(HOW, engine=engine, n_folds=2))
+    search = RuleSearch(folds, ENGINES[report.recommended.engine_weights.engine], joined.names)
+    recommended = report.recommended.engine_weights.values
+    np.testing.assert_array_equal(search.values(recommended), search.values(search.equal))
+
+
 def test_the_window_cuts_lists_before_learning(sample):
     runs = few(sample)
     cut = {
