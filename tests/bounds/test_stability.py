@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from structsvm_papk import (
     make_surrogate,
 )
 from structsvm_papk import SubgradientDescent as Descent
+from structsvm_papk.bounds.stability import _largest_slopes
 from structsvm_papk.datasets import engagement_lists, linear_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.partitioned import PartitionedRisk
@@ -107,6 +109,25 @@ def test_worst_scores_are_those_of_the_worst_weights_near_by_and_the_users_for_a
     assert found.at(n_users) <= target < found.at(0.97 * n_users)
     assert found.at(found.n_users) == pytest.approx(found.bound)
     assert found.users_for(found.risk / 2) == np.inf
+    # what a larger gap of the certificate adds to each distance does not shrink with more users
+    loose = bounds.stability(risk, replace(result, lower_bound=result.lower_bound - 0.1))
+    assert loose.from_gap == pytest.approx(np.sqrt(2 * (result.gap * result.objective + 0.1) / 3))
+    parts = [each.distances - each.from_gap for each in (loose, found)]
+    np.testing.assert_allclose(*parts, rtol=1e-9)
+    assert loose.at(1e12) > found.at(1e12)
+
+
+def test_slopes_are_bounded_by_the_largest_over_all_sums_of_weights():
+    rng = np.random.default_rng(0)
+    apart = rng.exponential(size=200) * (rng.random(200) < 0.7)
+    sides = [(rng.exponential(size=200), rng.uniform(0.05, 1.0, 200)) for _ in range(2)]
+    t = np.linspace(0, 1, 5001)[:, None]
+    exact = t * apart
+    for var, share in sides:
+        exact = exact + np.sqrt(var * np.maximum(t / share - t**2, 0.0))
+    exact = exact.max(axis=0)
+    bound = _largest_slopes(apart, *sides)
+    assert (exact <= bound * (1 + 1e-12)).all() and (bound <= 1.05 * exact).all()
 
 
 def test_files_and_divided_columns_give_the_same(tmp_path):

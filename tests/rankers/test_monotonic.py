@@ -40,10 +40,11 @@ OTHER_PROBLEMS = [("avg", 3), ("ts", None), *product(["max", "pauc"], [None, 3])
 @pytest.mark.parametrize(
     ("surrogate", "curves"), [("avg", None), ("ts", 3), *starmap(slow, OTHER_PROBLEMS)]
 )
-@pytest.mark.parametrize("signs", [np.array([1, 1, 0]), np.array([1, 0, 1])])
+@pytest.mark.parametrize("signs", [np.array([-1, 1, 0]), np.array([-1, 0, 1])])
 def test_the_certificate_is_of_the_problem_with_signs(surrogate, curves, signs):
     """Written out for cvxpy, with columns that are not turned."""
     X, y, groups = rows(1)
+    X[:, 0] *= -1.0
     fitted = ranker(curves, surrogate, monotonic_cst=signs, tol=1e-8).fit(X, y, groups)
     data = RankingData.from_groups(X, y, groups)
     sign_of_weights = signs
@@ -65,6 +66,7 @@ def test_the_certificate_is_of_the_problem_with_signs(surrogate, curves, signs):
     assert result.objective == pytest.approx(problem.value, rel=1e-6)
     assert result.lower_bound <= problem.value * (1 + 1e-8)
     assert free.value < problem.value * (1 - 1e-3)
+    assert np.nanmin(fitted.scale_) > 0.0  # also of columns that are turned
 
 
 def test_ones_everywhere_are_the_setting_positive():
