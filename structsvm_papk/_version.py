@@ -7,7 +7,7 @@ __version__ = "0.2.0"
 _USED = (
     *("numpy", "scipy", "numba", "cvxpy", "scikit-learn", "pandas", "piqp"),
     *("rich", "typer", "safetensors", "threadpoolctl", "dask", "distributed", "matplotlib"),
-    *("polars", "pyarrow", "rectools", "onnx", "lightgbm"),
+    *("polars", "pyarrow", "onnx", "lightgbm"),
 )
 
 

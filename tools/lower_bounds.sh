@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The tests on the oldest versions that pyproject.toml allows, RecTools and ONNX among them: with
-# NumPy 1.26, which RecTools needs on Python 3.11 and 3.12. Arguments go to pytest.
+# The tests on the oldest versions that pyproject.toml allows, ONNX among them. Arguments go to
+# pytest.
 #
 #     tools/lower_bounds.sh                 the whole suite
 #     tools/lower_bounds.sh tests/test_qp.py
@@ -14,7 +14,7 @@ trap 'rm -rf "$work"' EXIT
 "$work/bin/pip" install --quiet --disable-pip-version-check uv
 "$work/bin/uv" pip install --quiet --python "$work/bin/python" \
   --resolution lowest-direct --reinstall-package structsvm-papk \
-  '.[test,onnx,rectools,trees]' 'onnxruntime>=1.20'
+  '.[test,onnx,trees]' 'onnxruntime>=1.20'
 "$work/bin/uv" pip freeze --python "$work/bin/python" |
-  grep -iE '^(cvxpy|joblib|numba|numpy|onnx|pandas|piqp|pyarrow|rectools|rich|scikit-learn|scipy|threadpoolctl|typer)=='
+  grep -iE '^(cvxpy|joblib|numba|numpy|onnx|pandas|piqp|pyarrow|rich|scikit-learn|scipy|threadpoolctl|typer)=='
 "$work/bin/pytest" -q -p no:cacheprovider "$@"

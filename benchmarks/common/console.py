@@ -32,7 +32,7 @@ Plot = Annotated[
 ]
 K = Annotated[int, typer.Option("--k", help="Number of items that a user is shown.")]
 Seed = Annotated[int, typer.Option(help="Seed of the first draw.")]
-_PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "cvxpy", "piqp", "lightgbm", "rectools")
+_PACKAGES = ("numpy", "scipy", "numba", "scikit-learn", "cvxpy", "piqp", "lightgbm")
 
 
 def app_of(help):

@@ -1,21 +1,12 @@
-"""Adapters for other libraries: evaluation callables for LightGBM, XGBoost and CatBoost.
+"""Adapters for other libraries: evaluation callables for LightGBM and XGBoost.
 
-None of these libraries is imported here; they call what they are given. `integrations.rectools`,
-with the re-ranker for RecTools, imports that library. May import `metrics` and below.
+Neither is imported here; they call what they are given. May import `metrics` and below.
 """
 
 from structsvm_papk.integrations.hooks import (
-    CatBoostMetric,
     lightgbm_eval_metric,
     lightgbm_feval,
     xgboost_custom_metric,
-    xgboost_eval_metric,
 )
 
-__all__ = [
-    "CatBoostMetric",
-    "lightgbm_eval_metric",
-    "lightgbm_feval",
-    "xgboost_custom_metric",
-    "xgboost_eval_metric",
-]
+__all__ = ["lightgbm_eval_metric", "lightgbm_feval", "xgboost_custom_metric"]

@@ -30,7 +30,6 @@ def exporting():
     folder = ROOT / PACKAGE
     files = [*folder.glob("*/__init__.py"), folder / "errors.py"]
     rooms = {file.parent.name if file.stem == "__init__" else file.stem for file in files}
-    rooms |= {"integrations.rectools"}  # a module of its own, as it imports what an extra brings
     modules = {room: import_module(f"{PACKAGE}.{room}") for room in rooms}
     return {module.__name__: module for module in modules.values() if hasattr(module, "__all__")}
 
