@@ -22,7 +22,7 @@ rules = {
     "few negatives: existing pairs": {"few_negatives": "normalise"},
     "few negatives: missing ones lose": {"few_negatives": "as_wins"},
     "users weighed by relevant items": {"mean": "positives"},
-    "all rows as one list": {"mean": "pooled"},
+    "all rows as one list": {"groups": None},
     "as RecTools": {"preset": "rectools"},
     "as scikit-learn": {"preset": "sklearn"},
 }
@@ -32,7 +32,7 @@ rules = {
 
 names = ["pap@5", "auc"]
 tables = {
-    rule: metrics.evaluate(names, scores, lists.y, lists.groups, **choices)
+    rule: metrics.evaluate(names, scores, lists.y, **{"groups": lists.groups} | choices)
     for rule, choices in rules.items()
 }
 for rule, table in tables.items():

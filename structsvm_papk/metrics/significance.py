@@ -108,7 +108,7 @@ def interval(
     Raises
     ------
     InputError
-        A method that does not apply: few users, a pooled mean, weights, values that are NaN or, for
+        A method that does not apply: few users, weights, values that are NaN or, for
         `exact`, not 0 or 1.
     """
     _check(level, table=table)
@@ -136,8 +136,6 @@ def interval(
 def no_interval(table: MetricTable, metric: str, method: str = "bootstrap") -> str | None:
     """Why `interval` would refuse a method for a metric of the table; None where it would not."""
     check_choice("method", method, METHODS)
-    if table.is_pooled:
-        return "a pooled mean has no user values; choose another mean"
     values = table[metric][table.used(metric)]
     if not values.size:
         return f"no user has a value of {metric}; there is nothing to make an interval of"
@@ -188,7 +186,7 @@ def compare(
     Parameters
     ----------
     first, second : MetricTable
-        Of the same users, both gains or both risks and with the same mean, which is not `pooled`,
+        Of the same users, both gains or both risks and with the same mean,
         and the same weights. A user that either table leaves out is left out of the pair.
     metrics : str or sequence of str, optional
         Default: all metrics of `first`.
@@ -290,8 +288,6 @@ def _check(level: float, **tables: MetricTable) -> None:
 
 def _check_comparable(first: MetricTable, second: MetricTable) -> None:
     """Refuse tables of other kinds, other means or other users."""
-    for table in (first, second):
-        table.refuse_pooled("a comparison user by user")
     if first.gain != second.gain:
         raise InputError("one table holds gains and the other risks; give `gain` the same value")
     means = first.conventions.mean, second.conventions.mean

@@ -157,7 +157,6 @@ def test_what_cannot_be_compared_or_has_no_interval():
     for first, second, words in (
         (better, worse.take(worse.users > 1), r"2 users are only in the first table \(0, 1\)"),
         (better.take(better.users > 1), worse, r"2 users are only in the second table \(0, 1\)"),
-        (*tables(mean="pooled"), "pooled mean is not made of users' values"),
         (better, tables(gain=False)[1], "one table holds gains and the other risks"),
         (better, tables(mean="pairs")[1], "different means, 'user' and 'pairs'"),
         (better, text, "numbers in one table and text in the other"),
@@ -171,7 +170,6 @@ def test_what_cannot_be_compared_or_has_no_interval():
         (nan, "kl", "NaN for some users by the rule"),
         (nobody, "bootstrap", "mean='pairs' each of the 2 users .* weight 0"),
         (nobody, "kl", "mean='pairs' each of the 2 users .* weight 0"),
-        (tables(mean="pooled")[0], "bootstrap", "a pooled mean has no user values"),
         (better, "exact", "for values 0 and 1, and pap@3 has others"),
         (better, "student", "method='student' is not known"),
     ):

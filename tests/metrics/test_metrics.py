@@ -1,5 +1,4 @@
 import json
-from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -39,14 +38,11 @@ def rows_of(case):
 def test_recorded_rectools_case(case, name):
     metric, rows = f"{name}@{case['k']}", rows_of(case)
     options = {"preset": "rectools", "list_length": case["topn"]}
-    for suffix, handling in (("", "ignore"), ("_exclude", "exclude")):
-        table = metrics.evaluate(metric, *rows, insufficient_handling=handling, **options)
-        for found, what in ((table[metric], ""), (table.mean(metric), "_mean")):
-            expected = np.array(case[name + suffix + what], dtype=float)
-            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
-    short = pytest.raises(InputError, match="too short to decide")
-    with short if case[f"{name}_raise"] else nullcontext():
-        values_of(metric, *rows, insufficient_handling="raise", **options)
+    table = metrics.evaluate(metric, *rows, **options)
+    for found, what in ((table[metric], ""), (table.mean(metric), "_mean")):
+        expected = np.array(case[name + what], dtype=float)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+    assert (table.summary(metric).by_rule.get("insufficient", 0) > 0) == case[f"{name}_raise"]
 
 
 def test_scikit_learn_numbers_ties_and_grades_included():
@@ -108,31 +104,6 @@ def test_rules_for_users_without_positives_and_with_few_negatives():
             metrics.evaluate(name, *example(), **rule)
 
 
-def test_a_pooled_mean_is_that_of_one_list_and_follows_its_rules():
-    rng = np.random.default_rng(8)
-    groups = np.repeat(np.arange(30), rng.integers(2, 30, 30))
-    scores, labels = rng.normal(size=groups.size), (rng.random(groups.size) < 0.4).astype(int)
-    rows = scores, labels, groups
-    table = metrics.evaluate(["auc"], *rows, mean="pooled")
-    assert table.mean("auc") == pytest.approx(roc_auc_score(labels, scores), abs=1e-13)
-    with pytest.raises(InputError, match="pooled mean is not made of users' values"):
-        table.take(np.ones(30, dtype=bool))
-    with pytest.raises(InputError, match="it has auc"):
-        table.mean("ap")
-    names, rows = ["ap", "pap@1", "auc", "ndcg"], ([3.0, 2, 1], [0, 0, 0], [1, 1, 2])
-    for rule, value in (("exclude", np.nan), ("nan", np.nan), ("zero", 0.0), ("one", 1.0)):
-        for gain in (True, False):
-            how = {"mean": "pooled", "no_positives": rule, "gain": gain}
-            table, expected = metrics.evaluate(names, *rows, **how), value if gain else 1 - value
-            for name in names:
-                np.testing.assert_array_equal(table.mean(name), expected)
-                assert table.summary(name).n_used == (0 if np.isnan(expected) else 2)
-    rows = [3.0, 2, 1], [0, 1, 1], [1, 1, 2]
-    for few, value in (("exclude", np.nan), ("normalise", 0.0), ("as_wins", 2 / 3)):
-        table = metrics.evaluate(["pap@3"], *rows, mean="pooled", few_negatives=few)
-        np.testing.assert_allclose(table.mean("pap@3"), value)
-
-
 def test_summaries_and_frames_of_a_table():
     scores, labels, groups = example()
     scores = np.maximum(scores, -0.5) - (scores < -1)
@@ -155,8 +126,6 @@ def test_truncation_refuses_what_it_cannot_know():
         values_of("auc", [2.0, 1.0], [1, 0], list_length=1)
     with pytest.raises(InputError, match="cuts through equal scores of user 0"):
         values_of("ap", [1.0, 1.0], [1, 0], list_length=1, ties="half")
-    with pytest.raises(InputError, match="pooled mean needs complete lists"):
-        metrics.evaluate(["ap"], [2.0, 1.0], [1, 0], list_length=1, mean="pooled")
 
 
 def random_users(rng):
@@ -305,7 +274,7 @@ def test_lists_by_bounds_thresholds_and_scores_without_end():
         ({"preset": "rectool"}, "icml2020"),
         ({"metrics": "app"}, "did you mean 'ap'"),
         ({"metrics": "pap"}, "needs a cut-off"),
-        ({"metrics": "bpref@3"}, "no cut-off"),
+        ({"metrics": "mean@3"}, "there is no metric"),
         ({"metrics": "pap@0"}, "1 or more"),
         ({"metrics": "err@3", "labels": [5, 0, 1]}, "grades from 0 to 4, and a label is 5"),
         ({"metrics": "pap@2.5"}, "whole number of 1 or more"),
@@ -326,7 +295,7 @@ def test_bad_input_is_named(change, told):
 
 
 def test_every_metric_is_held_against_a_definition():
-    beside_pairs = {"ap@k", "rr@k", "rprec", "bpref", "judged@k"}  # in `test_relevant`
+    beside_pairs = {"ap@k", "rr@k"}  # in `test_relevant`
     here = {parse(name).metric.name for name in NAMES}
     assert here | beside_pairs == {metric.name for metric in METRICS}
 
