@@ -14,24 +14,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from structsvm_papk._types import Array, PathLike
+from structsvm_papk._types import PathLike
 from structsvm_papk._version import __version__
 from structsvm_papk.data.columns.additive import AdditiveFunction, FilledRows
-from structsvm_papk.data.columns.checks import LOWEST, MISSING, as_frame, check_matrix
+from structsvm_papk.data.columns.checks import LOWEST, as_frame, check_matrix
 from structsvm_papk.data.columns.tables import in_numbers
 from structsvm_papk.data.columns.terms import Curve, Cut, Levels, Pair, Term
-from structsvm_papk.data.columns.units import ScaleRule
-from structsvm_papk.data.grades import check_label_gain
 from structsvm_papk.data.missing import Filling, falling_columns
 from structsvm_papk.data.roles import listed
 from structsvm_papk.data.top import ids_of, top_rows
 from structsvm_papk.errors import (
     DegenerateOptimumWarning,
     InputError,
-    as_names,
-    check_choice,
-    check_number,
-    check_type,
     warn,
     whole_number,
 )
@@ -44,19 +38,6 @@ if TYPE_CHECKING:
 _FILE = TensorFile("model", version=8)
 _SHOWN_TERMS = 6  # by `repr`, those that move scores most
 _CERTIFICATE = ("objective", "lower_bound", "gap", "status", "converged", "n_iter")
-_TYPES = {
-    **dict.fromkeys(("surrogate", "solver", "user_weight", "package_version", "status"), str),
-    **dict.fromkeys(("converged", "positive"), bool),
-    **dict.fromkeys(("k", "n_iter"), int),
-}
-_NUMBERS: dict[str, dict[str, Any]] = {
-    "k": {"least": 1, "below": 2**63}, "alpha": {"least": 0.0},
-    "depth": {"above": 0, "optional": True}, "relevance_threshold": {"optional": True},
-    "first_index": {"least": 0, "below": 2**63, "optional": True},
-    "objective": {}, "lower_bound": {"optional": True}, "gap": {"optional": True},
-    "n_iter": {"least": 0}, "stiffness": {"above": 0},
-    "curves": {"least": 1, "optional": True},
-}  # fmt: skip
 
 
 @dataclass(frozen=True, repr=False)
@@ -300,17 +281,19 @@ def _finite_or_none(value):
     return float(value) if math.isfinite(value) else None
 
 
+_ENTRIES = [each.name for each in fields(Model) if each.name not in ("function", "fill")]
+
+
 def save_model(path: PathLike, model: Model) -> None:
     """Write a `Model`; an existing file is replaced in one step or kept."""
-    entries = {field.name: getattr(model, field.name) for field in fields(Model)}
+    entries = {name: getattr(model, name) for name in _ENTRIES}
     entries["package_version"] = model.package_version or __version__
-    function = entries.pop("function")
+    function = model.function
     arrays = _arrays_of(function)
     entries["n_features"] = function.n_columns
     entries["other_terms"] = list(map(_entry_of, (*function.of_levels, *function.pairs)))
-    fill = entries.pop("fill")
-    if fill is not None:
-        arrays["fill"] = fill
+    if model.fill is not None:
+        arrays["fill"] = model.fill
     entries |= {"k": int(model.k), "alpha": float(model.alpha)}
     write_atomically(path, _FILE.encoded(entries, arrays))
 
@@ -334,33 +317,17 @@ def _arrays_of(function: AdditiveFunction) -> dict[str, np.ndarray]:
 
 def _curves_of(arrays: dict[str, np.ndarray], names: tuple[str, ...]) -> list[Curve]:
     """The terms of columns of numbers, of the arrays of a file."""
-    columns = arrays.pop("columns")
-    starts = arrays.pop("knot_starts")
-    knots = arrays.pop("knots").astype(float)
-    values = arrays.pop("values").astype(float)
-    slopes, deviations, has_gap, gaps = (
-        arrays.pop(name) for name in ("slopes", "deviations", "has_gap", "gaps")
-    )
-    n = columns.size
-    same = all(array.shape == (n,) for array in (columns, slopes, deviations, has_gap, gaps))
-    whole = all(array.dtype.kind == "i" for array in (columns, starts, has_gap))
-    if not (same and whole and starts.shape == (n + 1,) and knots.shape == values.shape):
-        raise ValueError("a slope, a deviation and a gap for every curve")
-    if starts[0] != 0 or starts[-1] != knots.size or (np.diff(starts) < 1).any():
-        raise ValueError("knot_starts must say which knots every curve has, one or more")
-    if n and (columns.min() < 0 or columns.max() >= len(names)):
-        raise ValueError("a curve is of no column")
-    if (deviations < 0.0).any() or not np.isin(has_gap, [0, 1]).all():
-        raise ValueError("deviations must be 0 or above, has_gap 0 or 1")
+    starts = arrays["knot_starts"]
+    slopes = arrays["slopes"].tolist()
+    deviations = arrays["deviations"].tolist()
+    gaps = np.where(arrays["has_gap"], arrays["gaps"], np.nan).tolist()
     curves = []
-    for i, j in enumerate(columns.tolist()):
+    for i, j in enumerate(arrays["columns"].tolist()):
         own = slice(starts[i], starts[i + 1])
-        if (np.diff(knots[own]) <= 0.0).any():
-            raise ValueError("the knots of a column must increase")
-        gap = float(gaps[i]) if has_gap[i] else None
-        curves.append(
-            Curve(names[j], j, knots[own], values[own], float(slopes[i]), float(deviations[i]), gap)
-        )
+        knots = arrays["knots"][own]
+        gap = None if np.isnan(gaps[i]) else gaps[i]
+        values = arrays["values"][own]
+        curves.append(Curve(names[j], j, knots, values, slopes[i], deviations[i], gap))
     return curves
 
 
@@ -373,70 +340,24 @@ def _entry_of(term: Term) -> dict[str, Any]:
     }
 
 
-def _term_of(entry: dict[str, Any], names: tuple[str, ...]) -> Term:
-    """A term that is no curve, of its entry in a file; each part of a type and in a range."""
-    columns = tuple(entry["columns"])
-    if not all(type(j) is int and 0 <= j < len(names) for j in columns):
-        raise ValueError("a term is of no column")
-    check_number("deviation", entry["deviation"], least=0.0)
-    weights = np.array(entry["weights"])
-    if weights.size and (weights.dtype.kind not in "if" or not np.isfinite(weights).all()):
-        raise ValueError("a term must have finite weights")
-    term: Term = _KINDS[entry["kind"]](entry, columns, names, weights.astype(float))
-    return term
+def _levels_of(entry: dict[str, Any], names: Sequence[str]) -> Levels:
+    (j,) = entry["columns"]
+    weights = np.array(entry["weights"], dtype=float)
+    return Levels(names[j], j, tuple(entry["levels"]), weights, entry["deviation"], entry["gap"])
 
 
-def _levels_of(entry: Any, columns: tuple[int, ...], names: Any, weights: Array) -> Levels:
-    levels = entry["levels"]
-    plain = isinstance(levels, list) and {type(x) for x in levels} <= {str, bool, int, float}
-    if not plain or len(set(levels)) < len(levels):
-        raise ValueError("levels must be a list of different texts, numbers or booleans")
-    if len(columns) != 1 or weights.shape != (len(levels),):
-        raise ValueError("a column, and a weight for every level")
-    check_number("gap", entry["gap"], optional=True)
-    j = columns[0]
-    return Levels(names[j], j, tuple(levels), weights, float(entry["deviation"]), entry["gap"])
-
-
-def _pair_of(entry: Any, columns: tuple[int, ...], names: Any, weights: Array) -> Pair:
-    cuts = tuple(_cut_of(cut) for cut in entry["cells"])
-    shape = tuple(cut.n_cells + 1 for cut in cuts)
-    if len(set(columns)) != 2 or len(columns) != 2 or weights.shape != shape or len(cuts) != 2:
-        raise ValueError("two columns, and a weight for every cell")
-    own = names[columns[0]], names[columns[1]]
-    return Pair(own, (columns[0], columns[1]), cuts, weights, float(entry["deviation"]))
-
-
-_KINDS = {"levels": _levels_of, "pair": _pair_of}
+def _pair_of(entry: dict[str, Any], names: Sequence[str]) -> Pair:
+    i, j = entry["columns"]
+    first, second = map(_cut_of, entry["cells"])
+    weights = np.array(entry["weights"], dtype=float)
+    return Pair((names[i], names[j]), (i, j), (first, second), weights, entry["deviation"])
 
 
 def _cut_of(entry: dict[str, Any]) -> Cut:
     if "levels" in entry:
         return Cut(None, len(entry["levels"]), tuple(entry["levels"]))
     edges = np.array(entry["edges"], dtype=float)
-    if not np.isfinite(edges).all() or (np.diff(edges) <= 0.0).any():
-        raise ValueError("edges that increase")
     return Cut(edges, edges.size + 1)
-
-
-def _function_of(
-    curves: Sequence[Curve], of_levels: Sequence[Levels], pairs: Sequence[Pair]
-) -> AdditiveFunction:
-    """A term for every column, and those of two; cells are of what is there."""
-    function = AdditiveFunction(tuple(curves), tuple(of_levels), tuple(pairs))
-    if [term.columns for term in function.of_columns] != [(j,) for j in range(function.n_columns)]:
-        raise ValueError("a term for every column")
-    if len({pair.columns for pair in pairs}) < len(pairs):
-        raise ValueError("two pairs are of the same columns")
-    levels = function.levels
-    for pair in pairs:
-        for j, cut in zip(pair.columns, pair.cuts, strict=True):
-            names = levels.get(j)
-            is_number = names is None and cut.edges is not None
-            is_level = names == cut.names and cut.edges is None
-            if not (is_number or is_level):
-                raise ValueError("a cell for every level")
-    return function
 
 
 def load_model(path: PathLike) -> Model:
@@ -452,53 +373,20 @@ def load_model(path: PathLike) -> Model:
         if not np.isfinite(values).all():
             raise _FILE.damaged(path, "a coefficient is not finite")
     try:
-        n_features = whole_number("n_features", description["n_features"])
-        entries = _checked(description, n_features)
-        names = entries["feature_names"] or tuple(f"x{j}" for j in range(n_features))
-        curves = _curves_of(arrays, names)
-        others: dict[str, list[Any]] = {kind: [] for kind in _KINDS}
-        for entry in description["other_terms"]:
-            others[entry["kind"]].append(_term_of(entry, names))
-        fill = arrays.pop("fill", None)
-        if arrays or (fill is not None and fill.shape != (n_features,)):
-            raise ValueError("fill must be a value for every column, and nothing else beside it")
-        function = _function_of(curves, others["levels"], others["pair"])
-        if function.n_columns != n_features:
-            raise ValueError(f"{n_features} columns")
-        return Model(function=function, fill=fill, **entries)
+        entries = {name: description[name] for name in _ENTRIES}
+        for name in ("feature_names", "monotonic_cst", "label_gain"):
+            if isinstance(entries[name], list):
+                entries[name] = tuple(entries[name])
+        names = entries["feature_names"] or tuple(f"x{j}" for j in range(description["n_features"]))
+        others = description["other_terms"]
+        function = AdditiveFunction(
+            curves=tuple(_curves_of(arrays, names)),
+            of_levels=tuple(_levels_of(x, names) for x in others if x["kind"] == "levels"),
+            pairs=tuple(_pair_of(x, names) for x in others if x["kind"] == "pair"),
+        )
+        return Model(function=function, fill=arrays.get("fill"), **entries)
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise _FILE.damaged(path, f"bad or missing entry ({error})") from None
-
-
-def _checked(description, n_features):
-    """The fields of a `Model` that a file has, each of a type and in a range."""
-    names = [field.name for field in fields(Model) if field.name not in ("function", "fill")]
-    entries = {name: description[name] for name in names}
-    entries["certificate"] = {name: description["certificate"][name] for name in _CERTIFICATE}
-    values = entries | entries["certificate"]
-    for name in values.keys() & _TYPES.keys():
-        check_type(name, values[name], _TYPES[name], f"of type {_TYPES[name].__name__}")
-    for name, bounds in _NUMBERS.items():
-        check_number(name, values[name], **bounds)
-    feature_names = values["feature_names"]
-    if feature_names is not None:
-        check_type("feature_names", feature_names, list, "a list")
-        entries["feature_names"] = as_names("feature_names", feature_names, str)
-        if not len(feature_names) == len(set(feature_names)) == n_features:
-            raise ValueError(f"feature_names must be a list of {n_features} different names")
-    rule = values["scale_rule"]
-    if rule is not None:
-        entries["scale_rule"] = ScaleRule(rule).value
-    if values["missing"] is not None:
-        check_choice("missing", values["missing"], MISSING)
-    signs = values["monotonic_cst"]
-    if signs is not None:
-        if list(map(type, signs)) != [int] * n_features or not set(signs) <= {-1, 0, 1}:
-            raise ValueError(f"monotonic_cst must be {n_features} of 1, -1 and 0")
-        entries["monotonic_cst"] = tuple(signs)
-    if values["label_gain"] is not None:
-        entries["label_gain"] = check_label_gain(values["label_gain"])
-    return entries
 
 
 _FORMULA = (
