@@ -197,8 +197,6 @@ def count_or_auto(name: str, value: Any, what: str) -> int | None:
 
 # --- Ctrl-C -------------------------------------------------------------------------------------
 
-LEFT_ALONE = "structsvm_papk, left alone"  # name of a thread that an interrupt does not wait for
-
 # A wish that solvers look at between their steps: nothing is ever left half done.
 
 _wish = threading.Event()

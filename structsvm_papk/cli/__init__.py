@@ -8,9 +8,7 @@ A module for each command, imported when the command is called; `program` lists 
 import os
 import signal
 import sys
-import threading
 from collections.abc import Sequence
-from contextlib import suppress
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,21 +31,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:  # the process ends now: a signal changes nothing of what is done
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        _end_beside_threads(status)
     return status
-
-
-def _end_beside_threads(status: int) -> None:
-    """Where a solver's thread was left alone, end without the interpreter's own end.
-
-    The thread would abort that; see `margins.separation.interruptible`.
-    """
-    # not imported: an interrupt may have come before it was, and then there is no such thread
-    errors = sys.modules.get("structsvm_papk.errors")
-    name = getattr(errors, "LEFT_ALONE", None)
-    if all(thread.name != name for thread in threading.enumerate()):
-        return
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):  # a pipe that nobody reads, a stream that is closed
-            stream.flush()
-    os._exit(status)

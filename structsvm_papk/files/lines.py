@@ -5,53 +5,16 @@ from __future__ import annotations
 import gzip
 import io
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from structsvm_papk._types import PathLike
-from structsvm_papk.errors import InputError
-
-_HOLE = bytes(4096)
-_BUFFER_BYTES = 1 << 16
 
 
-class _WithoutHole(io.RawIOBase):
-    """The bytes of a file; a block of null characters is refused before it is made a line.
-
-    Files that a download or a crash has left with a hole can be far longer than the memory.
-    """
-
-    def __init__(self, path: Path, file: BinaryIO) -> None:
-        self._path = path
-        self._file = file
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, place: int, whence: int = 0) -> int:
-        return self._file.seek(place, whence)
-
-    def readinto(self, buffer: Any) -> int:
-        content = self._file.read(len(buffer))
-        if _HOLE in content:
-            raise InputError(
-                f"{self._path} holds {len(_HOLE)} null characters in a row: it is not a text file, "
-                "or a part of it is lost"
-            )
-        buffer[: len(content)] = content
-        return len(content)
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
-
-
-def open_bytes(path: Path) -> io.BufferedReader:
+def open_bytes(path: Path) -> BinaryIO:
     """A text file open for reading; a name ending in ``.gz`` is decompressed."""
-    file: Any = gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb")  # noqa: SIM115
-    return io.BufferedReader(_WithoutHole(path, file), _BUFFER_BYTES)
+    if path.suffix == ".gz":
+        return cast("BinaryIO", gzip.open(path, "rb"))
+    return open(path, "rb")
 
 
 def open_text(path: Path, newline: str | None = None) -> Any:

@@ -1,6 +1,6 @@
 """Ranking data from files of any supported format, and the reader of svmlight.
 
-Users of svmlight rows stand in ``qid:`` or in a ``.query`` file beside them. scikit-learn's
+Users of svmlight rows stand in ``qid:``, or else in a ``.query`` file beside them. scikit-learn's
 compiled parser reads the rows.
 """
 
@@ -54,7 +54,8 @@ def read_table(
         users, items (item, document, docno, movieid, ..) or other ids (names that end in ``_id`` or
         ``Id``) are.
     query : path-like, optional
-        Rows of each user, one count per line (svmlight); by default ``FILE.query`` where it exists.
+        Rows of each user, one count per line (svmlight without ``qid:``); by default ``FILE.query``
+        where it exists.
     require_labels : bool
         Whether a table without the label column is an error.
     like : Table or Model, optional
@@ -219,7 +220,7 @@ def _groups(path, qid, n_rows, query_file):
     """The user of each row, by its qid or by the counts of a file; None where neither says."""
     if qid.size not in (0, n_rows):
         raise InputError(f"{path}: {n_rows - qid.size} of {n_rows} rows have no qid, the others do")
-    if query_file is None:
+    if qid.size or query_file is None:
         return qid if qid.size else None
     counts = _read_counts(query_file)
     if sum(counts) != n_rows:  # of Python's integers: a sum in int64 could wrap around
@@ -227,21 +228,7 @@ def _groups(path, qid, n_rows, query_file):
             f"{query_file}: its {len(counts)} counts add up to {sum(counts)}, "
             f"but {path} has {n_rows} rows"
         )
-    groups = np.repeat(np.arange(len(counts)), counts)
-    if not qid.size:
-        return groups
-    if not _same_partition(groups, qid):
-        raise InputError(
-            f"{path} names its users by qid, and {query_file} divides the rows differently; "
-            "remove the one that is wrong"
-        )
-    return qid
-
-
-def _same_partition(first, second):
-    """Whether two labellings of the rows put the same ones together: each label has one partner."""
-    pairs = np.unique(np.column_stack([first, second]), axis=0).shape[0]
-    return pairs == np.unique(first).size == np.unique(second).size
+    return np.repeat(np.arange(len(counts)), counts)
 
 
 def _read_counts(path):

@@ -17,7 +17,7 @@ import numpy as np
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data.columns.checks import ROUNDED, first_rounded, is_plain_number
 from structsvm_papk.data.roles import Kind, listed
-from structsvm_papk.errors import InputError, interrupted, interrupts_noted, warn
+from structsvm_papk.errors import InputError, warn
 from structsvm_papk.files.lines import open_text, place_of
 
 _ROWS_AT_ONCE = 1 << 16  # that are parsed
@@ -129,13 +129,11 @@ def read_text(
         pieces = []
         n_rows = 0
         source = _CountedText(path, rows)
-        # pandas makes another error of Ctrl-C, and warns of a first row that is too long
-        with interrupts_noted(), warnings.catch_warnings():
+        # pandas warns of a first row that is too long
+        with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
             try:
                 for frame in pd.read_csv(source, chunksize=_ROWS_AT_ONCE, **options):
-                    if interrupted():
-                        raise KeyboardInterrupt
                     frame.columns = names
                     n_rows += len(frame)
                     piece = each_column(numeric, partial(read, frame), features)
@@ -143,8 +141,6 @@ def read_text(
                         piece[name] = texts_of(path, frame[name])
                     pieces.append(piece)
             except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
-                if interrupted():
-                    raise KeyboardInterrupt from None
                 _refuse_uneven(path, format)
                 raise InputError(f"{path}: {error}") from None
             except InputError:

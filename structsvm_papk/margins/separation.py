@@ -15,21 +15,17 @@ Users and their rows enter the programmes only when the current solution violate
 
 from __future__ import annotations
 
-import threading
 import time
-from concurrent.futures import Future
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import optimize, sparse
 
-from structsvm_papk._types import Array, Callback, Matrix
+from structsvm_papk._types import Array, Matrix
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.errors import LEFT_ALONE
 from structsvm_papk.margins.proofs import (
     ExactLists,
     HullProof,
@@ -218,7 +214,7 @@ class Separator:
         problem = cp.Problem(cp.Minimize(cp.sum_squares(w) / 2), rules)
         try:
             seconds = seconds_to(self.deadline)
-            interruptible(partial(problem.solve, solver=cp.CLARABEL, time_limit=seconds))
+            problem.solve(solver=cp.CLARABEL, time_limit=seconds)
         except cp.SolverError:
             return None, None
         if problem.status not in ("optimal", "optimal_inaccurate"):
@@ -428,8 +424,7 @@ class HullProgramme:
         has_room = caps.sum(axis=1, keepdims=True) > 0
         floors = -np.delete(np.eye(n_rows), of_users, axis=0)
         limits = np.block([[caps, has_room], [floors, np.ones((len(floors), 1))]])
-        programme = partial(
-            optimize.linprog,
+        x = optimize.linprog(
             -np.eye(n_rows + 1)[-1],
             A_ub=limits,
             b_ub=np.zeros(len(limits)),
@@ -437,8 +432,7 @@ class HullProgramme:
             b_eq=target,
             method="highs-ipm",
             options={"time_limit": seconds_to(deadline)},
-        )
-        x = interruptible(programme).x
+        ).x
         return None if x is None else x[:-1]
 
 
@@ -459,32 +453,10 @@ def linear_programme(
     """``min cost.x`` with ``matrix x <= 0``: x and the multipliers; None without an optimum."""
     options = {"time_limit": seconds_to(deadline)}
     zeros = np.zeros(matrix.shape[0])
-    programme = partial(optimize.linprog, cost, matrix, zeros, bounds=bounds, options=options)
-    result = interruptible(programme)
+    result = optimize.linprog(cost, matrix, zeros, bounds=bounds, options=options)
     if result.status != 0:
         return None, None
     return result.x, -result.ineqlin.marginals
-
-
-def interruptible(programme: Callback) -> Any:
-    """What a call of a compiled solver returns; Ctrl-C is raised at once.
-
-    By itself such a solver hears of Ctrl-C only when it ends. So it runs in a thread of its own,
-    which is left alone then, and ends with its time limit or with the process.
-    """
-    answer: Future[Any] = Future()
-
-    def run() -> None:
-        try:
-            answer.set_result(programme())
-        except BaseException as error:  # raised where the answer is asked for
-            answer.set_exception(error)
-
-    thread = threading.Thread(target=run, daemon=True, name=LEFT_ALONE)
-    thread.start()
-    while thread.is_alive():
-        thread.join(0.2)  # without a limit Windows would not hear of Ctrl-C here
-    return answer.result()
 
 
 def seconds_to(deadline: float) -> float:

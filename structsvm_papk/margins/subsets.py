@@ -14,7 +14,6 @@ from __future__ import annotations
 import time
 from contextlib import nullcontext
 from fractions import Fraction
-from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -43,7 +42,6 @@ from structsvm_papk.margins.separation import (
     Multipliers,
     Outcome,
     Separator,
-    interruptible,
     largest_in_columns,
     linear_programme,
     positions_of_users,
@@ -373,13 +371,13 @@ def _integer_programme(
 ) -> Any:
     """``min cost.x`` by HiGHS within the time that is left; x is None where it has none."""
     printed = without_output if HIGHS_PRINTS else nullcontext
-    programme = partial(
-        milp, cost, integrality=integral, bounds=Bounds(low, high), constraints=rules
-    )
+    bounds = Bounds(low, high)
     for presolve in (True, False):  # after some presolves HiGHS ends in a "solve error"
         options = {"time_limit": seconds_to(deadline), "presolve": presolve}
         with printed():
-            result = interruptible(partial(programme, options=options))
+            result = milp(
+                cost, integrality=integral, bounds=bounds, constraints=rules, options=options
+            )
         if result.status != _FAILED:
             break
     return result

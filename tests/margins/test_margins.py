@@ -1,8 +1,4 @@
 import json
-import os
-import signal
-import threading
-import time
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
@@ -10,7 +6,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.optimize import LinearConstraint, linprog, milp
+from scipy.optimize import linprog
 
 from helpers.commands import invoke
 from helpers.functions import lines
@@ -23,7 +19,6 @@ from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import Model, save_model
 from structsvm_papk.margins.conditions import CONDITIONS, check_users
 from structsvm_papk.margins.proofs import exact_margins
-from structsvm_papk.margins.separation import interruptible
 
 
 def test_given_scores_against_subset_enumeration_on_200_lists():
@@ -358,25 +353,3 @@ def test_nothing_is_printed_by_the_solver_of_integer_programmes(capfd):
             X = rng.normal(size=(2 * rows, 2)).round(1) + labels[:, None]
             margins.find_scorer(X, labels, 2, "weak", groups)
     assert capfd.readouterr() == ("", "")
-
-
-@slow
-def test_ctrl_c_does_not_wait_for_an_integer_programme():
-    rng = np.random.default_rng(0)
-    knapsacks = rng.integers(1, 100, size=(60, 80)).astype(float)
-    limits = LinearConstraint(knapsacks, -np.inf, knapsacks.sum(axis=1) / 2)
-    worth = rng.random(80)
-
-    def programme(seconds):
-        options = {"time_limit": seconds}
-        return milp(-worth, integrality=1, bounds=(0, 1), constraints=limits, options=options)
-
-    interrupt = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
-    start = time.monotonic()
-    interrupt.start()
-    with pytest.raises(KeyboardInterrupt):
-        interruptible(lambda: programme(10.0))
-    assert time.monotonic() - start < 5.0
-    with pytest.raises(ZeroDivisionError):
-        interruptible(lambda: 1 / 0)
-    assert interruptible(lambda: programme(0.5)).status == 1  # its own limit ended it
