@@ -442,8 +442,3 @@ def digest_of_entry(x: float, f: int, one: Array) -> np.uint64:
     if one[0] == 0.0:
         return np.uint64(0)
     return mix(one.view(np.uint64)[0]) * mix(np.uint64(2 * f + 1))
-
-
-def is_row_major(X: Any) -> bool:
-    """Whether the entries of a row lie next to each other."""
-    return bool(abs(X.strides[0]) >= abs(X.strides[1]))

@@ -1,4 +1,4 @@
-"""Dense matrices, in C or in Fortran order: a weight for each column."""
+"""Dense matrices: a weight for each column."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from structsvm_papk.data.columns.base import (
     Spread,
     difference,
     digest_of_entry,
-    is_row_major,
     mix,
 )
 
@@ -25,7 +24,10 @@ _BATCH_VALUES = 1 << 22  # values that are looked at before the next ones
 
 
 class DenseColumns(MatrixColumns):
-    """A dense matrix of float64 or float32."""
+    """A dense matrix of float64 or float32; one that is not in C order is copied."""
+
+    def __init__(self, X: Array) -> None:
+        super().__init__(np.ascontiguousarray(X))
 
     @property
     def n_entries(self) -> int:
@@ -36,32 +38,18 @@ class DenseColumns(MatrixColumns):
         return self.X.nbytes
 
     def add_scores(self, rows: Array, w: Array, start: int, stop: int, out: Array) -> None:
-        if is_row_major(self.X):
-            _row_scores(read_only(self.X), rows, w, start, stop, out)
-        else:
-            some = rows[start:stop]
-            _columns_in_order(read_only(self.X.T), some, read_only(w), out[start:stop])
+        _row_scores(read_only(self.X), rows, w, start, stop, out)
 
     def add_active_rows(
         self, rows: Array, coef: Array, active: Array, bounds: Array, out: Array
     ) -> None:
-        if is_row_major(self.X):
-            _row_add(read_only(self.X), rows, coef, active, bounds, out)
-        else:
-            _column_add(read_only(self.X.T), rows, coef, active, bounds, out)
+        _row_add(read_only(self.X), rows, coef, active, bounds, out)
 
     def add_in_order(self, rows: Array, w: Array, out: Array) -> None:
-        w = read_only(w)
-        if self.X.flags.c_contiguous:
-            _rows_in_order(read_only(self.X), rows, w, out)
-        elif self.X.flags.f_contiguous:
-            _columns_in_order(read_only(self.X.T), rows, w, out)
-        else:  # a slice with gaps: kernels would be compiled for it anew
-            copied = np.ascontiguousarray(self.X[rows])
-            _rows_in_order(read_only(copied), np.arange(rows.size), w, out)
+        _rows_in_order(read_only(self.X), rows, read_only(w), out)
 
     def take(self, rows: Any) -> DenseColumns:
-        return DenseColumns(np.ascontiguousarray(self.X[rows]))
+        return DenseColumns(self.X[rows])
 
     def join(self, others: Sequence[DenseColumns]) -> DenseColumns:
         return DenseColumns(np.concatenate([self.X, *(other.X for other in others)]))
@@ -162,14 +150,6 @@ def _rows_in_order(X: Array, rows: Array, w: Array, out: Array) -> None:
         out[p] = total
 
 
-@kernel
-def _columns_in_order(columns: Array, rows: Array, w: Array, out: Array) -> None:
-    for f in range(w.size):
-        column = columns[f]
-        for p in range(rows.size):
-            out[p] += np.float64(column[rows[p]]) * w[f]
-
-
 @kernel(fastmath=REORDERED_SUMS)
 def _row_scores(X: Array, rows: Array, w: Array, start: int, stop: int, out: Array) -> None:
     for p in range(start, stop):
@@ -189,19 +169,6 @@ def _row_add(X: Array, rows: Array, coef: Array, active: Array, bounds: Array, o
             coef_p = coef[p]
             for f in range(total.size):
                 total[f] += coef_p * row[f]
-
-
-@kernel(fastmath=REORDERED_SUMS)
-def _column_add(
-    columns: Array, rows: Array, coef: Array, active: Array, bounds: Array, out: Array
-) -> None:
-    for part in range(bounds.size - 1):
-        for f in range(columns.shape[0]):
-            column = columns[f]
-            total = 0.0
-            for p in active[bounds[part] : bounds[part + 1]]:
-                total += coef[p] * column[rows[p]]
-            out[part, f] += total
 
 
 @kernel

@@ -86,9 +86,6 @@ class LevelColumns(Columns):
 
     # --- products -------------------------------------------------------------------------------
 
-    def add_scores(self, rows: Array, w: Array, start: int, stop: int, out: Array) -> None:
-        _scores(read_only(self.codes), rows, self.starts, self._table(w), start, stop, out)
-
     def add_active_rows(
         self, rows: Array, coef: Array, active: Array, bounds: Array, out: Array
     ) -> None:
@@ -165,23 +162,13 @@ class LevelColumns(Columns):
 
 
 @kernel
-def _scores(
-    codes: Array, rows: Array, starts: Array, table: Array, start: int, stop: int, out: Array
-) -> None:
-    for p in range(start, stop):
-        row = codes[rows[p]]
-        total = 0.0
-        for f in range(row.size):
-            total += table[starts[f] + row[f]]
-        out[p] += total
-
-
-@kernel
 def _in_order(codes: Array, rows: Array, starts: Array, table: Array, out: Array) -> None:
     for p in range(rows.size):
         row = codes[rows[p]]
+        total = out[p]
         for f in range(row.size):
-            out[p] += table[starts[f] + row[f]]
+            total += table[starts[f] + row[f]]
+        out[p] = total
 
 
 @kernel

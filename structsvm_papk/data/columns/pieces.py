@@ -30,7 +30,6 @@ from structsvm_papk.data.columns.base import (
     ColumnValues,
     Spread,
     Variation,
-    is_row_major,
 )
 from structsvm_papk.data.columns.dense import DenseColumns
 from structsvm_papk.data.columns.knots import Knots
@@ -42,16 +41,16 @@ class PiecewiseColumns(Columns):
     Parameters
     ----------
     X : ndarray of shape (n_rows, n_columns)
-        float64 or float32, without NaN; not copied.
+        float64 or float32, without NaN; copied where it is not in C order.
     knots : Knots
     cells : ndarray of uint8, shape (n_rows, n_columns), optional
         Where they are known already.
     """
 
     def __init__(self, X: Array, knots: Knots, cells: Array | None = None) -> None:
-        self.X = X
+        self.X = np.ascontiguousarray(X)
         self._knots = knots
-        self.cells = cells_of(X, knots) if cells is None else cells
+        self.cells = cells_of(self.X, knots) if cells is None else cells
         self.n_rows = X.shape[0]
         self.n_weights = knots.n_weights
         self.dtype = X.dtype
@@ -109,10 +108,7 @@ class PiecewiseColumns(Columns):
     def add_in_order(self, rows: Array, w: Array, out: Array) -> None:
         table = self.knots.table(w)
         X, cells = self._stored
-        if is_row_major(X):
-            _rows_in_order(X, cells, rows, self.knots.cell_starts, table, out)
-        else:
-            _columns_in_order(X.T, cells.T, rows, self.knots.cell_starts, table, out)
+        _rows_in_order(X, cells, rows, self.knots.cell_starts, table, out)
 
     def term_deviations(self, w: Array, rows: Array, indptr: Array, deviation: Array) -> Array:
         table = self.knots.table(w)
@@ -124,8 +120,7 @@ class PiecewiseColumns(Columns):
     # --- rows -----------------------------------------------------------------------------------
 
     def take(self, rows: Any) -> PiecewiseColumns:
-        X = np.ascontiguousarray(self.X[rows])
-        return PiecewiseColumns(X, self.knots, np.ascontiguousarray(self.cells[rows]))
+        return PiecewiseColumns(self.X[rows], self.knots, self.cells[rows])
 
     def join(self, others: Sequence[PiecewiseColumns]) -> PiecewiseColumns:
         X = np.concatenate([self.X, *(other.X for other in others)])
@@ -260,7 +255,7 @@ class PiecewiseColumns(Columns):
 
 
 def cells_of(X: Array, knots: Knots) -> Array:
-    """The cell of every value, in the order in which X is stored."""
+    """The cell of every value."""
     cells = np.empty_like(X, dtype=np.uint8)
     _count_knots(read_only(X), knots.positions, knots.starts, cells)
     return cells
@@ -305,16 +300,6 @@ def _rows_in_order(
         for f in range(row.size):
             total += _linear(table, cell_starts[f] + cell[f], row[f])
         out[p] = total
-
-
-@kernel
-def _columns_in_order(
-    columns: Array, cells: Array, rows: Array, cell_starts: Array, table: Array, out: Array
-) -> None:
-    for f in range(columns.shape[0]):
-        for p in range(rows.size):
-            cell = cell_starts[f] + cells[f, rows[p]]
-            out[p] += _linear(table, cell, columns[f, rows[p]])
 
 
 class _Stored(NamedTuple):
@@ -364,26 +349,14 @@ def _pull(
 def _add_to_cells(
     stored: _Stored, rows: Array, coef: Array, some: Array, cell_starts: Array, sums: Array
 ) -> None:
-    """In the order in which X is stored: row after row, or column after column."""
-    X = stored.X
-    cells = stored.cells
-    if abs(X.strides[0]) >= abs(X.strides[1]):
-        for p in some:
-            row = X[rows[p]]
-            cell = cells[rows[p]]
-            coef_p = coef[p]
-            for f in range(row.size):
-                c = cell_starts[f] + cell[f]
-                sums[c, 0] += coef_p
-                sums[c, 1] += coef_p * (row[f] - sums[c, 2])
-    else:
-        for f in range(X.shape[1]):
-            column = X[:, f]
-            cell = cells[:, f]
-            for p in some:
-                c = cell_starts[f] + cell[rows[p]]
-                sums[c, 0] += coef[p]
-                sums[c, 1] += coef[p] * (column[rows[p]] - sums[c, 2])
+    for p in some:
+        row = stored.X[rows[p]]
+        cell = stored.cells[rows[p]]
+        coef_p = coef[p]
+        for f in range(row.size):
+            c = cell_starts[f] + cell[f]
+            sums[c, 0] += coef_p
+            sums[c, 1] += coef_p * (row[f] - sums[c, 2])
 
 
 @kernel(fastmath=REORDERED_SUMS)
