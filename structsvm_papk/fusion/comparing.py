@@ -25,7 +25,7 @@ from structsvm_papk.fusion.deciding import (
 )
 from structsvm_papk.fusion.engines import engine_of, rules_of, siblings_of
 from structsvm_papk.fusion.held_out import FOLD_TOL, CrossValidation, Settings, shares
-from structsvm_papk.fusion.in_rule import Option, RuleSearch, normalised
+from structsvm_papk.fusion.in_rule import InRule
 from structsvm_papk.fusion.joining import Joined, join
 from structsvm_papk.fusion.report import NO_WEIGHTS, FusionReport, Ranking, RunWeight
 from structsvm_papk.fusion.requests import EngineWeights
@@ -124,9 +124,8 @@ def for_engine(
     """Weights for a search engine, learned and judged in the rules by which it joins lists.
 
     Of each rule, with equal and with learned weights, and of the runs alone one is recommended.
-    Weights are learned in the numbers that the rule makes of the lists: certified ones, and a
-    search of nDCG@k in the rule that begins at the best of them. Weights of ranks depend on ranks
-    only.
+    Weights are learned in the numbers that the rule makes of the lists, those of ranks from
+    ``1 / rank``.
 
     Parameters
     ----------
@@ -287,15 +286,13 @@ def _rule_of_engine(
     constant = folds.settings.rank_constant if engine.takes_constant else None
     engine = engine.with_constant(constant)
     joined = folds.joined
-    search = RuleSearch(folds, engine, joined.names)
+    in_rule = InRule(folds, engine, joined.names)
 
     def held_out(names: Sequence[str]) -> Array:
-        if tuple(names) == tuple(joined.names):
-            return search.held_out()
-        return RuleSearch(folds, engine, names).held_out()
+        return InRule(folds, engine, names).held_out()
 
     def weights(values: Array) -> EngineWeights:
-        values = normalised(values, engine)
+        values = in_rule.normalised(values)
         return EngineWeights(
             engine=name,
             weights=dict(zip(joined.names, values.tolist(), strict=True)),
@@ -304,18 +301,20 @@ def _rule_of_engine(
         )
 
     def final() -> Learned:
-        option = search.chosen()
-        first = search.options()[0].ranker
-        found = normalised(option.weights, engine)
+        ranker = in_rule.fitted()
+        values = in_rule.weights(ranker)
         return Learned(
-            ranker=option.ranker or first,
-            weights=folds.described(found, found, np.zeros(found.size)),
-            basis=_basis(option, name),
-            engine_weights=weights(found),
+            ranker=ranker,
+            weights=folds.described(values, values, np.zeros(values.size)),
+            basis=(
+                f"Learned weights: {_certified(ranker)}; that they are the ones for the rule of "
+                f"{name} is by held-out queries, not certified."
+            ),
+            engine_weights=weights(values),
         )
 
     label = engine.form if has_siblings else ""
-    scores = search.scores(search.equal)
+    scores = in_rule.scores(in_rule.equal)
     can_learn = is_asked and engine.is_weighted
     return LearnableRule(
         label=label,
@@ -324,22 +323,6 @@ def _rule_of_engine(
         held_out=held_out if can_learn else None,
         final=final,
         weights=weights,
-    )
-
-
-def _basis(option: Option, name: str) -> str:
-    """What is certified, and what is only the best that was found."""
-    start = "equal weights"
-    if option.ranker is not None:
-        start = f"weights that are {_certified(option.ranker)}"
-    if option.is_searched:
-        return (
-            f"Learned weights: found by a search in the rule of {name} that began at {start}; the "
-            "best found, not certified."
-        )
-    return (
-        f"Learned weights: {start}; that they are the ones for the rule of {name} is by held-out "
-        "queries, not certified."
     )
 
 

@@ -29,6 +29,11 @@ class Rule(ABC):
     rank_constant: float | None = None
     of_scores: bool = True
 
+    @property
+    def learned_from(self) -> Rule:
+        """The rule from whose numbers weights are learned."""
+        return self
+
     @abstractmethod
     def of_lists(self, score: Array, query: Array, place: Array) -> Array:
         """The number of each row of a run's lists; `place` counts from 0, queries are in order."""
@@ -101,6 +106,11 @@ class ReciprocalRank(Rule):
     rank_constant: float = 60.0
     name = "rrf"
     of_scores = False
+
+    @property
+    def learned_from(self) -> Rule:
+        """``1 / rank``: a constant of 60 hardly tells first places from others."""
+        return ReciprocalRank(0.0)
 
     def of_lists(self, score: Array, query: Array, place: Array) -> Array:
         """As `Rule` says."""

@@ -12,10 +12,9 @@ from helpers.runs import noisy_runs
 from structsvm_papk import fusion
 from structsvm_papk.datasets import retrieval_runs
 from structsvm_papk.errors import InputError
-from structsvm_papk.fusion import _kernels
 from structsvm_papk.fusion.engines import ENGINES
 from structsvm_papk.fusion.held_out import CrossValidation, Settings
-from structsvm_papk.fusion.in_rule import RuleSearch
+from structsvm_papk.fusion.in_rule import InRule
 from structsvm_papk.fusion.joining import join
 from structsvm_papk.fusion.requests import EngineWeights, load_weights
 
@@ -27,12 +26,6 @@ HOW = Settings(
 @pytest.fixture(scope="module")
 def sample():
     return retrieval_runs()
-
-
-@pytest.fixture(scope="module")
-def search(sample):
-    joined = join(sample.train.runs, sample.train.judgments)
-    return RuleSearch(CrossValidation.of(joined, HOW), ENGINES["langchain"], joined.names)
 
 
 def few(sample, n=2):
@@ -150,52 +143,7 @@ def test_a_zero_weight_counts_nothing_in_any_rule():
         assert scores[joined.frame["document"] == "z"] == 0
 
 
-# --- the search -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("bend", [0.0, 1.0, 3.0])
-def test_a_walk_knows_every_break_of_a_line(bend):
-    rng = np.random.default_rng(int(bend))
-    for trial in range(60):
-        n, k = rng.integers(2, 30), int(rng.integers(1, 8))
-        fixed = np.where(rng.random(n) < 0.3, 0.0, np.round(rng.random(n), 1 + 15 * (trial % 2)))
-        x = np.where(rng.random(n) < 0.4, 0.0, 1 / (1.0 + rng.integers(0, 20, n)))
-        gains, tie = rng.integers(0, 3, n).astype(float), rng.permutation(n)
-        discounts = 1 / np.log2(np.arange(2.0, 2 + k))
-        breaks, values = _kernels.walk(fixed, x, gains, tie, bend, discounts)
-        assert (np.diff(breaks) > 0).all() and values.size == breaks.size + 1
-        beside = np.concatenate([breaks * (1 - 1e-6), breaks * (1 + 1e-6)])
-        for t in np.concatenate([rng.exponential(size=20) * 10.0 ** rng.integers(-2, 3), beside]):
-            if breaks.size and np.abs(breaks / t - 1).min() < 5e-7:
-                continue  # between two breaks that lie next to each other
-            score = fixed + t * x / (1 + bend * t * x)
-            first = np.lexsort((-tie, -score))[:k]
-            expected = gains[first] @ discounts[: first.size]
-            assert values[np.searchsorted(breaks, t)] == pytest.approx(expected, abs=1e-9)
-
-
-def test_values_are_those_of_the_evaluation(search):
-    for weights in (search.equal, np.arange(1.0, 7.0)):
-        table = search.folds.table(search.scores(weights))
-        assert search.values(weights) == pytest.approx(table.values[:, 0], abs=1e-12)
-
-
-def test_a_weight_is_the_best_that_it_can_be(search):
-    """No weight of a fine grid is better than the one along which the search went."""
-    queries = np.arange(search.folds.fold.size) < 20
-    best = search.equal.copy()
-    best[2] = search._best_along(search.equal, 2, queries)
-    reached = search.values(best)[queries].mean()
-    for weight in np.geomspace(1e-3, 1e3, 100):
-        other = search.equal.copy()
-        other[2] = weight
-        assert search.values(other)[queries].mean() <= reached + 1e-9
-
-
-def test_a_search_gains_where_it_has_looked(search):
-    *candidates, searched = [search.values(each.weights).mean() for each in search.options()]
-    assert search.options()[-1].is_searched
-    assert len(candidates) == 4 and max(candidates) <= searched
+# --- learning -----------------------------------------------------------------------------------
 
 
 def test_two_folds_leave_nothing_to_decide_by(sample):
@@ -203,17 +151,17 @@ def test_two_folds_leave_nothing_to_decide_by(sample):
     assert report.n_folds == 2 and not report.remarks
 
 
-def test_a_query_is_ranked_by_weights_that_have_not_seen_its_judgments(search):
-    joined = search.folds.joined
+def test_a_query_is_ranked_by_weights_that_have_not_seen_its_judgments(sample):
+    joined = join(sample.train.runs, sample.train.judgments)
     names = joined.names[2:4]
     problem = CrossValidation.of(joined, replace(HOW, n_folds=4))
-    before = RuleSearch(problem, search.engine, names).held_out()
+    before = InRule(problem, ENGINES["langchain"], names).held_out()
     fold = problem.fold[joined.query] == 2
     frame = joined.frame.copy()
     rng = np.random.default_rng(0)
     frame.loc[fold, "grade"] = rng.permutation(frame.loc[fold, "grade"])
     folds = replace(problem, joined=replace(joined, frame=frame))
-    after = RuleSearch(folds, search.engine, names).held_out()
+    after = InRule(folds, ENGINES["langchain"], names).held_out()
     assert np.array_equal(before[fold], after[fold])
 
 
@@ -284,11 +232,12 @@ def test_a_report_for_an_engine_is_by_its_rule(sample):
     assert [*report.engine_weights.weights] == ["bm25", "tasb"]
     assert [each.share for each in report.weights] == [*report.engine_weights.weights.values()]
     joined = join(few(sample), sample.train.judgments)
-    search = RuleSearch(
-        CrossValidation.of(joined, replace(HOW, engine="qdrant")), ENGINES["qdrant"], joined.names
-    )
+    folds = CrossValidation.of(joined, replace(HOW, engine="qdrant"))
+    in_rule = InRule(folds, ENGINES["qdrant"], joined.names)
     means = {each.name: each.mean for each in report.rankings}
-    assert means["equal weights"] == pytest.approx(search.values(search.equal).mean())
+    equal = folds.table(in_rule.scores(in_rule.equal))
+    assert means["equal weights"] == pytest.approx(equal.mean("ndcg@10"))
+    assert sum(report.engine_weights.weights.values()) == pytest.approx(2)  # scale matters there
     assert "certified" in report.basis and "qdrant" in report.basis
     assert report.recommended.engine_weights.engine == "qdrant"
     assert json.dumps(report.as_dict())
@@ -302,9 +251,10 @@ def test_equal_weights_that_are_recommended_are_those_that_were_measured(sample,
     assert report.recommended.kind == "equal"
     joined = join(few(sample, 3), judged)
     folds = CrossValidation.of(joined, replace(HOW, engine=engine, n_folds=2))
-    search = RuleSearch(folds, ENGINES[report.recommended.engine_weights.engine], joined.names)
-    recommended = report.recommended.engine_weights.values
-    np.testing.assert_array_equal(search.values(recommended), search.values(search.equal))
+    in_rule = InRule(folds, ENGINES[report.recommended.engine_weights.engine], joined.names)
+    both = (report.recommended.engine_weights.values, in_rule.equal)
+    recommended, equal = (folds.table(in_rule.scores(weights)).values for weights in both)
+    np.testing.assert_array_equal(recommended, equal)
 
 
 def test_the_window_cuts_lists_before_learning(sample):
