@@ -9,7 +9,7 @@ from matplotlib import pyplot as plt
 
 from structsvm_papk import PAPKRanker
 from structsvm_papk.datasets import digit_queries
-from structsvm_papk.plots import RankStripDisplay
+from structsvm_papk.plots import PAPDisplay
 
 # %%
 # Rows of 200 users, and of 800 other users who look at other images. `fit` takes rows in any
@@ -34,22 +34,14 @@ print(f"             {ranker.score(X_new, y_new, groups=users_new):.3f} on new u
 print(f"             {ranker.score(X_new * 0, y_new, groups=users_new):.3f} if all scores tie")
 
 # %%
-# Left: the weights, where a difference counts (red) and where it does not. Right: the lists of
-# twelve new users from rank 1 on, relevant images dark.
+# Left: the weights, where a difference counts (red) and where it does not. Right: pAp@k of new
+# users for k = 1, 2, .., with a band of 95%.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), width_ratios=(1, 2))
 largest = abs(ranker.coef_).max()
 image = left.imshow(ranker.coef_.reshape(8, 8), cmap="coolwarm", vmin=-largest, vmax=largest)
 figure.colorbar(image, ax=left, label="weight of the pixel")
 left.set_axis_off()
-RankStripDisplay.from_predictions(
-    y_true=y_new,
-    y_score=ranker.predict(X_new),
-    groups=users_new,
-    k=5,
-    users=range(12),
-    depth=30,
-    ax=right,
-)
+PAPDisplay.from_predictions(y_true=y_new, y_score=ranker.predict(X_new), groups=users_new, ax=right)
 figure.tight_layout()
 figure.savefig("first_fit.png", dpi=120)

@@ -1,9 +1,8 @@
-"""How many items or users a bound needs, and its plot."""
+"""How many items or users a bound needs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from structsvm_papk.bounds.class_bound import FORMS, uniform
 from structsvm_papk.bounds.intervals import (
     MANY_USERS,
     check_rho,
-    checked_sizes,
     dkw_width,
     kl_inverse_down,
     kl_inverse_up,
@@ -22,7 +20,7 @@ from structsvm_papk.bounds.intervals import (
 from structsvm_papk.errors import InputError, check_choice, check_number
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    pass
 
 
 def required_items(
@@ -133,38 +131,3 @@ def _smallest(enough: Callable[[int], bool], limit: int = 10**12) -> int:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high
-
-
-def plot_uniform(
-    n_pos: int,
-    n_neg: int,
-    k: int,
-    n_features: int,
-    rho: float = 0.05,
-) -> Figure:
-    """Plot every form of the uniform bound against k and against n; above 1 it says nothing."""
-    from matplotlib.figure import Figure
-
-    n_pos, n_neg, k = checked_sizes(n_pos, n_neg, k)
-    figure = Figure(figsize=(9, 3.6), layout="constrained")
-    axes = figure.subplots(1, 2, sharey=True)
-    ks = np.unique(np.geomspace(1, n_neg, 40).astype(int))
-    factors = np.geomspace(0.01, 1e4, 40)
-    grown = [(round(n_pos * f), round(n_neg * f), round(k * f)) for f in factors]
-    grown = [g for g in grown if min(g) >= 1 and g[2] <= g[1]]
-    half_width = partial(uniform, n_features=n_features, rho=rho)
-    for form in FORMS:
-        by_k = [half_width(n_pos, n_neg, int(j), form=form).raw for j in ks]
-        by_n = [half_width(p, n, top, form=form).raw for p, n, top in grown]
-        axes[0].plot(ks, np.where(np.array(by_k) < 1, by_k, np.nan), label=form)
-        axes[1].plot([g[1] for g in grown], np.where(np.array(by_n) < 1, by_n, np.nan), label=form)
-    axes[0].set(xscale="log", xlabel="k", ylabel="half-width", xlim=(1, n_neg))
-    axes[1].set(xscale="log", xlabel="n_neg (same k/n_neg, n_pos/n_neg)")
-    for ax in axes:
-        ax.set_ylim(0, 1.15)
-        ax.axhspan(1, 1.15, color="0.85")
-        ax.text(
-            0.5, 0.94, "vacuous: says nothing", transform=ax.transAxes, ha="center", va="center"
-        )
-    axes[1].legend(title="form", loc="lower left")
-    return figure

@@ -17,9 +17,7 @@ import typer
 from structsvm_papk import bounds
 from structsvm_papk.bounds.class_bound import FORMS, NotGuaranteedWarning
 from structsvm_papk.bounds.intervals import MANY_USERS
-from structsvm_papk.bounds.planning import plot_uniform
 from structsvm_papk.cli._shared import console, options
-from structsvm_papk.cli._shared.outputs import check_outputs, save_plot
 from structsvm_papk.cli._shared.reading import Reading, say_columns
 from structsvm_papk.cli._shared.records import with_records
 from structsvm_papk.cli._shared.scores import scores_of
@@ -62,17 +60,13 @@ def uniform(
     gamma: Annotated[
         str, _bound_option(help="empirical, or paper (not valid in general).")
     ] = "empirical",
-    plot: options.Plot = None,
     as_json: options.Json = False,
 ) -> None:
-    """For all scorers of a class at once, from sizes of one list; --plot draws it over k and n."""
-    check_outputs([], plot=plot)
+    """For all scorers of a class at once, from sizes of one list."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotGuaranteedWarning)  # the note says it
         result = bounds.uniform(n_pos, n_neg, k, n_features=n_features, rho=rho, gamma=gamma)
     content = {"kind": "uniform", **result.as_dict()}
-    draw = partial(plot_uniform, n_pos, n_neg, k, n_features=n_features, rho=rho)
-    save_plot(plot, draw)
     rows = [
         ("half-width", _unless_vacuous(result, f"{result.half_width:.6g}")),
         ("form", result.form),

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from structsvm_papk.cli._shared import console, options
-from structsvm_papk.cli._shared.outputs import check_outputs, save_plot
+from structsvm_papk.cli._shared.outputs import check_outputs
 from structsvm_papk.errors import InputError, check_choice
 from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.files.model import load_model, save_model, weights_of
@@ -155,7 +155,6 @@ class Written:
             help="With --for-engine: print the request for the engine, with the weights in it.",
         ),
     ] = False
-    plot: options.Plot = None
     html: options.Html = None
     as_json: options.Json = False
 
@@ -210,7 +209,6 @@ def fuse(
     learned_only = {
         "label-gain": label_gain,
         "weights": written.weights,
-        "plot": written.plot,
         "html": written.html,
         "for-engine": learning.for_engine,
         "request": written.request or None,
@@ -269,7 +267,7 @@ def _learn(
     elif model is not None:
         raise InputError("the weights of an engine are written by --weights, not by --model")
     files = [(model, _MODEL), (output, _LISTS), (written.weights, "JSON"), (written.html, "HTML")]
-    check_outputs([qrels, *runs.values()], files, plot=written.plot)
+    check_outputs([qrels, *runs.values()], files)
     settings = learning.settings
     with console.bar("reading") as update:
 
@@ -297,7 +295,6 @@ def _learn(
         fusing = Fusing.of(to_send or trained)
         n_rows = _write_fused(output, written.top, fusing, runs, reading, report.remarks)
         console.note(f"{n_rows} rows written to {output}")
-    save_plot(written.plot, report.plot)
     if written.html is not None:
         write_atomically(written.html, fusion_page(report).encode())
         console.note(f"page written to {written.html}")

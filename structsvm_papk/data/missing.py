@@ -51,6 +51,7 @@ class Filling:
     @classmethod
     def of(cls, lists: RankingData, missing: str | None, falling: Sequence[int] = ()) -> Filling:
         """What stands in while lists train."""
+        check_missing(missing)
         constant = None
         if lists.is_sparse:
             return cls(missing, falling)

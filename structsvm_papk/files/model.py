@@ -223,7 +223,7 @@ class Model:
             Users in the order of their first rows; of tied items the earlier row is first. Items
             keep the name of their column (item, docno, movieid, ..); without one in X there is
             `row`, counted from 0, in its place; with 'one_list' there is no user.
-            `metrics.evaluate_recommendations` reads it as it is.
+            `metrics.evaluate_frame` reads it, with ``rank="rank"`` and all relevant pairs.
 
         Raises
         ------

@@ -10,8 +10,6 @@ import numpy as np
 from structsvm_papk.files.model import certificate_of
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from structsvm_papk.fusion.requests import EngineWeights
     from structsvm_papk.rankers import PAPKRanker
 
@@ -213,12 +211,6 @@ class FusionReport:
             "alpha": float(self.ranker.result_.alpha),
             "certificate": certificate_of(self.ranker.result_),
         }
-
-    def plot(self) -> Figure:
-        """Draw the rankings with their intervals, and how far the fused one is ahead."""
-        from structsvm_papk.plots.fusion import comparison_figure
-
-        return comparison_figure(self)
 
     def __str__(self) -> str:
         lines = [f"{self.metric}, {self.n_folds} folds of {self.n_queries} judged {self.nouns[0]}"]

@@ -47,16 +47,6 @@ def combsum(joined: pd.DataFrame, *, runs: Sequence[str] | None = None) -> Array
     return _summed(MinMax(), joined, runs)
 
 
-def combmnz(joined: pd.DataFrame, *, runs: Sequence[str] | None = None) -> Array:
-    """CombMNZ: `combsum` times the number of runs that retrieved the document. Shape (n_rows,).
-
-    `runs` as for `rrf`.
-    """
-    names = run_names(joined, runs)
-    times: Array = joined[names].notna().to_numpy().sum(axis=1)
-    return combsum(joined, runs=names) * times
-
-
 def _summed(rule: Rule, joined: pd.DataFrame, runs: Sequence[str] | None) -> Array:
     """The sum of what a rule makes of the lists."""
     scores = joined[run_names(joined, runs)].to_numpy()

@@ -1,13 +1,13 @@
 """Ranking metrics per user, their means, and what each convention did to them.
 
 `evaluate` makes the table users x metrics in one pass. Every value is a gain (larger is better, 1
-is perfect); `gain=False` gives the risk, 1 - gain. Frames: `evaluate_frame`,
-`evaluate_recommendations`. How sure a mean or a difference is: `interval`, `compare`. May import
-`bounds`, `data` and below; knows nothing of training.
+is perfect); `gain=False` gives the risk, 1 - gain. Frames: `evaluate_frame`. How sure a mean or a
+difference is: `interval`, `compare`. May import `bounds`, `data` and below; knows nothing of
+training.
 """
 
 from structsvm_papk.metrics.definitions import described
-from structsvm_papk.metrics.frames import evaluate_frame, evaluate_recommendations
+from structsvm_papk.metrics.frames import evaluate_frame
 from structsvm_papk.metrics.significance import compare, interval
 from structsvm_papk.metrics.table import evaluate, scorer
 
@@ -17,7 +17,6 @@ __all__ = [
     "compare",
     "evaluate",
     "evaluate_frame",
-    "evaluate_recommendations",
     "interval",
     "scorer",
 ]

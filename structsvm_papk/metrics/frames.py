@@ -1,4 +1,4 @@
-"""Metrics of pandas and polars frames: long tables, and recommendations beside interactions.
+"""Metrics of pandas and polars frames: long tables, alone or beside all relevant pairs.
 
 Frames are read column by column; pairs of users and items are matched by pandas.
 """
@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from structsvm_papk._types import Array, Frame
-from structsvm_papk.data.roles import needed_column
-from structsvm_papk.errors import InputError, check_type
+from structsvm_papk.errors import InputError
 from structsvm_papk.metrics import ranked_lists as lists
 from structsvm_papk.metrics import table
 from structsvm_papk.metrics.ranked_lists import column
 from structsvm_papk.metrics.relevant import ids, pairs_of, refuse_pairs_twice
 
 if TYPE_CHECKING:
-    from structsvm_papk.metrics.conventions import Conventions
     from structsvm_papk.metrics.table import MetricTable
 
 
@@ -77,63 +75,6 @@ def evaluate_frame(
             raise InputError("relevant pairs need the columns of users and items: user=, item=")
         options["relevant"] = pairs_of(relevant, user, item, grade)
     return table.evaluate(metrics, scores, labels, groups, **options)
-
-
-def evaluate_recommendations(
-    recommendations: Frame,
-    interactions: Frame,
-    metrics: str | Sequence[str],
-    *,
-    user: str = "user_id",
-    item: str = "item_id",
-    rank: str = "rank",
-    preset: str | Conventions | None = None,
-    grade: str | None = None,
-    **options: Any,
-) -> MetricTable:
-    """Metrics of recommended lists against a table of what users liked, as RecTools takes them.
-
-    The same name gives the same number as in `evaluate` and `evaluate_frame` beside the same
-    relevant pairs.
-
-    Parameters
-    ----------
-    recommendations : frame
-        Columns `user`, `item` and `rank` (1, 2, .. per user without gaps or ties).
-    interactions : frame
-        Columns `user` and `item`, and perhaps a grade: the relevant pairs.
-    metrics : str or sequence of str
-        Those of `evaluate` but `auc`.
-    user, item, rank : str
-        Column names in both frames; others are recognised by their usual names.
-    preset : see `evaluate`
-        By default `catalogue`; `rectools`: the rules of RecTools, whose NDCG@k divides by k hits.
-    grade : str, optional
-        Column of grades in `interactions`, 0 for what is not relevant; by default one of a usual
-        name (grade, relevance, label, rating, score, ..). Without a column that could be the grade
-        every pair has grade 1.
-    **options
-        Of `evaluate`, without groups and list lengths: with ``population="either"`` users without
-        recommendations, which are refused, count as those whose items are all missed.
-
-    Notes
-    -----
-    Only listed negatives are known, so `few_negatives` refers to them, and `auc` is refused.
-    """
-    check_type("user", user, str, "the name of a column")
-    check_type("item", item, str, "the name of a column")
-    names = [str(name) for name in lists.column_names(recommendations)]
-    source = "the recommendations"
-    user = needed_column("user", names, source, user if user in names else None)
-    item = needed_column("item", names, source, item if item in names else None)
-    pairs = pairs_of(interactions, user, item, grade)
-    groups = ids(recommendations, user)
-    items = ids(recommendations, item)
-    ranks = _checked_ranks(recommendations, rank, *codes_of(user, recommendations))
-    return table.evaluate(
-        metrics, -ranks, None, groups,
-        items=items, relevant=pairs, preset=preset, **options,
-    )  # fmt: skip
 
 
 def codes_of(name: str, frame: Frame) -> tuple[Array, Array]:

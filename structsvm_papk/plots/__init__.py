@@ -7,13 +7,11 @@ the layer of estimators and below.
 from structsvm_papk.plots.figures import convergence_figure
 from structsvm_papk.plots.rankings import (
     PAPDisplay,
-    RankStripDisplay,
 )
 from structsvm_papk.plots.terms import TermsDisplay
 
 __all__ = [
     "PAPDisplay",
-    "RankStripDisplay",
     "TermsDisplay",
     "convergence_figure",
 ]

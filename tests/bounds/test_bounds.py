@@ -14,7 +14,6 @@ from helpers.reference_theory import (
 )
 from structsvm_papk import bounds
 from structsvm_papk.bounds import class_bound
-from structsvm_papk.bounds.planning import plot_uniform
 from structsvm_papk.errors import InputError
 
 
@@ -133,13 +132,6 @@ def test_required_users_are_enough_for_every_sample_with_that_mean(method, mean)
         assert bounds.required_users(0.1) == 181 and farther_end(181) > 0.1008
         assert farther_end(184) > 0.1 >= farther_end(185)
         assert bounds.required_users(0.1, method="hoeffding") == 185
-
-
-def test_plot_draws_no_vacuous_values():
-    axes = plot_uniform(500, 2000, 100, n_features=5).axes
-    for line in axes[1].get_lines():
-        y = line.get_ydata()
-        assert np.nanmax(y) < 1 and np.isnan(y).any()
 
 
 @pytest.mark.parametrize(

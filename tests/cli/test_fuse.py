@@ -101,14 +101,13 @@ def test_json_says_what_is_printed(sample, capsys):
 
 
 def test_all_outputs_are_written(sample, tmp_path, capsys):
-    files = {name: tmp_path / name for name in ("p.png", "p.html", "w.json", "fused.csv")}
+    files = {name: tmp_path / name for name in ("p.html", "w.json", "fused.csv")}
     names = ("bm25", "tasb", "repllama")
     runs = [sample / f"dl19.{name}.run" for name in names]
     call = ["fuse", *runs, "--qrels", sample / "dl19.qrels", "--cv", 3, "--for-engine", "mongodb",
-            "--plot", files["p.png"], "--html", files["p.html"],
+            "--html", files["p.html"],
             "--weights", files["w.json"], "--output", files["fused.csv"], "--top", 7]  # fmt: skip
     assert run(*call) in (0, None)
-    assert files["p.png"].read_bytes().startswith(b"\x89PNG")
     page = files["p.html"].read_text()
     assert (
         "equal weights" in page
@@ -152,7 +151,7 @@ def test_weights_for_an_engine_come_with_its_request_and_fuse_other_runs(sample,
     assert "the weights are for a window of 20" in refused(capsys, *shallow)
 
 
-@pytest.mark.parametrize("method", ["rrf", "combsum", "combmnz"])
+@pytest.mark.parametrize("method", ["rrf", "combsum"])
 def test_runs_are_fused_without_judgments(small, capsys, monkeypatch, method):
     monkeypatch.chdir(small)
     assert run("fuse", "a.run", "b.run", "--method", method, "--output", "o.csv") in (0, None)
@@ -235,7 +234,6 @@ WRONG = {
         ["a.run", "b.run", "--qrels", "judged", "--for-engine", "qdrant", "--model", "m"],
         "written by --weights"),
     "one run": (["a.run", "--qrels", "judged"], "one run (a) has no weights to learn"),
-    "a plot without an ending": (["a.run", "--qrels", "judged", "--plot", "p"], "must end in .png"),
     "a page in no folder": (
         ["a.run", "--qrels", "judged", "--html", "no/such/p.html"], "cannot write"),
 }  # fmt: skip

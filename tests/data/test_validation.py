@@ -13,7 +13,7 @@ from helpers.values import values_of
 from structsvm_papk import PAPKRanker, RankingData, bounds, margins, metrics
 from structsvm_papk.errors import InputError
 from structsvm_papk.integrations import hooks
-from structsvm_papk.metrics.frames import evaluate_frame, evaluate_recommendations
+from structsvm_papk.metrics.frames import evaluate_frame
 
 pytestmark = pytest.mark.portable
 
@@ -221,7 +221,9 @@ def test_lists_of_large_whole_numbers_do_not_become_floats():
 def recommended(user, item, liked_user, liked_item):
     shown = pd.DataFrame({"user_id": user, "item_id": item, "rank": 1})
     liked = {"user_id": liked_user, "item_id": liked_item}
-    return evaluate_recommendations(shown, liked, "recall@1", population="either")
+    return evaluate_frame(
+        shown, "recall@1", item="item_id", rank="rank", relevant=liked, population="either"
+    )
 
 
 def objects(*values):

@@ -9,7 +9,7 @@ from sklearn.model_selection import GroupKFold, cross_val_score
 
 from structsvm_papk import metrics, plots
 from structsvm_papk.errors import InputError
-from structsvm_papk.metrics import evaluate_frame, evaluate_recommendations
+from structsvm_papk.metrics import evaluate_frame
 
 pytestmark = pytest.mark.portable
 
@@ -50,6 +50,10 @@ def test_long_frame_is_the_arrays(library, text):
     rank = {"rank": ranks_of(columns), "score": np.zeros(480)}
     by_rank = evaluate_frame(frame(library, columns | rank), NAMES, rank="rank")
     np.testing.assert_array_equal(by_rank.values, expected.values)
+
+
+def recommended(shown, liked, metrics, **how):
+    return evaluate_frame(shown, metrics, item="item_id", rank="rank", relevant=liked, **how)
 
 
 def ranks_of(columns):
@@ -96,7 +100,7 @@ def test_recommendations_are_truncated_lists(library, text):
     users, rank = np.asarray(columns["user_id"]), ranks_of(columns)
     shown, liked = rank <= 5, columns["label"] == 1
     pick = lambda mask, names: {c: np.asarray(columns[c])[mask] for c in names}  # noqa: E731
-    found = evaluate_recommendations(
+    found = recommended(
         frame(library, pick(shown, ["user_id", "item_id"]) | {"rank": rank[shown]}),
         frame(library, pick(liked, ["user_id", "item_id"])),
         ["pap@3", "recall@4", "ap"],
@@ -113,10 +117,10 @@ def test_recommendations_are_truncated_lists(library, text):
 def test_users_of_one_table_only():
     shown, liked = doc_example()
     with pytest.raises(InputError, match="user 3 has relevant items but no list"):
-        evaluate_recommendations(shown[shown.user_id < 3], liked, "pap@1")
-    unknown = evaluate_recommendations(shown, liked[liked.user_id < 3], "pap@1")
+        recommended(shown[shown.user_id < 3], liked, "pap@1")
+    unknown = recommended(shown, liked[liked.user_id < 3], "pap@1")
     assert unknown.summary("pap@1").by_rule["no_positives"] == 1 == unknown.relevance.n_unjudged
-    counted = evaluate_recommendations(
+    counted = recommended(
         shown[shown.user_id != 1], liked[liked.user_id != 3], "pap@1", population="either"
     )
     np.testing.assert_array_equal(counted.values[:, 0], [0, 1, np.nan])
@@ -136,7 +140,7 @@ def test_bad_recommendations(change, more, how, told):
     shown, liked = doc_example()
     liked = pd.concat([liked, liked.head(more)])
     with pytest.raises(InputError, match=told):
-        evaluate_recommendations(shown.assign(**change), liked, **{"metrics": "pap@1"} | how)
+        recommended(shown.assign(**change), liked, **{"metrics": "pap@1"} | how)
 
 
 @LIBRARIES
@@ -149,7 +153,7 @@ def test_hits_are_those_of_rectools(case, library):
         if library == "polars":
             columns["item_id"] = [f"i{value:02d}" for value in columns["item_id"]]
         frames.append(frame(library, columns))
-    table = evaluate_recommendations(*frames, [f"hit@{k}" for k in case["k"]])
+    table = recommended(*frames, [f"hit@{k}" for k in case["k"]])
     for k, expected in case["k"].items():
         np.testing.assert_allclose(table[f"hit@{k}"], expected["hit"], rtol=0, atol=1e-12)
 
@@ -186,18 +190,11 @@ def test_ratings_and_gains_that_are_meant_are_taken():
     assert metrics.evaluate("ndcg@5", gains, gains, USERS, gains="linear").mean("ndcg@5") == 1
 
 
-@pytest.mark.parametrize(
-    ("function", "more"),
-    [
-        (plots.PAPDisplay.from_predictions, {"ks": [1], "n_resamples": 20}),
-        (plots.RankStripDisplay.from_predictions, {"k": 3}),
-    ],
-)
-def test_rows_are_taken_by_keyword(function, more):
+def test_rows_are_taken_by_keyword():
     pytest.importorskip("matplotlib").use("Agg")
-    function(**ROWS, **more)
+    plots.PAPDisplay.from_predictions(**ROWS, ks=[1], n_resamples=20)
     with pytest.raises(TypeError, match="positional"):
-        function(LABELS, SCORES, groups=USERS, **more)
+        plots.PAPDisplay.from_predictions(LABELS, SCORES, groups=USERS)
 
 
 def test_a_scorer_of_scikit_learn_passes_groups_on():

@@ -81,8 +81,8 @@ def test_every_function_gives_the_number_of_the_definition(seed, text):
         lists, NAMES, user="user", item="item", relevant=relevant, population="either"
     )
     ranks = lists.groupby("user").score.rank(ascending=False).astype(int)
-    recommended = metrics.evaluate_recommendations(
-        lists.assign(rank=ranks), relevant, NAMES, user="user", item="item",
+    recommended = metrics.evaluate_frame(
+        lists.assign(rank=ranks), NAMES, user="user", item="item", rank="rank", relevant=relevant,
         population="either",
     )  # fmt: skip
     assert list(arrays.users) == users
@@ -261,9 +261,7 @@ SHOWN = pd.DataFrame({"user": 1, "item": [7, 8, 9], "rank": [1, 2, 3], "score": 
 def values_beside(pairs, **how):
     """Reciprocal rank beside pairs, by every road; item 8, in place 2, is the first relevant."""
     framed = metrics.evaluate_frame(SHOWN, "rr", user="user", item="item", relevant=pairs, **how)
-    shown = SHOWN.drop(columns="score")
-    lists = metrics.evaluate_recommendations(shown, pairs, "rr", user="user", item="item", **how)
-    values = [framed.mean("rr"), lists.mean("rr")]
+    values = [framed.mean("rr")]
     if not how:
         rows = (SHOWN.score, None, SHOWN.user)
         whole = metrics.evaluate("rr", *rows, items=SHOWN.item, relevant=pairs)
@@ -276,7 +274,7 @@ def values_beside(pairs, **how):
 )
 def test_a_grade_is_read_by_its_usual_names(name):
     pairs = pd.DataFrame({"user": 1, "item": [7, 8], name: [0, 1]})
-    assert values_beside(pairs) == [0.5] * 3
+    assert values_beside(pairs) == [0.5] * 2
 
 
 @pytest.mark.parametrize("name", ["stars", "gain", "weight", "value", "relevance_score"])
@@ -284,19 +282,18 @@ def test_a_column_that_may_be_the_grade_is_refused_unless_it_is_named(name):
     pairs = pd.DataFrame({"user": 1, "item": [7, 8], name: [0, 1]})
     for call in (
         lambda: metrics.evaluate_frame(SHOWN, "rr", user="user", item="item", relevant=pairs),
-        lambda: metrics.evaluate_recommendations(SHOWN, pairs, "rr"),
         lambda: metrics.evaluate(
             "rr", SHOWN.score, None, SHOWN.user, items=SHOWN.item, relevant=pairs
         ),
     ):
         with pytest.raises(InputError, match=f"which column is the grade.*there are '{name}'"):
             call()
-    assert values_beside(pairs, grade=name) == [0.5] * 2
+    assert values_beside(pairs, grade=name) == [0.5]
 
 
 def test_pairs_with_ids_and_times_beside_them_are_all_relevant():
     pairs = pd.DataFrame({"user": 1, "item": [8], "timestamp": [5], "session_id": [3]})
-    assert values_beside(pairs) == [0.5] * 3
+    assert values_beside(pairs) == [0.5] * 2
 
 
 def test_items_that_never_meet_are_warned_of():
@@ -308,7 +305,7 @@ def test_items_that_never_meet_are_warned_of():
         metrics.evaluate_frame(shown, "rr", user="user", item="item", relevant=pairs)
     pairs = pd.DataFrame({"user": 1, "item": [999]})
     with pytest.warns(UserWarning, match="none of the 3 items"):
-        metrics.evaluate_recommendations(SHOWN, pairs, "rr")
+        metrics.evaluate_frame(SHOWN, "rr", user="user", item="item", rank="rank", relevant=pairs)
 
 
 def test_many_lists_without_a_hit_are_warned_of_and_a_few_are_not():

@@ -43,7 +43,6 @@ RISK = sp.EmpiricalRisk(TS, LISTS)
 RAMP = sp.EmpiricalRisk(sp.make_surrogate("ramp", 2), LISTS)
 FRAME = {"user_id": USERS, "item_id": np.tile(np.arange(6), 4), "score": SCORES, "label": Y}
 FRAME |= {"rank": np.tile(np.arange(1, 7), 4)}
-LIKED = {name: FRAME[name][Y == 1] for name in ("user_id", "item_id")}
 ROWS = {"scores": SCORES, "labels": Y, "groups": USERS}
 RUNS = {
     "a": {"q": {"x": 2.0, "y": 1.0}, "r": {"x": 2.0, "z": 1.0}},
@@ -144,16 +143,12 @@ def calls(folder):
         files.Checkpoint: {"path": folder / "kept", "interval": 1.0},
         metrics.evaluate: ROWS | {"metrics": ["pap@2", "ndcg@3"], "preset": "icml2020"},
         metrics.evaluate_frame: {"frame": FRAME, "metrics": "pap@2", "item": "item_id"},
-        metrics.evaluate_recommendations: {
-            "recommendations": FRAME, "interactions": LIKED, "metrics": "ap",
-            "preset": "rectools"},
         metrics.interval: drawn | {"table": table, "metric": "ap", "method": "kl", "level": 0.9},
         metrics.compare: drawn | {"first": table, "second": table, "metrics": ["ap"], "level": 0.9},
         table.mean: {"metric": "ap"},
         table.summary: {"metric": "ap"},
         metrics.scorer: {"metric": "ap"},
         plots.PAPDisplay.from_predictions: PREDICTED | drawn,
-        plots.RankStripDisplay.from_predictions: PREDICTED | {"k": 2},
         plots.convergence_figure: {"runs": runs},
         rankers.compare: {"data": LISTS, "surrogates": ["ts"], "k": 2, "alpha": 1.0,
                           "solvers": ["cutting_plane"], "tol": 1e-2},
@@ -228,7 +223,7 @@ def test_wrong_arguments_end_in_a_sentence(tmp_path, monkeypatch, every):
 
 def test_every_supported_name_is_tried_or_only_returned(tmp_path):
     tried = {getattr(call, "__name__", "") for call, _ in cases(tmp_path)}
-    tried |= {"PAPDisplay", "RankStripDisplay"}
+    tried |= {"PAPDisplay"}
     for path in listed():
         for name, value in supported(path).items():
             returned = is_dataclass(value) or isinstance(value, (str, tuple, dict))

@@ -2,9 +2,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from helpers.values import values_of
 from structsvm_papk import RankingData, metrics
-from structsvm_papk.errors import InputError
 from structsvm_papk.plots import convergence_figure
 from structsvm_papk.plots import rankings as displays
 from structsvm_papk.rankers import compare
@@ -50,28 +48,6 @@ def test_pap_against_k():
         y_true=Y, y_score=-SCORES, groups=GROUPS, ks=[1, 3, 20], ax=shown.ax_, n_resamples=50
     )
     assert again.figure_ is shown.figure_
-
-
-def test_strip_of_chosen_users():
-    shown = displays.RankStripDisplay.from_predictions(
-        y_true=Y, y_score=SCORES, groups=GROUPS, users=[129, 100], k=4, depth=30
-    )
-    assert shown.users == [129, 100]
-    mine = GROUPS == 129
-    np.testing.assert_array_equal(shown.strips[0], Y[mine][np.argsort(-SCORES[mine])])
-    assert shown.papk[0] == values_of("pap@4", SCORES[mine], Y[mine])[0]
-    with pytest.raises(InputError, match="no user 99"):
-        displays.RankStripDisplay.from_predictions(
-            y_true=Y, y_score=SCORES, groups=GROUPS, users=[99]
-        )
-    uneven = displays.RankStripDisplay.from_predictions(
-        y_true=[1, 0, 1, 0], y_score=[4.0, 3, 2, 1], groups=[0, 0, 0, 1]
-    )
-    np.testing.assert_array_equal(uneven.strips, [[1, 0, 1], [0, np.nan, np.nan]])
-    nobody = displays.RankStripDisplay.from_predictions(
-        y_true=np.zeros(9, int), y_score=np.arange(9.0)
-    )
-    assert nobody.papk.size == 1
 
 
 def test_solvers_of_a_figure_can_be_told_apart_in_grey_and_title_and_legend_are_not_cut():

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from structsvm_papk import metrics
-from structsvm_papk.metrics.frames import evaluate_recommendations
 
 pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.stress]
 
@@ -46,7 +45,9 @@ def rectools():
         for key, metric in (("pap", PAP), ("pauc", PartialAUC)):
             value = metric(k=K, insufficient_handling="ignore").calc(shown, liked)
             yield value, f"{key}@{K}", base | {"list_length": length}
-    table = evaluate_recommendations(cut, liked, f"pap@{K}", preset="rectools", population="either")
+    table = metrics.evaluate_frame(
+        cut, f"pap@{K}", item="item_id", rank="rank", relevant=liked, population="either", **base
+    )
     yield PAP(k=K).calc(cut, liked), f"pap@{K}", table.mean(f"pap@{K}")
     for metric, key in (
         (Precision(k=K), f"precision@{K}"), (Recall(k=K), f"recall@{K}"),
