@@ -90,11 +90,11 @@ def test_models_score_tables_and_svmlight(tmp_path, capsys):
         assert answer["metrics"][0]["value"] == pytest.approx(expected, abs=1e-12)
     assert answer["comparison"][0]["p_value"] == 1.0
     path = tmp_path / "data.txt"
-    path.write_text("3 qid:1 1:2.0\n0 qid:1 1:1.0\n1 qid:2 1:0.5\n2 qid:2 1:0.1\n")
-    function = lines([1.0])
-    save_model(model, Model(function, 1, "avg", 1.0, "cutting_plane", CERTIFICATE, first_index=1,
+    path.write_text("3 qid:1 1:2.0\n0 qid:1 1:1.0\n2 qid:2 1:0.5\n1 qid:2 1:0.1\n")
+    function = lines([-9.0, 1.0, 7.0])  # of the features 0 to 2, of which the file has one
+    save_model(model, Model(function, 1, "avg", 1.0, "cutting_plane", CERTIFICATE, first_index=0,
                             relevance_threshold=2.0))  # fmt: skip
-    assert found(capsys, model, path, "-m", "auc")["metrics"][0]["value"] == 0.5
+    assert found(capsys, model, path, "-m", "auc")["metrics"][0]["value"] == 1.0
     assert "needs a table" in refused(capsys, "evaluate", model, path, "--item", "tier")
 
 
