@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.optimize import minimize
+import scipy  # its parts load when they are first used
 
 from structsvm_papk._types import Array
 from structsvm_papk.solvers.oracle import MajorisedOracle, Oracle, as_oracle
@@ -181,7 +181,7 @@ def quasi_newton(
         if budget.stop is not None or _promises_little(objectives, config.tol, rival):
             raise StopIteration  # which tells SciPy to end
 
-    minimize(
+    scipy.optimize.minimize(
         objective_and_slope,
         point.w,
         jac=True,
