@@ -48,7 +48,7 @@ class CriticalDepth:
     def is_exact(self) -> bool:
         """Whether no depth is left undecided."""
         end = self.deepest + 1 if self.informative_from is None else self.informative_from
-        return self.degenerate_to == 0 or self.degenerate_to == end - 1
+        return max(self.degenerate_to, min(self.k, self.deepest) - 1) >= end - 1
 
     def as_dict(self) -> dict[str, int | bool | str | None]:
         """Plain values for JSON."""

@@ -15,6 +15,7 @@ from structsvm_papk import CuttingPlane, EmpiricalRisk, PAPKRanker, RankingData,
 from structsvm_papk.datasets import linear_lists
 from structsvm_papk.diagnosis import critical_depth
 from structsvm_papk.diagnosis.convex_test import Verdict
+from structsvm_papk.diagnosis.critical_depth import CriticalDepth
 from structsvm_papk.diagnosis.zero_test import SURROGATES, diagnose
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.solvers.cccp import CCCP
@@ -244,6 +245,19 @@ def test_no_depth_helps_max_on_symmetric_lists_and_all_say_so():
         ranker.fit(X, y, groups="one_list")
     with pytest.warns(DegenerateOptimumWarning, match="all scores are 0"):
         assert not ranker.predict(X).any()
+
+
+@pytest.mark.parametrize(
+    ("degenerate_to", "informative_from", "is_exact"),
+    [(0, 2, True), (0, 3, False), (4, 5, True), (3, 5, False), (8, None, True), (0, None, False)],
+)
+def test_a_depth_is_exact_where_none_before_it_is_undecided(
+    degenerate_to, informative_from, is_exact
+):
+    answer = CriticalDepth("ramp", 2, degenerate_to, informative_from, deepest=8)
+    assert answer.is_exact == answer.as_dict()["exact"] == is_exact
+    if informative_from == 3:
+        assert str(answer) == "ramp: critical depth at most 3 (of 8)"
 
 
 def test_the_order_of_the_surrogates():
