@@ -125,6 +125,19 @@ def test_the_penalty_holds_a_gap_to_the_middle_of_its_column():
     assert abs(term.gap - term(np.nanmedian(x))) < 0.3 * (term(7.0) - term(5.0))
 
 
+def test_what_two_levels_beside_missing_values_are_called_does_not_matter():
+    frame, y = hotels()
+    pool = frame["pool"].astype(object).where(np.random.default_rng(1).random(len(frame)) > 0.2)
+    fits = [
+        ranker(alpha=1.0).fit(frame.assign(pool=pool.map(names)), y, GROUPS)
+        for names in ({True: "with", False: "without"}, {True: "yes", False: "no"})
+    ]
+    first, second = (fitted.terms_[3] for fitted in fits)
+    assert fits[0].result_.objective == pytest.approx(fits[1].result_.objective, rel=1e-8)
+    np.testing.assert_allclose(first.weights, second.weights[::-1], atol=1e-4)
+    assert first.gap == pytest.approx(second.gap, abs=1e-4)
+
+
 def test_columns_where_all_is_missing_and_levels_that_do_not_vary():
     frame, y = hotels()
     frame["nothing"] = np.nan

@@ -2,7 +2,8 @@
 
     columns of numbers     a line or a curve each; missing values were filled, see `missing`
     missing values         a column "is missing" for each column of numbers that has some: 1 or 0
-    columns of levels      a weight for each level, of two for the second; one for a missing value
+    columns of levels      a weight for each level, of two for the second; where there are missing
+                           values a weight for each, and one for those
     pairs of columns       a weight for each cell
 
 They stand beside each other in this order. A missing value that was filled by one number c adds the
@@ -133,17 +134,23 @@ class Plan:
     @property
     def _n_levels(self) -> Array:
         """Levels of each column, with that of missing values where training had some."""
-        return np.array(
-            [_n_weights(levels) + bool(self.with_gaps[j]) for j, levels in self.levels.items()]
-        )
+        return np.array([self._n_weights(j) + bool(self.with_gaps[j]) for j in self.levels])
+
+    def _n_weights(self, j: int) -> int:
+        """Levels of a column that have a weight.
+
+        Of two the second, as an indicator has one; each beside missing values, which would be held
+        to the first one else.
+        """
+        n_levels = len(self.levels[j])
+        return 1 if n_levels == 2 and not self.with_gaps[j] else n_levels
 
     def _codes(self, values: Array, j: int) -> Array:
         """Which of the weights of a column each value has; their number where it has none."""
-        levels = self.levels[j]
-        n_weights = _n_weights(levels)
+        n_weights = self._n_weights(j)
         gap = np.isnan(values)
         none = n_weights + bool(self.with_gaps[j])
-        first = len(levels) - n_weights
+        first = len(self.levels[j]) - n_weights
         code = np.where(gap | (values < first), none, values - first)
         return np.where(gap & self.with_gaps[j], n_weights, code)
 
@@ -210,7 +217,7 @@ class Plan:
             levels=tuple(levels),
             weights=_of_all_levels(own, levels),
             deviation=deviation,
-            gap=float(own[-1] + _middle(own, levels)) if self.with_gaps[j] else None,
+            gap=float(own[-1]) if self.with_gaps[j] else None,
         )
 
     def _curves(self, w: Array, deviations: Sequence[float]) -> list[Curve]:
@@ -264,7 +271,7 @@ class Plan:
             added = of_column[j].at_levels(levels)
             if self.with_gaps[j]:
                 added = np.append(added, of_column[j].gap or 0.0)
-            first = len(levels) - _n_weights(levels)
+            first = len(levels) - self._n_weights(j)
             parts.append(added[first:] - (added[0] if first else 0.0))
         if self.pairs is not None:
             parts.append(self.pairs.weights(function))
@@ -291,18 +298,8 @@ class Plan:
         return float(gap - term.of([self.fill[list(term.columns)]])[0])
 
 
-def _n_weights(levels: Sequence[Any]) -> int:
-    """Levels that have a weight: of two the second, as an indicator has one."""
-    return 1 if len(levels) == 2 else len(levels)
-
-
 def _of_all_levels(own: Array, levels: Sequence[Any]) -> Array:
-    """The weights of all levels; those of two lie as far below 0 as above."""
-    if len(levels) == 2:
+    """The weights of all levels; those of two with one weight lie as far below 0 as above."""
+    if own.size < len(levels):
         return np.array([-0.5, 0.5]) * own[0]
     return own[: len(levels)]
-
-
-def _middle(own: Array, levels: Sequence[Any]) -> float:
-    """What is added to all rows so that the weights of two levels lie on both sides of 0."""
-    return -0.5 * float(own[0]) if len(levels) == 2 else 0.0
