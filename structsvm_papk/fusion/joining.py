@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse import csgraph
 
 from structsvm_papk._types import Array
 from structsvm_papk.data import roles, validation
@@ -414,19 +413,18 @@ def _remarks_of_unjudged(
 def _remarks_of_strangers(
     parts: Sequence[Entries], columns: Sequence[Array], on: tuple[str, str]
 ) -> list[str]:
-    """Say which runs have no row in common with the others, of which most have some."""
-    there = np.array([~np.isnan(column) for column in columns], dtype=float)
-    _, group = csgraph.connected_components(there @ there.T > 0)
-    remarks = []
-    for number in range(group.max() + 1):
-        if number != np.bincount(group).argmax():
-            runs = [part for part, own in zip(parts, group, strict=True) if own == number]
-            whose = "its" if len(runs) == 1 else "their"
-            remarks.append(
-                f"{', '.join(run.what for run in runs)}: none of {whose} {_plural(on[1])} are in "
-                f"another run: {_listed(runs[0].documents)}; are the ids spelled alike?"
-            )
-    return remarks
+    """Say which runs have no row in common with another one."""
+    there = np.array([~np.isnan(column) for column in columns])
+    n_runs = there.sum(axis=0)
+    rows_of = zip(parts, there, strict=True)
+    alone = [part for part, own in rows_of if own.any() and (n_runs[own] == 1).all()]
+    if len(alone) == len(parts):  # of two runs, say, the second
+        alone = alone[1:]
+    return [
+        f"{run.what}: none of its {_plural(on[1])} are in another run: {_listed(run.documents)}; "
+        "are the ids spelled alike?"
+        for run in alone
+    ]
 
 
 # --- ids ------------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ def evaluate_frame(
     rank : str, optional
         Column of ranks 1, 2, .. per user, without gaps or ties.
     label : str
-        Beside relevant pairs the frame needs none; where it has one, both have to agree.
+        Beside relevant pairs none is read.
     relevant : frame, optional
         All relevant pairs, in the columns `user`, `item` and `grade`, so that what no list holds
         counts in ideals and recalls; see `evaluate`.
@@ -68,9 +68,9 @@ def evaluate_frame(
     if rank is not None:
         scores = -_checked_ranks(frame, rank, *_by_user(frame, user, scores.size))
     labels = None
-    if relevant is None or label in frame:
+    if relevant is None:
         labels = column(frame, label)
-    if relevant is not None:
+    else:
         if user is None or item is None:
             raise InputError("relevant pairs need the columns of users and items: user=, item=")
         options["relevant"] = pairs_of(relevant, user, item, grade)

@@ -206,7 +206,6 @@ def refuse_pairs_twice(
 
 def build(
     scores: ArrayLike,
-    labels: ArrayLike | None,
     users: Array,
     items: ArrayLike,
     pairs: Pairs,
@@ -227,8 +226,6 @@ def build(
     _refuse_other_users(matched)
     _warn_of_other_items(matched)
     threshold = ANY_GRADE if relevance_threshold is None else relevance_threshold
-    if labels is not None:
-        _refuse_other_labels(labels, matched, relevance_threshold)
     ordered = _above_what_is_missed(values)
     if rules.ties == "trec_eval":
         ordered = in_trec_eval_order(values, np.asarray(items))
@@ -355,24 +352,6 @@ def _missed_rows(matched: Matched, grades: Array, included: Array) -> Array:
     empty = np.flatnonzero(wanted & ~has_row[matched.pair_user])
     _, first = np.unique(matched.pair_user[empty], return_index=True)
     return np.concatenate([extra, empty[first]])
-
-
-def _refuse_other_labels(labels: ArrayLike, matched: Matched, threshold: float | None) -> None:
-    """Labels beside relevant pairs have to say the same."""
-    given = _validation.check_grades(labels, matched.grades.size)
-    least = ANY_GRADE if threshold is None else threshold
-    differ = (given >= least) != (matched.grades >= least)
-    if not differ.any():
-        return
-    row = int(np.argmax(differ))
-    user = matched.users[matched.listed_user[row]]
-    item = matched.items[matched.listed_item[row]]
-    grade = matched.grades[row]
-    raise InputError(
-        f"row {row} has the label {given[row]:g}, but by the relevant pairs the grade of item "
-        f"{item} for user {user} is {grade:g} ({int(differ.sum())} such rows): leave the labels "
-        "out, or give all relevant pairs"
-    )
 
 
 # --- the order of trec_eval -----------------------------------------------------------------------

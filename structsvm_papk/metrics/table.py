@@ -232,7 +232,7 @@ def evaluate(
         All relevant pairs: the user (a column named user, query, .. as in files), the item (item,
         document, ..) and the grade (grade, relevance, label, rating, ..; 1 where no column could be
         it). What no list holds then counts in ideals and recalls;
-        labels are the grades of the pairs, above 0 relevant, and may be left out. Without it both
+        labels are the grades of the pairs, above 0 relevant; others are not read. Without it both
         are those of the candidates. There is a warning where no list holds any of the pairs.
 
     Raises
@@ -265,7 +265,7 @@ def evaluate(
             raise InputError("relevant pairs need items=, the item of each row")
         pairs = beside.pairs_of(relevant)
         making["list_length"] = list_length
-        rows, relevance = beside.build(scores, labels, users, items, pairs, rules, **making)
+        rows, relevance = beside.build(scores, users, items, pairs, rules, **making)
     else:
         if labels is None:
             raise InputError("labels are missing: give the label of each row, or relevant=")

@@ -161,17 +161,6 @@ def test_a_run_whose_documents_nobody_else_knows_is_named():
         assert said.startswith(f"run 'c': none of its documents {where}: ")
 
 
-def test_runs_that_meet_each_other_and_no_other_run_are_named():
-    def spelled(run):
-        return {query: {f"{d} ": s for d, s in of.items()} for query, of in run.items()}
-
-    runs = {"a": A, "c": spelled(A), "b": B, "d": spelled(B), "e": B}
-    with pytest.warns(UserWarning, match="spelled") as raised:
-        fusion.join_lists(runs)
-    (said,) = [str(warning.message) for warning in raised]
-    assert said.startswith("run 'c', run 'd': none of their documents are in another run: ")
-
-
 def test_a_run_may_join_runs_that_do_not_meet():
     runs = {"a": {"q": {"x": 1.0}}, "b": {"q": {"y": 1.0}}, "c": {"q": {"x": 2.0, "y": 1.0}}}
     assert fusion.join_lists(runs)["c"].notna().all()

@@ -151,7 +151,6 @@ def test_minus_infinity_in_a_list_is_above_what_the_list_misses():
         ({"relevant": [1, 2]}, "a pandas or polars frame"),
         ({"indptr": [0, 2, 3]}, "need groups=, not indptr="),
         ({"list_length": [2]}, "list_length has shape"),
-        ({"labels": [1, 1, 0]}, "row 1 has the label 1, but .* item 6 for user 1 is 0 .1 such"),
         ({"metrics": "auc"}, "auc needs complete lists"),
         ({"relevant": {"user": [9], "item": [5]}, "population": "both"}, "no user counts"),
         ({"relevant": {"user": [9], "item": [5]}, "population": "either"}, "no user counts"),
