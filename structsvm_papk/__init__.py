@@ -44,7 +44,7 @@ _SUBPACKAGE_OF = {
 }
 _SUBPACKAGES = (
     *("bounds", "cli", "data", "datasets", "diagnosis", "errors", "files", "fusion"),
-    *("integrations", "margins", "metrics", "oracles", "plots", "propositions", "rankers"),
+    *("margins", "metrics", "oracles", "plots", "propositions", "rankers"),
     *("solvers", "surrogates"),
 )
 
