@@ -197,7 +197,7 @@ def new_users(
         n_pos=int(users.n_pos.sum()),
         n_neg=int(users.n_neg.sum()),
         k=model.k * users.n_users,
-        n_features=model.n_features,
+        n_features=risk.n_features,  # of the weights: a curve and a pair have several
         rho=rho,
     )
     content = {

@@ -6,7 +6,7 @@ import pytest
 
 from helpers.commands import run, run_json
 from helpers.marks import slow
-from structsvm_papk import PAPKRanker
+from structsvm_papk import PAPKRanker, bounds
 from structsvm_papk.files import load_model
 
 
@@ -35,8 +35,11 @@ def folder(frame, tmp_path_factory):
 FEATURES = ["price", "kind", "stars"]
 
 
-def test_bound_of_columns_that_rise_and_fall(folder, tmp_path, capsys):
+def test_bound_of_columns_that_rise_and_fall(folder, tmp_path, capsys, monkeypatch):
     """The problem is that with signs: of another one the certificate would be refused."""
+    asked = []
+    uniform = bounds.uniform
+    monkeypatch.setattr(bounds, "uniform", lambda **how: asked.append(how) or uniform(**how))
     model = tmp_path / "m"
     fit = ["fit", folder / "a.csv", "--k", 3, "--alpha", 0.1, "--curves", 4, "--pairs", "none"]
     signs = ["--monotonic", "price=-1", "--monotonic", "stars=1"]
@@ -46,6 +49,7 @@ def test_bound_of_columns_that_rise_and_fall(folder, tmp_path, capsys):
         assert load_model(model).monotonic_cst == (-1, 0, 1)
         told = run_json(capsys, "bound", "new-users", model, folder / "a.csv")[1]
         assert 0 < told["bound"] <= 1
+        assert asked[-1]["n_features"] > 8  # weights of three columns
 
 
 def test_new_rows(frame, folder, tmp_path, capsys):
