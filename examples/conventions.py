@@ -21,7 +21,6 @@ rules = {
     "ties are successes": {"ties": "win"},
     "few negatives: existing pairs": {"few_negatives": "normalise"},
     "few negatives: missing ones lose": {"few_negatives": "as_wins"},
-    "users weighed by relevant items": {"mean": "positives"},
     "all rows as one list": {"groups": None},
     "as RecTools": {"preset": "rectools"},
     "as scikit-learn": {"preset": "sklearn"},

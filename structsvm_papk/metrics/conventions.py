@@ -39,7 +39,6 @@ _CHOICES = {
     "no_positives": NO_POSITIVES,
     "auc_no_positives": NO_POSITIVES,
     "ideal": ("achievable", "all_places"),
-    "mean": ("user", "positives", "pairs"),
     "population": ("raise", "listed", "judged", "both", "either"),
 }
 
@@ -64,8 +63,6 @@ class Conventions:
     ideal : {"achievable", "all_places"}
         What NDCG@k divides by: the best order of the user's own items, or k hits even where a
         user has fewer positives (RecTools).
-    mean : {"user", "positives", "pairs"}
-        Equal weight per user (the paper calls it Micro), weight n_pos, or weight n_pos * n_neg.
     population : {"raise", "listed", "judged", "both", "either"}
         Whose lists count beside all relevant pairs: `listed`, every user with a list; `judged`,
         every user with a pair, without a list all relevant items are missed (trec_eval -c);
@@ -80,7 +77,6 @@ class Conventions:
     no_positives: str = "exclude"
     auc_no_positives: str = "exclude"
     ideal: str = "achievable"
-    mean: str = "user"
     population: str = "raise"
     relevance_threshold: float | None = None
 

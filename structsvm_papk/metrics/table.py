@@ -108,21 +108,13 @@ class MetricTable:
         """Mask of the users that enter the mean of a metric."""
         return ~self.left_out[:, self._column(metric)]
 
-    def weights(self) -> Array:
-        """Weight of each user in a mean: 1, n_pos or n_pos * n_neg."""
-        if self.conventions.mean == "positives":
-            return self.n_pos.astype(float)
-        if self.conventions.mean == "pairs":
-            return self.n_pos.astype(float) * self.n_neg
-        return np.ones(self.users.size)
-
     def mean(self, metric: str) -> float:
-        """Mean of a metric by the table's rule; NaN when no user is left."""
-        used = self.used(metric)
-        weights = self.weights()[used]
-        if not weights.sum() > 0:
-            return float("nan")
-        return float(np.dot(self[metric][used], weights) / weights.sum())
+        """Mean of a metric over the users that count, which weigh the same (the paper's Micro).
+
+        NaN where no user is left.
+        """
+        values = self[metric][self.used(metric)]
+        return float(values.mean()) if values.size else float("nan")
 
     @overload
     def summary(self, metric: None = None) -> list[MetricSummary]: ...
@@ -181,7 +173,6 @@ def evaluate(
     few_negatives: str | None = None,
     no_positives: str | None = None,
     ideal: str | None = None,
-    mean: str | None = None,
     list_length: ArrayLike | None = None,
     relevance_threshold: float | None = None,
     discount: Discount | None = None,
@@ -207,7 +198,7 @@ def evaluate(
         that a metric is not defined for are left out); `icml2020-code`, `rectools`, `sklearn`,
         `trec_eval`, or `catalogue`, the default beside `relevant`. The following arguments
         override single ones.
-    ties, few_negatives, no_positives, ideal, mean, population : str, optional
+    ties, few_negatives, no_positives, ideal, population : str, optional
         See `Conventions`.
     list_length : int or array of int, optional
         How many top items of each list were shown (truncated lists). Positives further down
@@ -245,7 +236,7 @@ def evaluate(
     check_type("gain", gain, bool, "True or False")
     rules = conventions.resolve(
         preset, relevant is not None, ties=ties, few_negatives=few_negatives,
-        no_positives=no_positives, ideal=ideal, mean=mean, population=population,
+        no_positives=no_positives, ideal=ideal, population=population,
         relevance_threshold=relevance_threshold,
     )  # fmt: skip
     relevance_threshold = rules.relevance_threshold
