@@ -11,9 +11,13 @@ from structsvm_papk._jit import kernel
 from structsvm_papk._rounding import EPS, OF_A_FEW
 from structsvm_papk._types import Array
 from structsvm_papk.solvers.oracle import Oracle
-from structsvm_papk.solvers.qp import RestrictedQP, onto_simplices
+from structsvm_papk.solvers.qp import RestrictedQP, at_corner, onto_simplices
 
-_SWEEPS = 15  # at most, or as many as features
+_SWEEPS = 20  # before each of the moves along a face
+_MOVES = 4  # along faces that have to halve the gap, else the QP is asked
+_CONJUGATE = 25  # steps in one of them; the face changes anyway
+_ENOUGH = 1e-4  # of the square of the slope along a face: what may be left of it
+_HALVINGS = 6  # of a move that would lower the dual
 _STEPS = 2  # in one block and sweep, for each of its cuts; fewer where the block is as close
 _CLOSE = 0.01  # to its maximum, as a share of how far it was
 _FEW_BLOCKS = 8  # with fewer, coordinate steps crawl and the QP is small
@@ -141,7 +145,7 @@ class CutModel:
         return z, np.maximum.reduceat(heights + rise, self.starts).sum()
 
     def _improve(
-        self, products: _Slopes | _InnerProducts, heights: Array, theta: Array, target: float
+        self, products: _Products, heights: Array, theta: Array, target: float
     ) -> _Improved:
         """Weights whose duality gap is `target`, or as close to it as the methods come.
 
@@ -168,7 +172,7 @@ class CutModel:
 
     def _restricted(
         self,
-        products: _Slopes | _InnerProducts,
+        products: _Products,
         heights: Array,
         theta: Array,
         chosen: Array,
@@ -176,22 +180,29 @@ class CutModel:
     ) -> Array | None:
         """Better weights of some cuts, at least one of each block; None where every solver failed.
 
-        Coordinate steps, and where they do not reach the target, the restricted QP: one of its
-        steps costs about as much as so many sweeps of theirs as there are features.
+        Coordinate steps find which cuts have weight, steps by conjugate gradients how much, as in
+        Moré and Toraldo, "On the solution of large quadratic programming problems with bound
+        constraints", SIAM J. Optimization 1 (1991). Where they do not reach the target, the
+        restricted QP.
         """
         heights = heights[chosen]
         block = self._block[self.order[chosen]]
         starts = np.searchsorted(block, np.arange(self.n_blocks))
+        some = products.of(chosen)
         if self.n_blocks >= _FEW_BLOCKS:
-            most = max(_SWEEPS, products.n_features)
-            swept = theta[chosen]
-            if products.sweep(chosen, heights, starts, swept, most, target) <= target:
-                return onto_simplices(swept, starts)
-        weights = self.qp.solve(products.slopes_of(chosen), heights, block, target)
+            better = theta[chosen]
+            gaps = [np.inf]
+            while len(gaps) <= _MOVES or gaps[-1] < 0.5 * gaps[-1 - _MOVES]:
+                gaps.append(some.sweep(heights, starts, better, target))
+                if gaps[-1] <= target:
+                    return onto_simplices(better, starts)
+                better = _along_face(some, heights, starts, better)
+        slopes = some.slopes()
+        weights = self.qp.solve(slopes, heights, block, target)
         if weights is None:
             return None
         kept = np.where(weights < _NEGLIGIBLE, 0.0, weights)  # else none ever idle
-        return onto_simplices(kept, starts)
+        return onto_simplices(at_corner(kept, slopes, heights, starts), starts)
 
     def _gap(self, theta: Array, heights: Array) -> float:
         """Duality gap of weights at whose point the cuts have these heights."""
@@ -379,7 +390,6 @@ class _Slopes:
         self._slopes = slopes
         self._order = order
         self._curvature = curvature
-        self.n_features = curvature.size
 
     def rise(self, theta: Array) -> Array:
         """By how much each cut is higher at ``-A' theta`` than at 0."""
@@ -387,19 +397,35 @@ class _Slopes:
         total = theta[active] @ self._slopes[self._order[active]]
         return -(self._slopes @ (total / self._curvature))[self._order]
 
-    def sweep(
-        self, chosen: Array, heights: Array, starts: Array, theta: Array, most: int, target: float
-    ) -> float:
-        """At most so many sweeps of coordinate steps on theta of some cuts, in place; their gap."""
-        slopes = self.slopes_of(chosen)
-        v = -(theta @ slopes)
-        return block_sweeps(slopes, heights, starts, theta, v, most, target)
-
-    def slopes_of(self, chosen: Array) -> Array:
-        """Slopes of these cuts."""
+    def of(self, chosen: Array) -> _WrittenOut:
+        """Some of the cuts."""
         slopes = self._slopes[self._order[chosen]]
         slopes /= np.sqrt(self._curvature)
-        return slopes
+        return _WrittenOut(slopes)
+
+
+class _WrittenOut:
+    """The slopes of the cuts of a restricted problem, in these coordinates."""
+
+    def __init__(self, slopes: Array) -> None:
+        self._slopes = slopes
+
+    def rise(self, theta: Array) -> Array:
+        """By how much each cut is higher at ``-A' theta`` than at 0."""
+        return -(self._slopes @ (theta @ self._slopes))
+
+    def of(self, chosen: Array) -> _WrittenOut:
+        """Some of the cuts."""
+        return _WrittenOut(self._slopes[chosen])
+
+    def slopes(self) -> Array:
+        """Of each cut, a row."""
+        return self._slopes
+
+    def sweep(self, heights: Array, starts: Array, theta: Array, target: float) -> float:
+        """Sweeps of coordinate steps on theta, in place; the gap that they leave."""
+        v = -(theta @ self._slopes)
+        return block_sweeps(self._slopes, heights, starts, theta, v, _SWEEPS, target)
 
 
 class _InnerProducts:
@@ -407,28 +433,74 @@ class _InnerProducts:
 
     def __init__(self, gram: Array) -> None:
         self._gram = gram
-        self.n_features = gram.shape[0]  # of their span
 
     def rise(self, theta: Array) -> Array:
-        """As of `_Slopes`."""
+        """By how much each cut is higher at ``-A' theta`` than at 0."""
         return -(self._gram @ theta)
 
-    def sweep(
-        self, chosen: Array, heights: Array, starts: Array, theta: Array, most: int, target: float
-    ) -> float:
-        """As of `_Slopes`; a step costs as many products as there are cuts."""
-        gram = self._gram[np.ix_(chosen, chosen)]
-        return gram_sweeps(gram, heights - gram @ theta, starts, theta, most, target)
+    def of(self, chosen: Array) -> _InnerProducts:
+        """Some of the cuts."""
+        return _InnerProducts(self._gram[np.ix_(chosen, chosen)])
 
-    def slopes_of(self, chosen: Array) -> Array:
+    def slopes(self) -> Array:
         """Slopes with these inner products, in the span of the cuts."""
-        return _factor(self._gram[np.ix_(chosen, chosen)])
+        return _factor(self._gram)
+
+    def sweep(self, heights: Array, starts: Array, theta: Array, target: float) -> float:
+        """As of `_WrittenOut`; a step costs as many products as there are cuts."""
+        now = heights + self.rise(theta)
+        return gram_sweeps(self._gram, now, starts, theta, _SWEEPS, target)
 
 
-def _products_of(slopes: Array) -> _Slopes | _InnerProducts:
+_Products = _Slopes | _WrittenOut | _InnerProducts
+
+
+def _along_face(
+    cuts: _WrittenOut | _InnerProducts, heights: Array, starts: Array, theta: Array
+) -> Array:
+    """Weights with a higher dual, by a move of those above 0 that leaves the sum of each block.
+
+    Conjugate gradients maximise the dual, as if weights could be negative, then the move is
+    shortened until the dual rises at the nearest weights that are not; `theta` where it never does.
+    """
+    face = np.flatnonzero(theta > 0.0)
+    on_face = cuts.of(face)
+    face_starts = np.searchsorted(face, starts)
+    sizes = np.diff(face_starts, append=face.size)
+
+    def level(values: Array) -> Array:
+        return values - np.repeat(np.add.reduceat(values, face_starts) / sizes, sizes)
+
+    slope = level(heights[face] + on_face.rise(theta[face]))
+    square = slope @ slope
+    enough = _ENOUGH * square
+    move = np.zeros(face.size)
+    direction = slope
+    for _ in range(_CONJUGATE):
+        rise = on_face.rise(direction)
+        curvature = -(rise @ direction)
+        if square <= enough or curvature <= EPS * square:
+            break
+        move += square / curvature * direction
+        slope = slope + square / curvature * level(rise)
+        before = square
+        square = slope @ slope
+        direction = slope + square / before * direction
+
+    here = heights @ theta + theta @ cuts.rise(theta) / 2
+    for halving in range(_HALVINGS):
+        there = theta.copy()
+        there[face] += move / 2**halving
+        there = onto_simplices(there, starts)
+        if heights @ there + there @ cuts.rise(there) / 2 > here:
+            return there
+    return theta
+
+
+def _products_of(slopes: Array) -> _WrittenOut | _InnerProducts:
     """By slopes or inner products, whatever is smaller."""
     if slopes.shape[1] <= max(_WIDE, slopes.shape[0]):
-        return _Slopes(slopes, np.arange(slopes.shape[0]), np.ones(slopes.shape[1]))
+        return _WrittenOut(slopes)
     return _InnerProducts(slopes @ slopes.T)
 
 

@@ -47,7 +47,8 @@ from structsvm_papk.solvers.solver import (
 _INNER = 0.3  # accuracy of the restricted problem, relative to the predicted decrease
 _LEVEL_PROX = (1e-5, 1e-2)  # curvature of s: its scale is that of the risk, 1, not that of w
 _FINAL = 0.1  # of the tolerance: more accuracy in the restricted problem is of no use
-_SERIOUS = 0.1  # share of the predicted decrease that makes a step serious
+_RIGHT = 0.6  # share of the predicted decrease, from which on a model is right
+_NEARLY = 0.3  # or nearly so
 _SMALLEST_PROX = 1e-3  # of alpha
 _PINNED = 1e-3  # share of the certified gap below which a predicted decrease is no progress
 _TRY_DUAL = 10  # iterations without progress before the dual's own point is tried
@@ -490,10 +491,7 @@ class OneSlack(Step):
 class Proximal(Step):
     """Steps that are kept short as long as the model promises too much."""
 
-    max_idle = 12
-
-    def __init__(self) -> None:
-        self.n_nulls = 0  # steps without a serious decrease since the proximal term last changed
+    max_idle = 6
 
     def begin(self, bundle: Bundle) -> None:
         """Curvature at which the first step is Polyak's for an optimum of zero."""
@@ -505,22 +503,18 @@ class Proximal(Step):
         bundle.prox = max(10 * alpha, gradient @ gradient / max(abs(bundle.best), RISK_SCALE))
 
     def try_point(self, bundle: Bundle, w: Array, predicted: float) -> None:
-        """`Bundle.try_point`; and a looser term after good steps, a tighter one after bad ones."""
+        """`Bundle.try_point`; a looser term where the model was right, else a tighter one."""
         decrease = bundle.try_point(w)
-        smallest = _SMALLEST_PROX * bundle.config.alpha
-        if decrease >= _SERIOUS * predicted:
-            shrink = 0.25 if decrease >= 0.5 * predicted else 0.5
-            bundle.prox = max(shrink * bundle.prox, smallest)
-            self.n_nulls = 0
+        if decrease >= _RIGHT * predicted:
+            factor = 0.25
+        elif decrease >= _NEARLY * predicted:
+            factor = 0.5
         elif predicted <= _PINNED * (bundle.best - bundle.lower_bound):
             # the proximal term, not the model, keeps w in place: no certificate would come of it
-            bundle.prox = max(0.25 * bundle.prox, smallest)
+            factor = 0.25
         else:
-            self.n_nulls += 1
-            far_too_high = -decrease > 3.0 * predicted
-            if far_too_high or (self.n_nulls > 1 and -decrease > 0.5 * predicted):
-                bundle.prox = 2.0 * bundle.prox
-                self.n_nulls = 0
+            factor = 2.0
+        bundle.prox = max(factor * bundle.prox, _SMALLEST_PROX * bundle.config.alpha)
 
 
 class SampledSteps(Step):

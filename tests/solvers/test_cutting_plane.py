@@ -16,8 +16,21 @@ from helpers.piecewise import PiecewiseLinear
 from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.list_risk import Thresholds
-from structsvm_papk.solvers.cut_model import CutModel, block_sweeps, gram_sweeps
-from structsvm_papk.solvers.qp import PaddedProblem, RestrictedQP, duality_gap
+from structsvm_papk.solvers.cut_model import (
+    CutModel,
+    _along_face,
+    _InnerProducts,
+    _WrittenOut,
+    block_sweeps,
+    gram_sweeps,
+)
+from structsvm_papk.solvers.qp import (
+    PaddedProblem,
+    RestrictedQP,
+    at_corner,
+    duality_gap,
+    onto_simplices,
+)
 from structsvm_papk.solvers.solver import Status
 
 
@@ -165,6 +178,41 @@ def test_sweeps_by_inner_products_are_those_by_slopes():
     theta = np.repeat(1 / np.diff([*starts, 12]), np.diff([*starts, 12]))
     assert gram_sweeps(gram, heights - gram @ theta, starts, theta, 200, 1e-9) <= 1e-9
     assert duality_gap(theta, slopes, heights, starts) <= 2e-9
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_corner_has_few_cuts_the_same_slope_and_no_lower_dual(seed):
+    rng = np.random.default_rng(seed)
+    n_blocks, n_features = 4, 3
+    slopes = rng.normal(size=(60, n_features))
+    heights = rng.normal(size=60)
+    starts = np.arange(0, 60, 15)
+    theta = onto_simplices(rng.random(60), starts)
+    corner = at_corner(theta, slopes, heights, starts)
+    assert np.count_nonzero(theta) == 60
+    assert np.count_nonzero(corner) <= n_features + n_blocks
+    assert corner.min() >= 0
+    np.testing.assert_allclose(corner @ slopes, theta @ slopes, atol=1e-12)
+    np.testing.assert_allclose(np.add.reduceat(corner, starts), 1.0, atol=1e-12)
+    assert corner @ heights > theta @ heights
+
+
+@pytest.mark.parametrize("written_out", [True, False])
+def test_steps_along_a_face_reach_its_maximum(written_out):
+    rng = np.random.default_rng(0)
+    slopes = np.eye(12, 30) + 0.02 * rng.normal(size=(12, 30))  # so that all weights stay above 0
+    heights = 0.1 * rng.normal(size=12)
+    starts = np.array([0, 3, 4, 9])
+    theta = onto_simplices(np.ones(12), starts)
+    cuts = _WrittenOut(slopes) if written_out else _InnerProducts(slopes @ slopes.T)
+    for _ in range(4):
+        theta = _along_face(cuts, heights, starts, theta)
+    now = heights + cuts.rise(theta)
+    assert theta.min() > 0
+    np.testing.assert_allclose(
+        now, np.add.reduceat(theta * now, starts)[[0] * 3 + [1] + [2] * 5 + [3] * 3], atol=1e-9
+    )
+    assert duality_gap(theta, slopes, heights, starts) <= 1e-9
 
 
 @pytest.mark.parametrize("n_blocks", [3, 12])
