@@ -238,13 +238,16 @@ def warn_of_ids(X: Any) -> None:
         )
 
 
-def warn_of_other_order(X: Any, **columns: Any) -> None:
-    """Warn of a series whose index has the rows of a frame X in another order."""
-    for name, values in columns.items():
-        if hasattr(X, "iloc") and hasattr(values, "iloc") and _permuted(X.index, values.index):
+def warn_of_other_order(**columns: Any) -> None:
+    """Warn of frames and series whose index has the rows of the first one in another order."""
+    indexed = {name: values.index for name, values in columns.items() if hasattr(values, "iloc")}
+    for name, index in indexed.items():
+        first = next(iter(indexed))
+        if _permuted(indexed[first], index):
             warn(
-                f"the index of {name} has the rows of X in another order, and rows are taken by "
-                f"their places: give {name}.loc[X.index], or {name}.to_numpy() if that is meant"
+                f"the index of {name} has the rows of {first} in another order, and rows are taken "
+                f"by their places: give {name}.loc[{first}.index], or {name}.to_numpy() if that is "
+                "meant"
             )
 
 

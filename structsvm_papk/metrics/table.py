@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array, Features
+from structsvm_papk.data.roles import warn_of_other_order
 from structsvm_papk.data.validation import required_groups
 from structsvm_papk.errors import InputError, check_type, is_one_of
 from structsvm_papk.metrics import _kernels, conventions, definitions
@@ -234,6 +235,7 @@ def evaluate(
     """
     parsed = [definitions.parse(name) for name in definitions.metric_names(metrics)]
     check_type("gain", gain, bool, "True or False")
+    warn_of_other_order(scores=scores, labels=labels, groups=groups, items=items)
     rules = conventions.resolve(
         preset, relevant is not None, ties=ties, few_negatives=few_negatives,
         no_positives=no_positives, ideal=ideal, population=population,

@@ -210,7 +210,7 @@ class AdditiveRanker(BaseEstimator):
 
     def _lists_of(self, X: Features, y: Any, groups: Any, sample_weight: ArrayLike | None) -> Any:
         """Checked rows of users as lists, in memory."""
-        warn_of_other_order(X, y=y, groups=groups, sample_weight=sample_weight)
+        warn_of_other_order(X=X, y=y, groups=groups, sample_weight=sample_weight)
         X = as_frame(X)
         warn_of_ids(X)
         levels = levels_of(X, self.categorical_features)
@@ -377,7 +377,7 @@ class AdditiveRanker(BaseEstimator):
         """
         k = self.n_shown
         groups = self._groups(groups, qid)
-        warn_of_other_order(X, y=y, groups=groups)
+        warn_of_other_order(X=X, y=y, groups=groups)
         scores = self.decision_function(X, ONE_LIST if groups is None else groups)
         labels = self._known_labels(_checked_labels(y, scores.size))
         rule = "raise" if self.policy == "raise" else "exclude"

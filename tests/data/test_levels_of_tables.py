@@ -11,7 +11,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 
-from structsvm_papk import PAPKRanker
+from structsvm_papk import PAPKRanker, RankingData, metrics
 from structsvm_papk.data.columns.checks import as_frame
 from structsvm_papk.data.columns.tables import in_numbers, levels_of
 from structsvm_papk.errors import InputError
@@ -232,6 +232,11 @@ def test_rows_in_another_order_are_taken_by_their_places_with_a_warning(shuffled
     for call in (PAPKRanker(k=1, curves=None).fit, ranker.score):
         with pytest.warns(UserWarning, match=rf"index of {shuffled} .*{shuffled}.loc\[X.index\]"):
             call(table, **rows)
+    with pytest.warns(UserWarning, match=rf"index of {shuffled} .*{shuffled}.loc\[X.index\]"):
+        RankingData.from_groups(table, **rows)
+    labels, groups = rows.values()
+    with pytest.warns(UserWarning, match=r"index of groups has the rows of labels in another order"):
+        metrics.evaluate("auc", [1.0, 2.0, 3.0, 4.0], labels, groups)
     other_names = pd.Series([0, 1, 0, 1], index=[0, 1, 2, 3])
     assert ranker.score(table, other_names, groups=[0, 0, 1, 1]) >= 0.0
 
