@@ -21,7 +21,7 @@ from structsvm_papk.data.columns.checks import LOWEST, as_frame, check_matrix
 from structsvm_papk.data.columns.tables import in_numbers
 from structsvm_papk.data.columns.terms import Curve, Cut, Levels, Pair, Term
 from structsvm_papk.data.missing import Filling, falling_columns
-from structsvm_papk.data.roles import listed
+from structsvm_papk.data.roles import listed, warn_of_other_order
 from structsvm_papk.data.top import ids_of, top_rows
 from structsvm_papk.errors import (
     DegenerateOptimumWarning,
@@ -237,6 +237,7 @@ class Model:
 
     def _filled(self, X: Any, groups: ArrayLike | None) -> FilledRows:
         """The columns of the model, checked; missing values are filled or known to terms."""
+        warn_of_other_order(X=X, groups=groups)
         return self.filled(self._features(X), groups)
 
     def filled(self, X: Any, groups: ArrayLike | None) -> FilledRows:

@@ -344,6 +344,7 @@ class AdditiveRanker(BaseEstimator):
                 "the weights of this model are zero: all scores are 0 and rank nothing",
                 DegenerateOptimumWarning,
             )
+        warn_of_other_order(X=X, groups=groups)
         X = self._features(X)
         names = getattr(self, "feature_names_in_", None)
         return self._filling.rows_for(self.function_, X, self._or_setting(groups), names)

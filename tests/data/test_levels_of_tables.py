@@ -235,6 +235,9 @@ def test_rows_in_another_order_are_taken_by_their_places_with_a_warning(shuffled
     with pytest.warns(UserWarning, match=rf"index of {shuffled} .*{shuffled}.loc\[X.index\]"):
         RankingData.from_groups(table, **rows)
     labels, groups = rows.values()
+    if shuffled == "groups":
+        with pytest.warns(UserWarning, match="index of groups has the rows of X in another order"):
+            ranker.to_model().top(table, groups)
     with pytest.warns(UserWarning, match="index of groups has the rows of labels in an"):
         metrics.evaluate("auc", [1.0, 2.0, 3.0, 4.0], labels, groups)
     other_names = pd.Series([0, 1, 0, 1], index=[0, 1, 2, 3])
