@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -317,18 +317,13 @@ _SYNONYMS = {
 }  # fmt: skip
 
 
-def by_names(metrics: Iterable[Metric]) -> dict[str, Metric]:
-    """The metrics by each of their names."""
-    return {name: metric for metric in metrics for name in (metric.name, *metric.also)}
+_BY_NAME = {name: metric for metric in METRICS for name in (metric.name, *metric.also)}
+_KINDS = list(dict.fromkeys(name.removesuffix("@k") for name in _BY_NAME))  # without cut-offs
 
 
-_BY_NAME = by_names(METRICS)
-
-
-def known_names(known: Mapping[str, Metric] = _BY_NAME) -> str:
+def known_names() -> str:
     """The names of the table, other names in brackets."""
-    others = {m.name: f" ({', '.join(m.also)})" if m.also else "" for m in known.values()}
-    return ", ".join(f"{name}{also}" for name, also in others.items())
+    return ", ".join(m.name + (f" ({', '.join(m.also)})" if m.also else "") for m in METRICS)
 
 
 def described() -> str:
@@ -365,14 +360,14 @@ def metric_names(metrics: str | Iterable[str]) -> list[str]:
     return names
 
 
-def parse(name: str, known: Mapping[str, Metric] = _BY_NAME) -> Asked:
+def parse(name: str) -> Asked:
     """Metric of a name; an unknown name raises with the nearest known one."""
     match = re.fullmatch(r"\s*([A-Za-z]\w*)\s*(?:@\s*([+-]?[\w.]+))?\s*", str(name))
     kind = match[1].lower() if match else ""
-    if match is None or kind not in _kinds(known):
-        raise InputError(f"there is no metric {name!r}; {_suggestion(name, known)}")
-    whole = known.get(kind)
-    cut = known.get(f"{kind}@k")
+    if match is None or kind not in _KINDS:
+        raise InputError(f"there is no metric {name!r}; {_suggestion(name)}")
+    whole = _BY_NAME.get(kind)
+    cut = _BY_NAME.get(f"{kind}@k")
     if match[2] is None:
         if whole is None:
             raise InputError(f"metric {name!r} needs a cut-off, for example {kind}@10")
@@ -393,20 +388,15 @@ def cutoff(name: str, text: str) -> int:
     return k
 
 
-def _kinds(known: Iterable[str]) -> list[str]:
-    """Names without their cut-offs."""
-    return list(dict.fromkeys(name.removesuffix("@k") for name in known))
-
-
-def _suggestion(name: str, known: Mapping[str, Metric]) -> str:
+def _suggestion(name: str) -> str:
     several = re.split(r"[\s;,|]+", str(name).strip(" ;,|"))
     if len(several) > 1:
         return f"several are given as a list, with commas on the command line: {','.join(several)}"
     written, _, k = str(name).lower().strip().partition("@")
     base = _SYNONYMS.get(written)
-    if base not in _kinds(known):
-        base = difflib.get_close_matches(written, _kinds(known), n=1, cutoff=0)[0]
+    if base not in _KINDS:
+        base = difflib.get_close_matches(written, _KINDS, n=1, cutoff=0)[0]
     wanted = base
-    if f"{base}@k" in known and (k or base not in known):
+    if f"{base}@k" in _BY_NAME and (k or base not in _BY_NAME):
         wanted = f"{base}@{k if k.isdecimal() else 'k'}"
-    return f"did you mean {wanted!r}? Known names: {known_names(known)}"
+    return f"did you mean {wanted!r}? Known names: {known_names()}"

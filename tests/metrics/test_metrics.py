@@ -14,7 +14,7 @@ from structsvm_papk import metrics
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics import _kernels
 from structsvm_papk.metrics.conventions import PRESETS
-from structsvm_papk.metrics.definitions import METRICS, Metric, by_names, cut_off, parse
+from structsvm_papk.metrics.definitions import METRICS, Asked, Metric, cut_off, parse
 from structsvm_papk.metrics.ranked_lists import build
 from structsvm_papk.metrics.table import evaluate_lists
 
@@ -319,8 +319,7 @@ def test_a_metric_is_a_kernel_and_a_row():
     """Reciprocal rank, as if it were new, and hit@2, by its kernel with another divisor."""
     first = Metric("first", "1 / place of the first hit.", _kernels.first_hits, cut_off)
     half = Metric("half@k", "Half of hit@k.", _kernels.any_hits, cut_off, lambda *_: 2.0)
-    known = by_names((*METRICS, first, half))
-    asked = [parse(name, known) for name in ("first", "rr", "half@2", "hit@2")]
+    asked = [Asked("first", first, None), Asked("half@2", half, 2), parse("rr"), parse("hit@2")]
     rng = np.random.default_rng(0)
     users = np.repeat(np.arange(6), 10)
     rows = build(rng.normal(size=60), rng.integers(0, 2, 60), users)
