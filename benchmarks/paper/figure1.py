@@ -205,8 +205,7 @@ def _values_along(points, data):
         for name, surrogate in surrogates.items():
             values, _ = surrogate.value_and_subgradient(scores, data.indptr, data.n_pos)
             curves[name][t] = values[0]
-        risk = metrics.evaluate(f"pap@{K}", scores, data.labels, gain=False)
-        curves["risk"][t] = risk.values[0, 0]
+        curves["risk"][t] = 1.0 - metrics.evaluate(f"pap@{K}", scores, data.labels).values[0, 0]
     return curves
 
 

@@ -1,9 +1,8 @@
 """Ranking metrics per user, their means, and what each convention did to them.
 
-`evaluate` makes the table users x metrics in one pass. Every value is a gain (larger is better, 1
-is perfect); `gain=False` gives the risk, 1 - gain. Frames: `evaluate_frame`. How sure a mean or a
-difference is: `interval`, `compare`. May import `bounds`, `data` and below; knows nothing of
-training.
+`evaluate` makes the table users x metrics in one pass. Larger is better, 1 is perfect;
+1 - pAp@k is the risk of the paper. Frames: `evaluate_frame`. How sure a mean or a difference is:
+`interval`, `compare`. May import `bounds`, `data` and below; knows nothing of training.
 """
 
 from structsvm_papk.metrics.definitions import described

@@ -122,10 +122,8 @@ def interval(
         ends = mean_ends(values, level, n_resamples, seed)
         note = rests_on(values)
     else:
-        risk = many_users(1.0 - values if table.gain else values, 1.0 - level, method)
-        ends = (risk.lower, risk.upper)
-        if table.gain:
-            ends = (1.0 - risk.upper, 1.0 - risk.lower)
+        made = many_users(values, 1.0 - level, method)
+        ends = made.lower, made.upper
     if note:
         note += f"; '{'exact' if is_zero_one(values) else 'kl'}' is guaranteed"
     return Interval(
@@ -172,8 +170,7 @@ def compare(
     Parameters
     ----------
     first, second : MetricTable
-        Of the same users, both gains or both risks. A user that either table leaves out is left out
-        of the pair.
+        Of the same users. A user that either table leaves out is left out of the pair.
     metrics : str or sequence of str, optional
         Default: all metrics of `first`.
     level : float
@@ -257,9 +254,7 @@ def _check(level: float, **tables: MetricTable) -> None:
 
 
 def _check_comparable(first: MetricTable, second: MetricTable) -> None:
-    """Refuse tables of other kinds or other users."""
-    if first.gain != second.gain:
-        raise InputError("one table holds gains and the other risks; give `gain` the same value")
+    """Refuse tables of other users."""
     if not same_kind(first.users, second.users):
         raise InputError("users are numbers in one table and text in the other")
     n = first.users.size

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from structsvm_papk._types import Array, Features
 from structsvm_papk.data.roles import warn_of_other_order
 from structsvm_papk.data.validation import required_groups
-from structsvm_papk.errors import InputError, check_type, is_one_of
+from structsvm_papk.errors import InputError, is_one_of
 from structsvm_papk.metrics import _kernels, conventions, definitions
 from structsvm_papk.metrics import ranked_lists as lists
 from structsvm_papk.metrics import relevant as beside
@@ -72,8 +72,6 @@ class MetricTable:
     by_rule : dict of str to dict of str to ndarray of bool
         Per metric and rule, the users it concerned.
     conventions : Conventions
-    gain : bool
-        False: values are risks, 1 minus the metric.
     relevance : Relevance or None
         What is known of relevant items that no list holds; None: ideals and recalls are those of
         the candidates.
@@ -91,7 +89,6 @@ class MetricTable:
     n_neg: np.ndarray
     by_rule: dict[str, dict[str, Array]]
     conventions: Conventions
-    gain: bool = True
     relevance: Relevance | None = None
     relevance_threshold: float | None = None
     label_gain: str | Sequence[float] | None = None
@@ -178,7 +175,6 @@ def evaluate(
     relevance_threshold: float | None = None,
     discount: Discount | None = None,
     gains: Gains | None = None,
-    gain: bool = True,
     n_threads: int | None = None,
     items: ArrayLike | None = None,
     relevant: Any = None,
@@ -213,9 +209,6 @@ def evaluate(
         What NDCG counts a gain at ranks 1, 2, .., a function of them; by default 1 / log2(1 + r).
     gains : {"linear", "exponential"} or callable, optional
         Gain of a graded label in NDCG.
-    gain : bool
-        True: larger is better. False: every value v becomes the risk 1 - v, as the paper and
-        bounds have it.
     n_threads : int, optional
         Default: one per processor. Results do not depend on it.
     items : array, optional
@@ -234,7 +227,6 @@ def evaluate(
         and where a rule is `raise`.
     """
     parsed = [definitions.parse(name) for name in definitions.metric_names(metrics)]
-    check_type("gain", gain, bool, "True or False")
     warn_of_other_order(scores=scores, labels=labels, groups=groups, items=items)
     rules = conventions.resolve(
         preset, relevant is not None, ties=ties, few_negatives=few_negatives,
@@ -267,7 +259,7 @@ def evaluate(
             rows = beside.ordered_by_item(rows, scores, items)
     # 2. every metric of every user
     return replace(
-        evaluate_lists(parsed, rows, rules, discount, gain=gain, n_threads=n_threads),
+        evaluate_lists(parsed, rows, rules, discount, n_threads),
         relevance=relevance,
         relevance_threshold=relevance_threshold,
     )
@@ -278,8 +270,6 @@ def evaluate_lists(
     rows: RankedLists,
     rules: Conventions,
     discount: Discount | None = None,
-    *,
-    gain: bool = True,
     n_threads: int | None = None,
 ) -> MetricTable:
     """`evaluate` for parsed metrics on checked rows."""
@@ -287,13 +277,12 @@ def evaluate_lists(
     return MetricTable(
         users=rows.users,
         metrics=tuple(metric.name for metric in parsed),
-        values=made.values if gain else 1.0 - made.values,
+        values=made.values,
         left_out=made.left_out,
         n_pos=made.counts[:, _kernels.N_POS],
         n_neg=made.counts[:, _kernels.N_NEG],
         by_rule=made.by_rule,
         conventions=rules,
-        gain=gain,
     )
 
 

@@ -148,5 +148,5 @@ def _solved(data: RankingData, w_margin: Array, surrogate: str, k: int) -> Itera
 
 def list_risks(data: RankingData, scores: Array, k: int) -> Array:
     """Definition 1 for each user, from the scores at the list positions."""
-    table = metrics.evaluate(f"pap@{k}", scores, data.labels, indptr=data.indptr, gain=False)
-    return table.values[:, 0]
+    table = metrics.evaluate(f"pap@{k}", scores, data.labels, indptr=data.indptr)
+    return 1.0 - table.values[:, 0]
