@@ -54,13 +54,3 @@ def versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return installed
-
-
-def show_versions() -> None:
-    """Print the versions that a bug report needs: system, Python, this package, what it uses."""
-    import platform
-
-    print(f"{'commit':16} {commit() or 'unknown'}")
-    print(f"{'python':16} {platform.python_version()} on {platform.platform()}")
-    for name, version in versions().items():
-        print(f"{name:16} {version}")

@@ -10,7 +10,7 @@ from structsvm_papk.cli._shared.reading import GradedReading, Problem, say_colum
 from structsvm_papk.diagnosis.convex_test import Verdict
 from structsvm_papk.diagnosis.critical_depth import CriticalDepth
 from structsvm_papk.diagnosis.zero_test import SURROGATES, Diagnosis
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import check_choice
 from structsvm_papk.oracles import EmpiricalRisk
 from structsvm_papk.oracles.list_risk import refuse_deeper_than_all
 from structsvm_papk.rankers.in_columns import TrainingColumns
@@ -55,8 +55,7 @@ def diagnose(
     problem = Problem(depth=as_depth(depth, reading.missing), pieces=pieces)
     names = surrogate or SURROGATES
     for name in names:
-        if name not in SURROGATES:
-            raise InputError(f"no diagnosis of {name!r}: choose from {', '.join(SURROGATES)}")
+        check_choice("--surrogate", name, SURROGATES)
     table = reading.table(data, dense=pieces is not None)
     lists = reading.lists(table)
     for shown in k:

@@ -10,7 +10,7 @@ from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.reading import Reading, say_columns
 from structsvm_papk.cli._shared.scores import scores_of
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.errors import InputError
+from structsvm_papk.errors import check_choice
 from structsvm_papk.files.model import load_model
 from structsvm_papk.margins.conditions import CONDITIONS, check_users, find_each
 
@@ -56,8 +56,7 @@ def margins(
     """Check which margin conditions hold for scores, and for any linear scorer."""
     conditions = condition or list(CONDITIONS)
     for name in conditions:
-        if name not in CONDITIONS:
-            raise InputError(f"condition {name!r} is not one of {', '.join(CONDITIONS)}")
+        check_choice("--condition", name, CONDITIONS)
     scorer = None
     if model is not None:
         scorer = load_model(model)
@@ -81,8 +80,6 @@ def margins(
 
 def _check(lists: RankingData, scores: Array, k: int) -> dict[str, Any]:
     """Which conditions hold for given scores, of all users and of each."""
-    if not np.isfinite(scores).all():
-        raise InputError("a score is infinite: margins need finite ones")
     groups = lists.users[lists.user_of_position]
     users, joint = check_users(scores, lists.labels.astype(int), groups, k, DELTA)
     by_name = {str(name): report.as_dict() for name, report in users.items()}

@@ -212,7 +212,7 @@ for option in ("--version", "--help"):
     numerics = {"numpy", "scipy", "numba", "sklearn", "cvxpy", "pandas", "matplotlib"}
     assert not numerics & {*sys.modules}, (option, {*sys.modules})
 from structsvm_papk.cli import bound, compare, diagnose, evaluate, predict
-from structsvm_papk.plots import page, rankings
+from structsvm_papk.plots import page, terms
 assert not (heavy | of_estimators) & {*sys.modules}, {*sys.modules}
 """
 OF_FIT = """
@@ -292,7 +292,7 @@ def test_wrong_input_is_one_line_before_anything_is_written(files, tmp_path, cap
         ([*compare, "--test", tmp_path / "absent"], "No such file"),
         ([*compare, "--test", wide], "but 3 are expected"),
         (["diagnose", data], "Missing option '--k'"),
-        ([*diagnose, "--surrogate", "ts_alg2"], "choose from"),
+        ([*diagnose, "--surrogate", "ts_alg2"], "choose one of"),
         (["predict", tmp_path / "fitted", wide], "4 features"),
         (["predict", data, data], "is not a structsvm-papk model file"),
         (["fit", data, *PROBLEM, "--model", data], "is an input of this command"),

@@ -280,7 +280,7 @@ def test_margins_command(files, tmp_path):
         assert isinstance(result.exception, InputError)
 
 
-def test_bound_command(files, tmp_path):
+def test_bound_command(files):
     data, model = files
     held_out = ("bound", "held-out", data, "--k", 2, "--model", model, "--json")
     told = json.loads(invoke(*held_out).stdout)
@@ -289,8 +289,7 @@ def test_bound_command(files, tmp_path):
     sizes = ("--n-pos", 500, "--n-neg", 2000, "--k", 100, "--n-features", 5)
     told = json.loads(invoke("bound", "uniform", *sizes, "--gamma", "paper", "--json").stdout)
     assert not told["guaranteed"] and "verify --check theorem2" in told["note"]
-    shown = invoke("bound", "uniform", *sizes, "--plot", tmp_path / "bound.png")
-    assert (tmp_path / "bound.png").stat().st_size > 1000
+    shown = invoke("bound", "uniform", *sizes)
     assert "vacuous" in shown.stdout and str(told["raw"])[:5] not in shown.stdout
     assert json.loads(invoke("bound", "sizes", 0.1, "--json").stdout)["users"]["kl"] > 100
     for wrong in (
