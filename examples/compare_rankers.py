@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 from structsvm_papk import PAPKRanker, metrics
 from structsvm_papk.datasets import digit_queries
+from structsvm_papk.plots import PAPDisplay
 
 X, y, users = digit_queries("train", n_queries=200)
 X_new, y_new, users_new = digit_queries("test", n_queries=800)
@@ -52,10 +53,6 @@ for baseline in ("Euclidean", "logistic"):
 # The same over all k: the metric of the paper for every number of items shown.
 
 ax = plt.subplots(figsize=(7, 4), layout="constrained")[1]
-ks = range(1, 21)
 for name, values in scores.items():
-    table = metrics.evaluate([f"pap@{k}" for k in ks], values, y_new, users_new)
-    ax.plot(ks, [table.mean(metric) for metric in table.metrics], marker="o", label=name)
-ax.set(xlabel="k", ylabel="mean pAp@k")
-ax.legend(frameon=False)
+    PAPDisplay.from_predictions(y_true=y_new, y_score=values, groups=users_new, name=name, ax=ax)
 ax.figure.savefig("compare_rankers.png", dpi=120)

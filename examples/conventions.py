@@ -21,7 +21,8 @@ rules = {
     "ties are successes": {"ties": "win"},
     "few negatives: existing pairs": {"few_negatives": "normalise"},
     "few negatives: missing ones lose": {"few_negatives": "as_wins"},
-    "all rows as one list": {"groups": None},
+    "users weighed by relevant items": {"mean": "positives"},
+    "all rows as one list": {"mean": "pooled"},
     "as RecTools": {"preset": "rectools"},
     "as scikit-learn": {"preset": "sklearn"},
 }
@@ -31,7 +32,7 @@ rules = {
 
 names = ["pap@5", "auc"]
 tables = {
-    rule: metrics.evaluate(names, scores, lists.y, **{"groups": lists.groups} | choices)
+    rule: metrics.evaluate(names, scores, lists.y, lists.groups, **choices)
     for rule, choices in rules.items()
 }
 for rule, table in tables.items():

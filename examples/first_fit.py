@@ -7,8 +7,9 @@ there matters. The data come with scikit-learn.
 
 from matplotlib import pyplot as plt
 
-from structsvm_papk import PAPKRanker, metrics
+from structsvm_papk import PAPKRanker
 from structsvm_papk.datasets import digit_queries
+from structsvm_papk.plots import PAPDisplay
 
 # %%
 # Rows of 200 users, and of 800 other users who look at other images. `fit` takes rows in any
@@ -34,16 +35,13 @@ print(f"             {ranker.score(X_new * 0, y_new, groups=users_new):.3f} if a
 
 # %%
 # Left: the weights, where a difference counts (red) and where it does not. Right: pAp@k of new
-# users for k = 1, 2, ..
+# users for k = 1, 2, .., with a band of 95%.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), width_ratios=(1, 2))
 largest = abs(ranker.coef_).max()
 image = left.imshow(ranker.coef_.reshape(8, 8), cmap="coolwarm", vmin=-largest, vmax=largest)
 figure.colorbar(image, ax=left, label="weight of the pixel")
 left.set_axis_off()
-ks = range(1, 21)
-table = metrics.evaluate([f"pap@{k}" for k in ks], ranker.predict(X_new), y_new, users_new)
-right.plot(ks, [table.mean(metric) for metric in table.metrics], marker="o")
-right.set(xlabel="k", ylabel="mean pAp@k")
+PAPDisplay.from_predictions(y_true=y_new, y_score=ranker.predict(X_new), groups=users_new, ax=right)
 figure.tight_layout()
 figure.savefig("first_fit.png", dpi=120)

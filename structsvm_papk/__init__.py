@@ -44,7 +44,7 @@ _SUBPACKAGE_OF = {
 }
 _SUBPACKAGES = (
     *("bounds", "cli", "data", "datasets", "diagnosis", "errors", "files", "fusion"),
-    *("margins", "metrics", "oracles", "plots", "propositions", "rankers"),
+    *("integrations", "margins", "metrics", "oracles", "plots", "propositions", "rankers"),
     *("solvers", "surrogates"),
 )
 

@@ -198,7 +198,7 @@ def many_users(
         test = scipy.stats.binomtest(int(values.sum()), values.size)
         ends = test.proportion_ci(1 - rho, method="exact")
     elif method == "bootstrap":
-        ends = mean_ends(values, 1 - rho, n_resamples, seed)
+        ends = weighted_mean_ends(values, np.ones(values.size), 1 - rho, n_resamples, seed)
         note = ", ".join(filter(None, ["asymptotic: coverage is approximate", rests_on(values)]))
     else:
         variance = values.var(ddof=1) if values.size > 1 else 0.0
@@ -252,8 +252,12 @@ def check_rho(rho: float) -> None:
     check_number("rho, the error probability,", rho, above=0, most=0.5)
 
 
-def mean_ends(values: Array, level: float, n_resamples: int, seed: int) -> tuple[float, float]:
-    """Percentile interval for the mean."""
+def weighted_mean_ends(
+    values: Array, weights: Array, level: float, n_resamples: int, seed: int
+) -> tuple[float, float]:
+    """Percentile interval for ``sum w_i v_i / sum w_i``; users of weight 0 are not drawn."""
+    values = values[weights > 0]
+    weights = weights[weights > 0]
     reason = too_few_to_resample(values.size)
     if reason is not None:
         raise InputError(reason)
@@ -262,11 +266,12 @@ def mean_ends(values: Array, level: float, n_resamples: int, seed: int) -> tuple
     if np.ptp(values) == 0:  # without the rounding of the sums
         return float(values[0]), float(values[0])
     rng = np.random.default_rng(seed)
+    weighted = values * weights
     means = []
     batch = max(1, _BATCH_BYTES // (16 * values.size))
     for start in range(0, n_resamples, batch):
         drawn = rng.integers(0, values.size, (min(batch, n_resamples - start), values.size))
-        means.append(values[drawn].mean(axis=1))
+        means.append(weighted[drawn].sum(axis=1) / weights[drawn].sum(axis=1))
     low, high = np.quantile(np.concatenate(means), [(1 - level) / 2, 1 - (1 - level) / 2])
     return float(low), float(high)
 

@@ -105,6 +105,13 @@ class ReadingRuns:
             metavar="RULE",
         ),
     ] = "refuse"
+    ignore_identical: Annotated[
+        bool,
+        options.reading_option(
+            "--ignore-identical",
+            help="Leave out documents with the id of their query, as BEIR does.",
+        ),
+    ] = False
 
     def joined(self, runs: dict[str, Path], qrels: Path | None = None, **more: Any) -> Joined:
         """Runs, and judgments, side by side."""
@@ -114,6 +121,7 @@ class ReadingRuns:
             on=storing.list_columns(next(iter(runs.values()))),
             lower_is_better=self.lower_is_better or (),
             duplicates=self.duplicates,
+            ignore_identical=self.ignore_identical,
             **{"depth": self.depth} | more,
         )
 
@@ -168,6 +176,7 @@ def fuse(
         ),
     ] = None,
     learning: Learning,
+    label_gain: options.GradesOfLabels = None,
     reading: ReadingRuns,
     model: Annotated[
         Path | None,
@@ -195,9 +204,10 @@ def fuse(
     if qrels is not None:
         if method is not None:
             raise InputError("--method needs no judgments: leave out --qrels")
-        _learn(given, qrels, learning, reading, model, written)
+        _learn(given, qrels, label_gain, learning, reading, model, written)
         return
     learned_only = {
+        "label-gain": label_gain,
         "weights": written.weights,
         "html": written.html,
         "for-engine": learning.for_engine,
@@ -244,7 +254,7 @@ def _combine(
 
 
 def _learn(
-    runs: dict[str, Path], qrels: Path, learning: Learning, reading: ReadingRuns,
+    runs: dict[str, Path], qrels: Path, label_gain: Any, learning: Learning, reading: ReadingRuns,
     model: Path | None, written: Written,
 ) -> None:  # fmt: skip
     """Learn weights of runs, say what they are worth, and write what is wanted."""
@@ -264,7 +274,7 @@ def _learn(
         def say(text: str) -> None:
             update(description=text)
 
-        joined = reading.joined(runs, qrels)
+        joined = reading.joined(runs, qrels, label_gain=label_gain)
         report = validated(joined, settings, learning.ablate, say)
     for used in joined.used:
         console.note(used)

@@ -76,7 +76,7 @@ def cross_validate(
         Coverage of the intervals, of which none is made of fewer than 10 queries.
     n_resamples, n_refits, random_state : int
     **taking
-        `lower_is_better` and `duplicates` of `join_lists`.
+        `lower_is_better`, `duplicates`, `label_gain`, `ignore_identical` of `join_lists`.
 
     Returns
     -------

@@ -15,7 +15,10 @@ from structsvm_papk.data.roles import pair_columns
 from structsvm_papk.errors import InputError, check_choice, check_type
 from structsvm_papk.files import trec
 from structsvm_papk.files.lists import (
+    GRADE,
     SCORE,
+    checked_label_gain,
+    gains_of_labels,
     read_pairs,
 )
 
@@ -30,6 +33,8 @@ class InputRules:
     names: Collection[str]
     lower_is_better: Collection[str] = ()
     duplicates: str = "refuse"
+    label_gain: Mapping[str, float] | None = None
+    ignore_identical: bool = False
 
     def __post_init__(self) -> None:
         given = self.lower_is_better
@@ -40,6 +45,8 @@ class InputRules:
                 f"lower_is_better names {unknown[0]!r}; the runs are {', '.join(self.names)}"
             )
         check_choice("duplicates", self.duplicates, ("refuse", "best"))
+        check_type("ignore_identical", self.ignore_identical, bool, "True or False")
+        object.__setattr__(self, "label_gain", checked_label_gain(self.label_gain))
 
 
 @dataclass(frozen=True)
@@ -48,7 +55,7 @@ class Entries:
 
     `what` is its name in messages; `query` and `document` are codes into `queries` and
     `documents`; `used` says which columns were taken for what. `is_rank`: values are minus the
-    ranks of a run without scores.
+    ranks of a run without scores. `n_identical` documents have the id of their query.
     """
 
     what: str
@@ -59,6 +66,7 @@ class Entries:
     value: Array
     used: str
     is_rank: bool = False
+    n_identical: int = 0
 
     def only(self, mask: Array) -> Entries:
         """The entries of a mask, with the documents that they have."""
@@ -82,6 +90,14 @@ class Entries:
         mask[order[np.diff(pair, prepend=-1) != 0]] = True
         return self.only(mask)
 
+    @property
+    def identical(self) -> Array:
+        """Mask of documents with the id of their query."""
+        queries = self.queries.astype(str).to_numpy()[self.query]
+        documents = self.documents.astype(str).to_numpy()[self.document]
+        mask: Array = queries == documents
+        return mask
+
     def first(self, n: int) -> Entries:
         """The first n documents of each query, by score, then by document id, descending."""
         in_order = validation.places_of(self.documents)
@@ -95,7 +111,10 @@ def run_of(given: Any, name: str, on: tuple[str, str], rules: InputRules) -> Ent
         made = replace(made, value=-made.value)
     if rules.duplicates == "best":
         made = made.best()
-    return made
+    identical = made.identical
+    if rules.ignore_identical and identical.any():
+        made = made.only(~identical)
+    return replace(made, n_identical=int(identical.sum()))
 
 
 def entries_of(given: Any, what: str, on: tuple[str, str], kind: str, rules: InputRules) -> Entries:
@@ -106,7 +125,7 @@ def entries_of(given: Any, what: str, on: tuple[str, str], kind: str, rules: Inp
     if isinstance(given, str | Path):
         path = Path(given)
         what = f"{what} ({path})"
-        read = read_pairs(path, kind, on, repeated=repeated)
+        read = read_pairs(path, kind, on, label_gain=rules.label_gain, repeated=repeated)
         frame = read.frame
         used = read.used
         is_rank = read.is_rank
@@ -127,6 +146,8 @@ def entries_of(given: Any, what: str, on: tuple[str, str], kind: str, rules: Inp
     value = np.ones(n_rows)
     if columns.number is not None:
         numbers = frame[columns.number]
+        if kind == GRADE and rules.label_gain is not None and used is None:
+            numbers = gains_of_labels(numbers, rules.label_gain, what)
         value = _numbers(numbers, what, kind)
         if columns.is_rank:
             value = -value

@@ -33,6 +33,8 @@ def join_lists(
     on: tuple[str, str] = ("query", "document"),
     lower_is_better: Sequence[str] = (),
     duplicates: str = "refuse",
+    label_gain: Mapping[Any, float] | None = None,
+    ignore_identical: bool = False,
 ) -> pd.DataFrame:
     """Join the lists of several retrievers or recommenders into one frame.
 
@@ -53,6 +55,10 @@ def join_lists(
         Names of runs whose scores are distances; they become minus the distance.
     duplicates : {"refuse", "best"}
         A document that a run has twice for a query, as chunks of it: the best score counts.
+    label_gain : dict, optional
+        Grade of each label of the judgments, as ``{"E": 3, "S": 2, "C": 1, "I": 0}``.
+    ignore_identical : bool
+        Leave out documents that have the id of their query, as BEIR does.
 
     Returns
     -------
@@ -97,6 +103,8 @@ def join_lists(
         on,
         lower_is_better=lower_is_better,
         duplicates=duplicates,
+        label_gain=label_gain,
+        ignore_identical=ignore_identical,
     )
     for remark in joined.remarks:
         warn(remark)
@@ -214,11 +222,7 @@ def join(
         inputs.append(entries_of(judgments, "judgments", on, GRADE, rules))
     _same_kinds(inputs, on)
     # 1. codes of all queries and documents, in which a row is a whole number
-    remarks = [
-        f"{part.what} has ranks and no scores: minus the rank stands for its score"
-        for part in parts
-        if part.is_rank
-    ]
+    remarks = _remarks_of_input(parts, on, rules)
     queries, query_of = _union([entries.queries for entries in inputs])
     if judgments is not None:
         parts = _with_judgments(parts, query_of, queries, on[0], remarks)
@@ -286,6 +290,24 @@ def _graded(
         "missed_query": of_query[missed],
         "missed_grade": _whole(value[missed]),
     }
+
+
+def _remarks_of_input(
+    parts: Sequence[Entries], on: tuple[str, str], rules: InputRules
+) -> list[str]:
+    """Say of which runs only ranks are known, and which documents are the query itself."""
+    remarks = [
+        f"{part.what} has ranks and no scores: minus the rank stands for its score"
+        for part in parts
+        if part.is_rank
+    ]
+    n_identical = sum(part.n_identical for part in parts)
+    if n_identical and not rules.ignore_identical:
+        remarks.append(
+            f"{n_identical} {_plural(on[1])} have the id of their {on[0]}: if they are the "
+            f"{on[0]} itself, leave them out (ignore_identical=True, --ignore-identical)"
+        )
+    return remarks
 
 
 def _side_by_side(pairs: Sequence[Array], values: Sequence[Array]) -> tuple[Array, list[Array]]:

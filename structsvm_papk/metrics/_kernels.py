@@ -187,17 +187,52 @@ def pairs_won(
 
 
 @kernel
+def hits_within(ranks: Array, first_row: int, n_listed: int, k: int) -> float:
+    """Positives of one user among the first k places; the expected number of averaged ties."""
+    total = 0.0
+    for i in range(n_listed):
+        above = ranks[ABOVE, first_row + i]
+        reach = ranks[REACH, first_row + i]
+        first = ranks[FIRST, first_row + i] + above
+        size = ranks[LAST, first_row + i] + reach - first
+        total += min(max(k - first, 0), size) / size
+    return total
+
+
+@kernel
 def hits(ranks: Array, bounds: Array, counts: Array, k: int, out: Array) -> None:
-    """Positives among the first k places; the expected number of averaged ties."""
+    """Positives among the first k places."""
+    for u in range(counts.shape[0]):
+        out[u] = hits_within(ranks, bounds[u] - bounds[0], counts[u, LISTED_POS], k)
+
+
+@kernel
+def hits_among_as_many(ranks: Array, bounds: Array, counts: Array, out: Array) -> None:
+    """Positives among as many first places as there are positives."""
+    for u in range(counts.shape[0]):
+        k = counts[u, N_POS]
+        out[u] = hits_within(ranks, bounds[u] - bounds[0], counts[u, LISTED_POS], k)
+
+
+@kernel
+def preferences(ranks: Array, bounds: Array, counts: Array, out: Array) -> None:
+    """Sum over listed positives of ``1 - min(n, R) / min(N, R)`` with n negatives above.
+
+    Of R positives and N negatives; where ties are averaged, the mean over the negatives of a tied
+    block that may stand above.
+    """
     for u in range(counts.shape[0]):
         first_row = bounds[u] - bounds[0]
+        n_pos = counts[u, N_POS]
+        most = min(n_pos, counts[u, N_NEG])
         total = 0.0
         for i in range(counts[u, LISTED_POS]):
             above = ranks[ABOVE, first_row + i]
             reach = ranks[REACH, first_row + i]
-            first = ranks[FIRST, first_row + i] + above
-            size = ranks[LAST, first_row + i] + reach - first
-            total += min(max(k - first, 0), size) / size
+            lost = 0.0
+            for n in range(max(above, 1), reach + 1):
+                lost += min(n, n_pos) / most
+            total += 1.0 - lost / (reach - above + 1)
         out[u] = total
 
 

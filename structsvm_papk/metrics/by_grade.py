@@ -64,6 +64,7 @@ def _mean_over_grades(
     """The table of the users; values are means over their lists (u, t)."""
     # of all above the lowest grade, for users with one grade only
     of_users = evaluate(names, scores, lists.labels, **rules)
+    of_users.refuse_pooled("a mean over grades")
     by_grade = lists.weighted("equal").by_grade()
     shared: Any = by_grade.shared
     weight: Any = by_grade.user_weight

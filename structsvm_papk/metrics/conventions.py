@@ -39,6 +39,8 @@ _CHOICES = {
     "no_positives": NO_POSITIVES,
     "auc_no_positives": NO_POSITIVES,
     "ideal": ("achievable", "all_places"),
+    "mean": ("user", "positives", "pairs", "pooled"),
+    "insufficient_handling": ("ignore", "exclude", "raise"),
     "population": ("raise", "listed", "judged", "both", "either"),
 }
 
@@ -63,6 +65,13 @@ class Conventions:
     ideal : {"achievable", "all_places"}
         What NDCG@k divides by: the best order of the user's own items, or k hits even where a
         user has fewer positives (RecTools).
+    mean : {"user", "positives", "pairs", "pooled"}
+        Equal weight per user (the paper calls it Micro), weight n_pos, weight n_pos * n_neg, or
+        the metric of all rows as one list.
+    insufficient_handling : {"ignore", "exclude", "raise"}
+        A list that was cut before k negatives and all positives were shown, so that pAp@k or pAUC@k
+        is not known (the user may well have k): take what is there (understates), leave the user
+        out, or raise. Without cut lists it says nothing.
     population : {"raise", "listed", "judged", "both", "either"}
         Whose lists count beside all relevant pairs: `listed`, every user with a list; `judged`,
         every user with a pair, without a list all relevant items are missed (trec_eval -c);
@@ -77,6 +86,8 @@ class Conventions:
     no_positives: str = "exclude"
     auc_no_positives: str = "exclude"
     ideal: str = "achievable"
+    mean: str = "user"
+    insufficient_handling: str = "ignore"
     population: str = "raise"
     relevance_threshold: float | None = None
 

@@ -92,6 +92,11 @@ def each_positive(terms: Terms, n_pos: Array, n_neg: Array) -> Array:
     return n_pos.astype(float)
 
 
+def places_shown(terms: Terms, n_pos: Array, n_neg: Array) -> Array:
+    """The first k places, or as many as the list has."""
+    return np.minimum(terms.k, n_pos + n_neg).astype(float)
+
+
 def pairs_of(arguments: Arguments) -> Largest:
     """How many pairs a kernel counts that takes these arguments; NaN where a rule leaves out."""
 
@@ -166,8 +171,11 @@ class Metric:
         Whether fewer than k negatives leave the value to a convention.
     needs_whole_list : bool
         Whether a list that was cut has no value.
+    of : str
+        Which rows of a list count, see `RankedLists.views`: all, "judged" ones, or all with
+        "known" as what is relevant: that it was judged.
     no_positives : str
-        The convention for users without positives.
+        The convention for users without positives; of what is known they have 0.
     also : tuple of str
         Other names.
     """
@@ -182,6 +190,7 @@ class Metric:
     over_best: bool = False
     needs_negatives: bool = False
     needs_whole_list: bool = False
+    of: str = "all"
     no_positives: str = "no_positives"
     also: tuple[str, ...] = ()
 
@@ -303,6 +312,30 @@ METRICS = (
         also=("mrr@k",),
     ),
     Metric(
+        "rprec",
+        "R-precision: relevant items among the first R places, divided by R, the number of the "
+        "user's relevant items.",
+        _kernels.hits_among_as_many,
+        largest=each_positive,
+    ),
+    Metric(
+        "bpref",
+        "Share of relevant items that stand before items judged not relevant, of which as many "
+        "count as there are relevant ones; what was not judged plays no part.",
+        _kernels.preferences,
+        largest=each_positive,
+        of="judged",
+    ),
+    Metric(
+        "judged@k",
+        "Share of the first k places, or of a shorter list, whose item was judged; the rest counts "
+        "as not relevant in other metrics.",
+        _kernels.hits,
+        cut_off,
+        places_shown,
+        of="known",
+    ),
+    Metric(
         "auc@k",
         "AUC inside of the first k places; 1 where they hold relevant items only, 0 where none.",
         _kernels.areas_at_k,
@@ -312,7 +345,7 @@ METRICS = (
     ),
 )
 _SYNONYMS = {
-    "prec": "precision", "p": "precision", "r": "recall", "success": "hit",
+    "prec": "precision", "p": "precision", "r": "recall", "rprecision": "rprec", "success": "hit",
     "hitrate": "hit", "hits": "hit", "hr": "hit",
 }  # fmt: skip
 

@@ -45,7 +45,7 @@ class Evaluation:
     def _ends(self, table: MetricTable, metric: str) -> dict[str, Any]:
         """Both ends of the interval of a mean, and its note; None where there is no interval."""
         absent = {"lower": None, "upper": None, "note": ""}
-        if self.method == "none" or not table.used(metric).any():
+        if self.method == "none" or table.is_pooled or not table.used(metric).any():
             return absent
         if self.method in ("bootstrap", "exact") and no_interval(table, metric, self.method):
             return absent  # too few users to resample, or values beside 0 and 1

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -32,7 +32,9 @@ class RankedLists:
     `gains` says what they are worth; `lengths` has the places of each list that were shown, all of
     them unless lists may be cut, `may_be_cut`; `codes` says of
     the rows as they were given whose they are; None: they stay. `tied` marks users whose scores
-    tied before a rule ordered them; None: scores are as they were given.
+    tied before a rule ordered them; None: scores are as they were given. `views` has the lists of
+    metrics that look at other rows: "judged", without rows that were not judged, and "known", where
+    what was judged is relevant; without them every row was judged.
     """
 
     users: np.ndarray
@@ -45,6 +47,15 @@ class RankedLists:
     codes: np.ndarray | None = None
     tied: np.ndarray | None = None
     gains: Gains = "linear"
+    views: Mapping[str, RankedLists] = field(default_factory=dict)
+
+    def view(self, of: str) -> RankedLists:
+        """The lists that metrics `of` some rows take."""
+        if of == "all" or of in self.views:
+            return self.views.get(of, self)
+        if of == "known":
+            return replace(self, relevant=np.ones_like(self.relevant), grades=None)
+        return self
 
     @property
     def n_users(self) -> int:
@@ -55,6 +66,15 @@ class RankedLists:
     def user_of_row(self) -> Array:
         """User of each row, counted from 0."""
         return np.repeat(np.arange(self.n_users), np.diff(self.indptr))
+
+    def pooled(self) -> RankedLists:
+        """All rows as one list."""
+        if self.may_be_cut:
+            raise InputError(
+                "a pooled mean needs complete lists, but list_length or relevant pairs were given"
+            )
+        whole = np.array([0, self.scores.size])
+        return replace(self, users=np.zeros(1, dtype=int), indptr=whole, lengths=whole[1:])
 
 
 def build(

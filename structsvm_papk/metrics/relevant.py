@@ -6,6 +6,7 @@ it ranks below all that the list holds, and takes no place. Labels of the rows c
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -73,6 +74,12 @@ class Pairs:
     items: Array
     grades: Array
     used: str = ""
+    is_judged: Array | None = None  # None: all; grades below 0 say "in the pool, not judged"
+
+    @property
+    def judged(self) -> Array:
+        """Which pairs were judged."""
+        return np.ones(self.grades.size, dtype=bool) if self.is_judged is None else self.is_judged
 
 
 @dataclass(frozen=True)
@@ -135,6 +142,7 @@ def pairs_of(
         items=ids(relevant, columns.members),
         grades=np.maximum(grades, 0.0),
         used=columns.used,
+        is_judged=grades >= 0.0,
     )
 
 
@@ -213,12 +221,13 @@ def build(
     *,
     relevance_threshold: float | None = None,
     list_length: ArrayLike | None = None,
+    views: Collection[str] = (),
     **how: Any,
 ) -> tuple[RankedLists, Relevance]:
     """Lists of the users that count, each with the relevant items that it misses.
 
-    `list_length` is as in `evaluate`, of the users with a list; `how` are `gains`, `need_binary`
-    and `n_threads` of `ranked_lists.build`.
+    `list_length` is as in `evaluate`, of the users with a list; `views` are those of `RankedLists`
+    that are needed; `how` are `gains`, `need_binary` and `n_threads` of `ranked_lists.build`.
     """
     values = _validation.check_scores(scores, users)
     items = _validation.check_ids(items, values.size, "items")
@@ -234,21 +243,46 @@ def build(
     rows = included[matched.listed_user]
     extra = _missed_rows(matched, pairs.grades, included)
     shown = _shown_places(matched, list_length)
-    user = np.concatenate([matched.listed_user[rows], matched.pair_user[extra]])
-    built = lists.build(
-        np.concatenate([ordered[rows], np.full(extra.size, -np.inf)]),
-        np.concatenate([matched.grades[rows], pairs.grades[extra]]),
-        user,
-        list_length=shown[np.unique(user)],
-        relevance_threshold=threshold,
-        **how,
-    )
-    built = replace(built, users=matched.users[built.users])
+
+    def made(
+        rows: Array,
+        labels: Array,
+        n_shown: Array,
+        extra: Array,
+        least: float = threshold,
+    ) -> RankedLists:
+        """Lists of some rows and, behind them, of some pairs."""
+        user = np.concatenate([matched.listed_user[rows], matched.pair_user[extra]])
+        built = lists.build(
+            np.concatenate([ordered[rows], np.full(extra.size, -np.inf)]),
+            np.concatenate([labels[rows], pairs.grades[extra]]),
+            user,
+            list_length=n_shown[np.unique(user)],
+            relevance_threshold=least,
+            **how,
+        )
+        return replace(built, users=matched.users[built.users])
+
+    built = made(rows, matched.grades, shown, extra)
+    made_views: dict[str, RankedLists] = {}
+    is_shown = rows
+    if views:
+        place = _validation.places_in_lists(matched.listed_user, -ordered)
+        is_shown = rows & (place < shown[matched.listed_user])
+    if "judged" in views:
+        in_pool = matched.met & pairs.judged[matched.pair_of_row]
+        unseen = np.flatnonzero(matched.missed & included[matched.pair_user] & pairs.judged)
+        of_shown = matched.listed_user[is_shown & in_pool]
+        n_judged = np.bincount(of_shown, minlength=matched.users.size)
+        made_views["judged"] = made(rows & in_pool, matched.grades, n_judged, unseen)
+    if "known" in views:
+        none = np.empty(0, dtype=np.int64)
+        made_views["known"] = made(is_shown, matched.met.astype(float), shown, none, 0.5)
     tied = None
     if rules.ties == "trec_eval":  # it compares in single precision, where more scores tie
         coarse = np.concatenate([single(values[rows]), np.full(extra.size, np.nan)])
         tied = tied_users(built, coarse)
-    return replace(built, tied=tied), relevance
+    return replace(built, tied=tied, views=made_views), relevance
 
 
 def _shown_places(matched: Matched, list_length: ArrayLike | None) -> Array:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.bounds.intervals import Interval, many_users, mean_ends, rests_on
+from structsvm_papk.bounds.intervals import Interval, many_users, rests_on, weighted_mean_ends
 from structsvm_papk.data.validation import (
     encode,
     is_zero_one,
@@ -42,8 +42,8 @@ class Comparison:
         first - second.
     lower, upper : float
         Paired bootstrap interval of the difference, extended to 0 where the test does not reject 0
-        at this level: interval and test give one verdict. NaN for fewer than 10 users, whom
-        resampling says too little about. The test is exact there.
+        at this level: interval and test give one verdict. NaN for fewer than 10 users of positive
+        weight, whom resampling says too little about. The test is exact there.
     note : str
         On how few users the interval rests, where fewer than 10, and fewer than half, have another
         difference than the most frequent one: it is too short there; the test holds.
@@ -93,7 +93,7 @@ def interval(
     method : {"bootstrap", "kl", "exact", "hoeffding", "bernstein"}
         `bootstrap`: percentiles over resampled users (asymptotic); refused for fewer than 10 users,
         whom resampling says too little about. The others are guaranteed for users drawn
-        independently, see `bounds.many_users`; `exact` is for values
+        independently and a mean with equal weights, see `bounds.many_users`; `exact` is for values
         0 and 1, as those of `hit@k`.
     level : float
     n_resamples, seed : int
@@ -108,7 +108,7 @@ def interval(
     Raises
     ------
     InputError
-        A method that does not apply: few users, values that are NaN or, for
+        A method that does not apply: few users, a pooled mean, weights, values that are NaN or, for
         `exact`, not 0 or 1.
     """
     _check(level, table=table)
@@ -117,30 +117,37 @@ def interval(
         raise InputError(reason)
     used = table.used(metric)
     values = table[metric][used]
+    weights = table.weights()[used]
     note = ""
     if method == "bootstrap":
-        ends = mean_ends(values, level, n_resamples, seed)
-        note = rests_on(values)
+        ends = weighted_mean_ends(values, weights, level, n_resamples, seed)
+        note = rests_on(values[weights > 0])
     else:
         made = many_users(values, 1.0 - level, method)
         ends = made.lower, made.upper
-    if note:
+    if note and table.conventions.mean == "user":
         note += f"; '{'exact' if is_zero_one(values) else 'kl'}' is guaranteed"
-    return Interval(
-        float(values.mean()), *ends, level, method, method != "bootstrap", values.size, note
-    )
+    mean = float(np.dot(values, weights) / weights.sum())
+    return Interval(mean, *ends, level, method, method != "bootstrap", values.size, note)
 
 
 def no_interval(table: MetricTable, metric: str, method: str = "bootstrap") -> str | None:
     """Why `interval` would refuse a method for a metric of the table; None where it would not."""
     check_choice("method", method, METHODS)
+    if table.is_pooled:
+        return "a pooled mean has no user values; choose another mean"
     values = table[metric][table.used(metric)]
     if not values.size:
         return f"no user has a value of {metric}; there is nothing to make an interval of"
     if np.isnan(values).any():
         return f"{metric} is NaN for some users by the rule no_positives='nan'; choose another rule"
+    weights = table.weights()[table.used(metric)]
+    if not weights.any():
+        return _without_weight(metric, table)
     if method == "bootstrap":
-        return too_few_to_resample(values.size)
+        return too_few_to_resample(int(np.count_nonzero(weights)))
+    if table.conventions.mean != "user":
+        return f"method={method!r} needs mean='user', not {table.conventions.mean!r}"
     if method == "exact" and not is_zero_one(values):
         return f"method='exact' is for values 0 and 1, and {metric} has others; 'kl' holds for all"
     return None
@@ -152,6 +159,15 @@ def ends_of(table: MetricTable, metric: str, **how: Any) -> tuple[float, float]:
         return np.nan, np.nan
     made = interval(table, metric, **how)
     return made.lower, made.upper
+
+
+def _without_weight(metric: str, table: MetricTable) -> str:
+    mean = table.conventions.mean
+    return (
+        f"the mean of {metric} is not defined: with mean={mean!r} each of the "
+        f"{int(table.used(metric).sum())} users that have a value has weight 0; "
+        "choose another mean, for example mean='user'"
+    )
 
 
 def compare(
@@ -170,7 +186,8 @@ def compare(
     Parameters
     ----------
     first, second : MetricTable
-        Of the same users. A user that either table leaves out is left out of the pair.
+        Of the same users, with the same mean, which is not `pooled`, and the same weights. A user
+        that either table leaves out is left out of the pair.
     metrics : str or sequence of str, optional
         Default: all metrics of `first`.
     level : float
@@ -184,7 +201,8 @@ def compare(
     Raises
     ------
     InputError
-        Tables that cannot be compared: other users, values that are NaN.
+        Tables that cannot be compared: other users, another mean, users that weigh differently (as
+        under `mean='pairs'` where one of the lists shows more negatives), values that are NaN.
 
     Notes
     -----
@@ -209,22 +227,22 @@ def compare(
 def _paired(
     first: MetricTable, second: MetricTable, metric: str, level: float, n_resamples: int, seed: int
 ) -> dict[str, Any]:
-    a, b = paired_values(first, second, metric)
+    a, b, weights = paired_values(first, second, metric)
     lower = float("nan")
     upper = float("nan")
     note = ""
-    if too_few_to_resample(a.size) is None:
-        lower, upper = mean_ends(a - b, level, n_resamples, seed)
-        note = rests_on(a - b)
-    p_value = sign_flip_p_value(a - b, n_resamples, seed)
+    if too_few_to_resample(int(np.count_nonzero(weights))) is None:
+        lower, upper = weighted_mean_ends(a - b, weights, level, n_resamples, seed)
+        note = rests_on((a - b)[weights > 0])
+    p_value = sign_flip_p_value((a - b) * weights, n_resamples, seed)
     if p_value > 1 - level:
         lower = min(lower, 0.0)
         upper = max(upper, 0.0)
     return {
         "metric": metric,
-        "first": float(a.mean()),
-        "second": float(b.mean()),
-        "difference": float((a - b).mean()),
+        "first": float(np.average(a, weights=weights)),
+        "second": float(np.average(b, weights=weights)),
+        "difference": float(np.average(a - b, weights=weights)),
         "lower": lower,
         "upper": upper,
         "note": note,
@@ -233,8 +251,10 @@ def _paired(
     }
 
 
-def paired_values(first: MetricTable, second: MetricTable, metric: str) -> tuple[Array, Array]:
-    """Values of both scorers of the users that both have, or `InputError`."""
+def paired_values(
+    first: MetricTable, second: MetricTable, metric: str
+) -> tuple[Array, Array, Array]:
+    """Values of both scorers and the weights of the users that both have, or `InputError`."""
     both = first.used(metric) & second.used(metric)
     if not both.any():
         raise InputError(f"no user has a value of {metric} from both scorers")
@@ -244,7 +264,20 @@ def paired_values(first: MetricTable, second: MetricTable, metric: str) -> tuple
         raise InputError(
             f"{metric} is NaN for some users by the rule no_positives='nan'; choose another rule"
         )
-    return a, b
+    weights = first.weights()[both]
+    other = second.weights()[both]
+    differ = np.flatnonzero(weights != other)
+    if differ.size:
+        u = differ[0]
+        mean = first.conventions.mean
+        raise InputError(
+            f"user {first.users[both][u]} weighs {weights[u]:g} in the first table and "
+            f"{other[u]:g} in the second ({differ.size} such users): with mean={mean!r} the two "
+            "means are of different users; compare with mean='user', or on the same rows"
+        )
+    if not weights.any():
+        raise InputError(_without_weight(metric, first))
+    return a, b, weights
 
 
 def _check(level: float, **tables: MetricTable) -> None:
@@ -254,7 +287,12 @@ def _check(level: float, **tables: MetricTable) -> None:
 
 
 def _check_comparable(first: MetricTable, second: MetricTable) -> None:
-    """Refuse tables of other users."""
+    """Refuse tables of other means or other users."""
+    for table in (first, second):
+        table.refuse_pooled("a comparison user by user")
+    means = first.conventions.mean, second.conventions.mean
+    if means[0] != means[1]:
+        raise InputError(f"the tables have different means, {means[0]!r} and {means[1]!r}")
     if not same_kind(first.users, second.users):
         raise InputError("users are numbers in one table and text in the other")
     n = first.users.size

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -72,6 +72,9 @@ class MetricTable:
     by_rule : dict of str to dict of str to ndarray of bool
         Per metric and rule, the users it concerned.
     conventions : Conventions
+    pooled : dict of str to float
+        The metrics of all rows as one list, when the mean is `pooled`; the rules for lists without
+        positives and with few negatives hold for that one list as well.
     relevance : Relevance or None
         What is known of relevant items that no list holds; None: ideals and recalls are those of
         the candidates.
@@ -89,6 +92,7 @@ class MetricTable:
     n_neg: np.ndarray
     by_rule: dict[str, dict[str, Array]]
     conventions: Conventions
+    pooled: dict[str, float] = field(default_factory=dict)
     relevance: Relevance | None = None
     relevance_threshold: float | None = None
     label_gain: str | Sequence[float] | None = None
@@ -106,13 +110,35 @@ class MetricTable:
         """Mask of the users that enter the mean of a metric."""
         return ~self.left_out[:, self._column(metric)]
 
-    def mean(self, metric: str) -> float:
-        """Mean of a metric over the users that count, which weigh the same (the paper's Micro).
+    def weights(self) -> Array:
+        """Weight of each user in a mean: 1, n_pos or n_pos * n_neg."""
+        if self.conventions.mean == "positives":
+            return self.n_pos.astype(float)
+        if self.conventions.mean == "pairs":
+            return self.n_pos.astype(float) * self.n_neg
+        return np.ones(self.users.size)
 
-        NaN where no user is left.
-        """
-        values = self[metric][self.used(metric)]
-        return float(values.mean()) if values.size else float("nan")
+    def mean(self, metric: str) -> float:
+        """Mean of a metric by the table's rule; NaN when no user is left."""
+        used = self.used(metric)
+        if self.is_pooled:
+            return self.pooled[metric]
+        weights = self.weights()[used]
+        if not weights.sum() > 0:
+            return float("nan")
+        return float(np.dot(self[metric][used], weights) / weights.sum())
+
+    @property
+    def is_pooled(self) -> bool:
+        """Whether the mean is the metric of all rows as one list, not a mean over users."""
+        return self.conventions.mean == "pooled"
+
+    def refuse_pooled(self, what: str) -> None:
+        """Raise where the mean is pooled: `what` needs values of users that the mean is made of."""
+        if self.is_pooled:
+            raise InputError(
+                f"a pooled mean is not made of users' values, which {what} needs; choose another"
+            )
 
     @overload
     def summary(self, metric: None = None) -> list[MetricSummary]: ...
@@ -126,11 +152,14 @@ class MetricTable:
             return [self.summary(name) for name in self.metrics]
         value = self.mean(metric)
         n_used = int(self.used(metric).sum())
+        if self.is_pooled:  # every row takes part, or there is no value
+            n_used = 0 if np.isnan(value) else self.users.size
         by_rule = {rule: int(mask.sum()) for rule, mask in self.by_rule[metric].items()}
         return MetricSummary(metric, value, self.users.size, n_used, by_rule, self.conventions)
 
     def take(self, mask: Array) -> MetricTable:
-        """The table of some users."""
+        """The table of some users; a pooled mean has to be computed afresh."""
+        self.refuse_pooled("a table of some users")
         by_rule = {
             name: {rule: rows[mask] for rule, rows in rules.items()}
             for name, rules in self.by_rule.items()
@@ -171,7 +200,9 @@ def evaluate(
     few_negatives: str | None = None,
     no_positives: str | None = None,
     ideal: str | None = None,
+    mean: str | None = None,
     list_length: ArrayLike | None = None,
+    insufficient_handling: str | None = None,
     relevance_threshold: float | None = None,
     discount: Discount | None = None,
     gains: Gains | None = None,
@@ -195,14 +226,15 @@ def evaluate(
         that a metric is not defined for are left out); `icml2020-code`, `rectools`, `sklearn`,
         `trec_eval`, or `catalogue`, the default beside `relevant`. The following arguments
         override single ones.
-    ties, few_negatives, no_positives, ideal, population : str, optional
-        See `Conventions`.
+    ties, few_negatives, no_positives, ideal, mean : str, optional
+    insufficient_handling, population : str, optional
+        See `Conventions`: `few_negatives` is for users that *have* fewer than k negatives,
+        `insufficient_handling` for lists that were *cut* (`list_length`) before k of them.
     list_length : int or array of int, optional
         How many top items of each list were shown (truncated lists). Positives further down
-        count 0, so pAp@k and pAUC@k of a list that was cut before k negatives may be too low
-        (a summary counts these lists as `insufficient`); `auc` is refused, since it needs the
-        whole list. With the rules `half` and `threshold` for ties, a cut between equal scores of
-        different labels is refused, since what was shown is not known.
+        count 0; `auc` is refused, since it needs the whole list. With the rules `half` and
+        `threshold` for ties, a cut between equal scores of different labels is refused, since what
+        was shown is not known.
     relevance_threshold : float, optional
         Labels at least this large are relevant.
     discount : callable, optional
@@ -230,8 +262,8 @@ def evaluate(
     warn_of_other_order(scores=scores, labels=labels, groups=groups, items=items)
     rules = conventions.resolve(
         preset, relevant is not None, ties=ties, few_negatives=few_negatives,
-        no_positives=no_positives, ideal=ideal, population=population,
-        relevance_threshold=relevance_threshold,
+        no_positives=no_positives, ideal=ideal, mean=mean, population=population,
+        insufficient_handling=insufficient_handling, relevance_threshold=relevance_threshold,
     )  # fmt: skip
     relevance_threshold = rules.relevance_threshold
     # 1. the lists: of the rows alone, or of rows and of what relevant pairs know beside them
@@ -249,6 +281,7 @@ def evaluate(
         if items is None:
             raise InputError("relevant pairs need items=, the item of each row")
         pairs = beside.pairs_of(relevant)
+        making["views"] = {request.metric.of for request in parsed} - {"all"}
         making["list_length"] = list_length
         rows, relevance = beside.build(scores, users, items, pairs, rules, **making)
     else:
@@ -274,6 +307,10 @@ def evaluate_lists(
 ) -> MetricTable:
     """`evaluate` for parsed metrics on checked rows."""
     made = values_of(parsed, rows, rules, discount, n_threads)
+    pooled = {}
+    if rules.mean == "pooled":
+        whole = values_of(parsed, rows.pooled(), rules, discount, n_threads).values[0]
+        pooled = dict(zip([m.name for m in parsed], whole.tolist(), strict=True))
     return MetricTable(
         users=rows.users,
         metrics=tuple(metric.name for metric in parsed),
@@ -283,6 +320,7 @@ def evaluate_lists(
         n_neg=made.counts[:, _kernels.N_NEG],
         by_rule=made.by_rule,
         conventions=rules,
+        pooled=pooled,
     )
 
 

@@ -48,6 +48,43 @@ def values_of(
     n_threads: int | None = None,
 ) -> Values:
     """Every metric of every user by the rules; see `metrics.evaluate`."""
+    of = [request.metric.of for request in asked]
+    plain = [request for request in asked if request.metric.of == "all"]
+    made = _values_of_rows(plain, rows, rules, discount, n_threads)
+    if len(plain) == len(asked):
+        return made
+    shape = (rows.n_users, len(asked))
+    values = np.full(shape, np.nan)
+    left_out = np.ones(shape, dtype=bool)
+    by_rule = {request.name: made.by_rule.get(request.name, {}) for request in asked}
+    for view in dict.fromkeys(of):
+        here = np.flatnonzero([each == view for each in of])
+        lists = rows.view(view)
+        of_view = made
+        if view != "all":
+            of_view = _values_of_rows(
+                [asked[int(m)] for m in here], lists, rules, discount, n_threads
+            )
+        place = np.searchsorted(rows.users, lists.users)  # all of them are among the users
+        values[np.ix_(place, here)] = of_view.values
+        left_out[np.ix_(place, here)] = of_view.left_out
+        absent = np.ones(rows.n_users, dtype=bool)
+        absent[place] = False
+        rule = "zero" if view == "known" else rules.no_positives
+        value = {"zero": 0.0, "one": 1.0}.get(rule, np.nan)
+        values[np.ix_(absent, here)] = value
+        left_out[np.ix_(absent, here)] = np.isnan(value) and rule != "nan"
+    return Values(values=values, left_out=left_out, by_rule=by_rule, counts=made.counts)
+
+
+def _values_of_rows(
+    asked: Sequence[Asked],
+    rows: RankedLists,
+    rules: Conventions,
+    discount: Discount | None,
+    n_threads: int | None = None,
+) -> Values:
+    """Metrics that look at the same rows."""
     table = _discounts(asked, rows, rules, discount)
     terms = [_terms(request, rows, rules, table) for request in asked]
     is_binary = [_is_binary(request.metric, rows) for request in asked]
@@ -276,7 +313,8 @@ def _apply_rules(
     """Put the values that rules set in place; who is left out of the mean."""
     empty = masks["no_positives"]
     few = masks.get("few_negatives")
-    rule = getattr(rules, asked.metric.no_positives)
+    short = masks.get("insufficient")
+    rule = "zero" if asked.metric.of == "known" else getattr(rules, asked.metric.no_positives)
     if rule == "raise" and empty.any():
         raise InputError(f"{asked.name}: {named(rows.users, empty)} without positives")
     if few is not None and rules.few_negatives == "raise" and few.any():
@@ -284,6 +322,10 @@ def _apply_rules(
             f"{asked.name}: {named(rows.users, few)} with fewer than {asked.k} negatives; "
             "choose another rule few_negatives or a smaller k"
         )
+    if short is not None and rules.insufficient_handling == "raise" and short.any():
+        raise InputError(f"{asked.name}: lists too short to decide, {named(rows.users, short)}")
+    if short is not None and rules.insufficient_handling == "exclude":
+        values[short] = np.nan
     values[empty] = {"zero": 0.0, "one": 1.0}.get(rule, np.nan)
     left_out = np.isnan(values)
     if rule == "nan":

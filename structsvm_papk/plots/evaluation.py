@@ -116,7 +116,7 @@ def _distribution(table: MetricTable, lists: str) -> Section:
 def _differences(table: MetricTable, other: MetricTable, lists: str) -> Section:
     """By how much two scorers differ, list by list, in the first metric."""
     metric = table.metrics[0]
-    values, other_values = paired_values(table, other, metric)
+    values, other_values, _ = paired_values(table, other, metric)
     apart = values - other_values
     largest = float(np.abs(apart).max()) or 1.0
     edges = np.linspace(-largest, largest, _BINS + 2)  # an odd number: one bar at zero

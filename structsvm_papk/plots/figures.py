@@ -38,17 +38,6 @@ def refuse_without_matplotlib() -> None:
         raise InputError(NEEDS_MATPLOTLIB)
 
 
-def new_axes(ax: Axes | None = None, size: tuple[float, float] = (6.0, 4.2)) -> Axes:
-    """The given axes, or new ones on a figure of this size in inches."""
-    if ax is not None:
-        return ax
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise InputError(NEEDS_MATPLOTLIB) from None
-    return plt.subplots(figsize=size, layout="constrained")[1]
-
-
 def literal(text: object) -> str:
     """A text as matplotlib has to be given it: $ begins no formula, _ hides it from no legend."""
     text = str(text).replace("$", r"\$")

@@ -33,9 +33,9 @@ from structsvm_papk.plots.axis import (
     text_width,
     widths,
 )
-from structsvm_papk.plots.figures import new_axes
 from structsvm_papk.plots.pair_map import PairPanel
 from structsvm_papk.plots.panel import DATA, CurvePanel, LevelsPanel, Panel, Scale
+from structsvm_papk.plots.rankings import new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

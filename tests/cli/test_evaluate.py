@@ -154,6 +154,7 @@ GOOD = "user,label,score\n1,0,1\n1,1,2\n"
         (GOOD, ("--group", "who"), "no column 'who' for the user; it has 'user', 'label'"),
         (GOOD, ("--per-user", "/no/such/x.csv"), "cannot write"),
         (GOOD, ("a.csv", "--model", "m"), "give the model once"),
+        (GOOD, ("--label-gain", "E=1"), "--label-gain gives grades to labels of --qrels FILE"),
         (GOOD, ("--compare", "nothing"), "no such file, and no such column in"),
         (GOOD, ("--compare", "score"), "is the column that is evaluated"),
         (GOOD, ("--compare", "labels.csv"), "user 1 has 1 positives"),

@@ -12,6 +12,7 @@ from scipy import sparse
 from helpers.values import values_of
 from structsvm_papk import PAPKRanker, RankingData, bounds, margins, metrics
 from structsvm_papk.errors import InputError
+from structsvm_papk.integrations import hooks
 from structsvm_papk.metrics.frames import evaluate_frame
 
 pytestmark = pytest.mark.portable
@@ -26,6 +27,10 @@ USERS = np.repeat(np.arange(2), N // 2)
 X = np.column_stack([Y + np.random.default_rng(1).normal(size=N), SCORES / N])
 
 
+def _hook(y):
+    return hooks.lightgbm_eval_metric("auc", ties="half")(y, SCORES, None, [N])[1]
+
+
 # every door that takes labels, as a function of them alone; all give numbers that can be compared
 LABEL_DOORS = {
     "RankingData": lambda y: RankingData(X, y, [0, N]).n_pos,
@@ -38,6 +43,7 @@ LABEL_DOORS = {
     ),
     "bounds.held_out": lambda y: bounds.held_out(SCORES, y, 3).upper,
     "margins": lambda y: margins.check_scores(SCORES, y, 2).delta_weak,
+    "hook": _hook,
 }
 
 

@@ -1,4 +1,4 @@
-"""Runs and judgments as they are published: BEIR, MTEB, MS MARCO, distances, chunks."""
+"""Runs and judgments as they are published: BEIR, MTEB, MS MARCO, ESCI, distances, chunks."""
 
 import numpy as np
 import pandas as pd
@@ -67,9 +67,18 @@ def test_ranks_stand_where_there_are_no_scores(tmp_path, kind):
     assert joined.frame["a"].dropna().tolist() == [0.0, -1.0, 0.0]
 
 
+def many():
+    def letter(relevance):
+        return "ICSE"[np.digitize(relevance, [0.0, 0.5, 1.0])]
+
+    return noisy_runs({"a": 1.0, "b": 1.0}, 14, 12, letter)
+
+
+GAIN = {"E": 3, "S": 2, "C": 1, "I": 0}
+
+
 def test_runs_of_ranks_are_for_rules_of_ranks():
-    grade = lambda relevance: int(np.digitize(relevance, [0.0, 0.5, 1.0]))  # noqa: E731
-    runs, judged = noisy_runs({"a": 1.0, "b": 1.0}, 14, 12, grade)
+    runs, judged = many()
     ranks = {
         name: pd.DataFrame(
             [(q, d, r) for q, own in lists.items()
@@ -78,7 +87,7 @@ def test_runs_of_ranks_are_for_rules_of_ranks():
         )
         for name, lists in runs.items()
     }  # fmt: skip
-    how = {"n_resamples": 20, "cv": 3}
+    how = {"label_gain": GAIN, "n_resamples": 20, "cv": 3}
     report = fusion.for_engine("langchain", ranks, judged, **how)
     scores = fusion.for_engine("langchain", runs, judged, **how)
     assert report.engine_weights.weights == pytest.approx(scores.engine_weights.weights, abs=1e-12)
@@ -89,6 +98,43 @@ def test_runs_of_ranks_are_for_rules_of_ranks():
     assert both.engine_weights.engine == "elasticsearch-rrf"
     with pytest.raises(InputError, match="a run has ranks and no scores, which weaviate needs"):
         fusion.for_engine("weaviate", ranks, judged, **how)
+
+
+@pytest.mark.parametrize("kind", ["dictionary", "frame", "csv", "qrels"])
+def test_labels_that_are_letters_have_grades(tmp_path, kind):
+    runs, judged = many()
+    rows = [(q, d, v) for q, own in judged.items() for d, v in own.items()]
+    frame = pd.DataFrame(rows, columns=["query_id", "product_id", "esci_label"])
+    given = {"dictionary": judged, "frame": frame}.get(kind)
+    gain = GAIN
+    if kind == "csv":
+        given = tmp_path / "labels.csv"
+        frame.assign(product_locale="us", split="test", small_version=1)[
+            ["query_id", "product_id", "esci_label", "product_locale", "split"]
+        ].to_csv(given, index=False)
+    if kind == "qrels":
+        given = tmp_path / "labels.qrels"
+        given.write_text("".join(f"{q} 0 {d} {'ICSE'.index(v)}\n" for q, d, v in rows))
+        gain = {"0": 0, "1": 1, "2": 2, "3": 3}
+    numbers = {q: {d: GAIN[v] for d, v in own.items()} for q, own in judged.items()}
+    expected = fusion.join_lists(runs, numbers)
+    joined = fusion.join_lists(runs, given, label_gain=gain)
+    assert joined["grade"].tolist() == expected["grade"].tolist()
+    with pytest.raises(InputError, match="no grade is given for the label"):
+        fusion.join_lists(runs, given, label_gain={"E": 3, "0": 0})
+
+
+def test_labels_of_letters_in_the_commands(tmp_path, capsys):
+    (tmp_path / "q.csv").write_text("query_id,product_id,esci_label\nw1,p1,I\nw1,p2,E\n")
+    (tmp_path / "r.csv").write_text("query_id,product_id,score\nw1,p1,2\nw1,p2,1\n")
+    command = ("evaluate", tmp_path / "r.csv", "--qrels", tmp_path / "q.csv", "-m", "rr,ndcg@2")
+    status, said = run_json(capsys, *command, "--label-gain", "E=3,S=2,C=1,I=0")
+    assert status == 0
+    values = [each["value"] for each in said["metrics"]]
+    assert values == pytest.approx([0.5, 1 / np.log2(3)])
+    assert "'I', which is not a number" in refused(capsys, *command)
+    assert "as E=3,S=2" in refused(capsys, *command, "--label-gain", "E=x")
+    assert "--qrels FILE" in refused(capsys, *command[:2], "--label-gain", "E=1")
 
 
 def test_distances_are_turned_and_the_best_of_chunks_counts(tmp_path, capsys):
@@ -115,3 +161,12 @@ def test_distances_are_turned_and_the_best_of_chunks_counts(tmp_path, capsys):
     assert run(*call, *more) in (0, None)
     fused = pd.read_csv(tmp_path / "f.csv", dtype={"document": str})
     assert fused["document"].tolist()[:2] == ["12", "11"]  # 0 + 1, and 1 of two scores
+
+
+def test_documents_that_are_their_query_are_said_and_left_out():
+    own = {q: {q: 99.0} | documents for q, documents in A.items()}
+    with pytest.warns(UserWarning, match="2 documents have the id of their query"):
+        joined = fusion.join_lists({"a": own, "b": B})
+    assert (joined["document"] == joined["query"]).sum() == 2
+    without = fusion.join_lists({"a": own, "b": B}, ignore_identical=True)
+    pd.testing.assert_frame_equal(without, fusion.join_lists({"a": A, "b": B}))

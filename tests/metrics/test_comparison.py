@@ -30,7 +30,7 @@ def tables(**how):
 
 
 def test_intervals_of_every_method():
-    """Percentiles near the normal limit; guaranteed ones wider, turned with the sign."""
+    """Percentiles near the normal limit; guaranteed ones wider, turned with the sign; weights."""
     table, _ = tables()
     plain = metrics.interval(table, "auc")
     error = table["auc"].std(ddof=1) / np.sqrt(table.users.size)
@@ -43,6 +43,12 @@ def test_intervals_of_every_method():
         assert found.guaranteed and found.lower < plain.lower < plain.upper < found.upper
         risk = bounds.many_users(1 - table["auc"], 0.05, method)
         np.testing.assert_allclose([1 - risk.upper, 1 - risk.lower], [found.lower, found.upper])
+    weighted, _ = tables(mean="positives")
+    found = metrics.interval(weighted, "auc")
+    assert found.value == pytest.approx(weighted.mean("auc")) and found.lower < found.value
+    assert found.value < found.upper
+    with pytest.raises(InputError, match="needs mean='user'"):
+        metrics.interval(weighted, "auc", method="kl")
 
 
 def test_paired_comparison_finds_the_better_scorer_and_no_difference_of_equals():
@@ -99,6 +105,22 @@ def test_correction():
     np.testing.assert_allclose([pairs[i].p_adjusted for i in order], expected)
 
 
+def test_tables_that_weigh_users_differently_are_not_compared():
+    _, worse, labels, groups = two_scorers()
+    labels[2:30:4] = 1 - labels[2:30:4]  # user 0 has other pairs
+    one = tables(mean="pairs")[0]
+    two = metrics.evaluate(one.metrics, worse, labels, groups, mean="pairs")
+    weights = one.weights()[0], two.weights()[0]
+    with pytest.raises(
+        InputError, match=r"user 0 weighs {:g} .* {:g} .*mean='pairs'".format(*weights)
+    ):
+        metrics.compare(one, two)
+    rest = np.arange(80) > 0
+    both = metrics.compare(one.take(rest), two.take(rest))[0]
+    expected = one.take(rest).mean("pap@3") - two.take(rest).mean("pap@3")
+    assert both.difference == pytest.approx(expected)
+
+
 def rare_hits(seed, n_users=20, rate=0.05):
     """hit@1 of users whose value is 1 with this probability."""
     hit = np.random.default_rng(seed).random(n_users) < rate
@@ -126,19 +148,29 @@ def test_an_interval_that_rests_on_few_users_says_so_and_the_exact_one_is_scipys
 
 def test_what_cannot_be_compared_or_has_no_interval():
     better, worse = tables()
-    nan = metrics.evaluate("rr", [1.0, 2, 3], [0, 1, 1], [0, 1, 1], no_positives="nan")
+    nobody, nan = (
+        metrics.evaluate("rr", [1.0, 2, 3], labels, [0, 1, 1], mean=mean, no_positives=rule)
+        for labels, mean, rule in (([0, 1, 1], "pairs", "zero"), ([0, 1, 1], "user", "nan"))
+    )
+    assert np.isnan(nobody.mean("rr"))
     text = replace(worse, users=np.sort(worse.users.astype(str)))
     for first, second, words in (
         (better, worse.take(worse.users > 1), r"2 users are only in the first table \(0, 1\)"),
         (better.take(better.users > 1), worse, r"2 users are only in the second table \(0, 1\)"),
+        (*tables(mean="pooled"), "pooled mean is not made of users' values"),
+        (better, tables(mean="pairs")[1], "different means, 'user' and 'pairs'"),
         (better, text, "numbers in one table and text in the other"),
         (better, replace(worse, users=worse.users[::-1]), "different order"),
         (nan, nan, "NaN for some users by the rule"),
+        (nobody, nobody, "mean='pairs' each of the 2 users .* weight 0"),
     ):
         with pytest.raises(InputError, match=words):
             metrics.compare(first, second)
     for table, method, words in (
         (nan, "kl", "NaN for some users by the rule"),
+        (nobody, "bootstrap", "mean='pairs' each of the 2 users .* weight 0"),
+        (nobody, "kl", "mean='pairs' each of the 2 users .* weight 0"),
+        (tables(mean="pooled")[0], "bootstrap", "a pooled mean has no user values"),
         (better, "exact", "for values 0 and 1, and pap@3 has others"),
         (better, "student", "method='student' is not known"),
     ):
@@ -153,23 +185,32 @@ def test_what_cannot_be_compared_or_has_no_interval():
             call({}, "auc")
 
 
-@pytest.mark.parametrize("n_users", [1, 9, 10])
-def test_few_users_are_not_resampled(n_users):
+@pytest.mark.parametrize("n_counted", [1, 9, 10])
+def test_few_users_are_not_resampled_and_those_of_weight_zero_do_not_count(n_counted):
+    """Only some users have negatives: a resample of all users may hold none of these."""
     rng = np.random.default_rng(0)
-    labels = np.tile([0, 1, 1, 0, 1], n_users)
-    groups = np.repeat(np.arange(n_users), 5)
-    one, two = (metrics.evaluate("ap", rng.normal(size=5 * n_users), labels, groups) for _ in "ab")
+    groups, labels = np.repeat(np.arange(14), 5), np.ones(70, dtype=int)
+    labels[: 5 * n_counted : 5] = 0
+    one, two = (
+        metrics.evaluate("ap", rng.normal(size=70), labels, groups, mean="pairs") for _ in range(2)
+    )
     (compared,) = metrics.compare(one, two, n_resamples=199)
-    assert compared.n_users == n_users and 0 < compared.p_value <= 1
-    if n_users >= 10:
+    assert compared.n_users == 14 and 0 < compared.p_value <= 1
+    counted = np.arange(14) < n_counted
+    means = [table["ap"][counted].mean() for table in (one, two)]
+    assert [compared.first, compared.second] == pytest.approx(means)
+    assert compared.difference == pytest.approx(means[0] - means[1])
+    if n_counted >= 10:
         assert compared.lower < compared.difference < compared.upper
+        found = metrics.interval(one.take(counted), "ap")
+        assert metrics.interval(one, "ap").lower == found.lower < found.upper
         assert significance.no_interval(one, "ap") is None
         return
     assert np.isnan([compared.lower, compared.upper]).all()
     assert "at least 10 users" in significance.no_interval(one, "ap")
     for call in (
         lambda: metrics.interval(one, "ap"),
-        lambda: bounds.many_users(one["ap"], method="bootstrap"),
+        lambda: bounds.many_users(one["ap"][counted], method="bootstrap"),
     ):
-        with pytest.raises(InputError, match=f"at least 10 users, here there are {n_users}"):
+        with pytest.raises(InputError, match=f"at least 10 users, here there are {n_counted}"):
             call()

@@ -7,7 +7,7 @@ from sklearn import config_context
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, cross_val_score
 
-from structsvm_papk import metrics
+from structsvm_papk import metrics, plots
 from structsvm_papk.errors import InputError
 from structsvm_papk.metrics import evaluate_frame
 
@@ -188,6 +188,13 @@ def test_ratings_and_gains_that_are_meant_are_taken():
     with pytest.raises(InputError, match="gains='linear'"):
         metrics.evaluate("ndcg@5", SCORES, gains, USERS)
     assert metrics.evaluate("ndcg@5", gains, gains, USERS, gains="linear").mean("ndcg@5") == 1
+
+
+def test_rows_are_taken_by_keyword():
+    pytest.importorskip("matplotlib").use("Agg")
+    plots.PAPDisplay.from_predictions(**ROWS, ks=[1], n_resamples=20)
+    with pytest.raises(TypeError, match="positional"):
+        plots.PAPDisplay.from_predictions(LABELS, SCORES, groups=USERS)
 
 
 def test_a_scorer_of_scikit_learn_passes_groups_on():

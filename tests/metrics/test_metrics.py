@@ -1,4 +1,5 @@
 import json
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -38,11 +39,14 @@ def rows_of(case):
 def test_recorded_rectools_case(case, name):
     metric, rows = f"{name}@{case['k']}", rows_of(case)
     options = {"preset": "rectools", "list_length": case["topn"]}
-    table = metrics.evaluate(metric, *rows, **options)
-    for found, what in ((table[metric], ""), (table.mean(metric), "_mean")):
-        expected = np.array(case[name + what], dtype=float)
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
-    assert (table.summary(metric).by_rule.get("insufficient", 0) > 0) == case[f"{name}_raise"]
+    for suffix, handling in (("", "ignore"), ("_exclude", "exclude")):
+        table = metrics.evaluate(metric, *rows, insufficient_handling=handling, **options)
+        for found, what in ((table[metric], ""), (table.mean(metric), "_mean")):
+            expected = np.array(case[name + suffix + what], dtype=float)
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+    short = pytest.raises(InputError, match="too short to decide")
+    with short if case[f"{name}_raise"] else nullcontext():
+        values_of(metric, *rows, insufficient_handling="raise", **options)
 
 
 def test_scikit_learn_numbers_ties_and_grades_included():
@@ -104,6 +108,31 @@ def test_rules_for_users_without_positives_and_with_few_negatives():
             metrics.evaluate(name, *example(), **rule)
 
 
+def test_a_pooled_mean_is_that_of_one_list_and_follows_its_rules():
+    rng = np.random.default_rng(8)
+    groups = np.repeat(np.arange(30), rng.integers(2, 30, 30))
+    scores, labels = rng.normal(size=groups.size), (rng.random(groups.size) < 0.4).astype(int)
+    rows = scores, labels, groups
+    table = metrics.evaluate(["auc"], *rows, mean="pooled")
+    assert table.mean("auc") == pytest.approx(roc_auc_score(labels, scores), abs=1e-13)
+    with pytest.raises(InputError, match="pooled mean is not made of users' values"):
+        table.take(np.ones(30, dtype=bool))
+    with pytest.raises(InputError, match="it has auc"):
+        table.mean("ap")
+    names, rows = ["ap", "pap@1", "auc", "ndcg"], ([3.0, 2, 1], [0, 0, 0], [1, 1, 2])
+    for rule, value in (("exclude", np.nan), ("nan", np.nan), ("zero", 0.0), ("one", 1.0)):
+        for gain in (True, False):
+            how = {"mean": "pooled", "no_positives": rule, "gain": gain}
+            table, expected = metrics.evaluate(names, *rows, **how), value if gain else 1 - value
+            for name in names:
+                np.testing.assert_array_equal(table.mean(name), expected)
+                assert table.summary(name).n_used == (0 if np.isnan(expected) else 2)
+    rows = [3.0, 2, 1], [0, 1, 1], [1, 1, 2]
+    for few, value in (("exclude", np.nan), ("normalise", 0.0), ("as_wins", 2 / 3)):
+        table = metrics.evaluate(["pap@3"], *rows, mean="pooled", few_negatives=few)
+        np.testing.assert_allclose(table.mean("pap@3"), value)
+
+
 def test_summaries_and_frames_of_a_table():
     scores, labels, groups = example()
     scores = np.maximum(scores, -0.5) - (scores < -1)
@@ -126,6 +155,8 @@ def test_truncation_refuses_what_it_cannot_know():
         values_of("auc", [2.0, 1.0], [1, 0], list_length=1)
     with pytest.raises(InputError, match="cuts through equal scores of user 0"):
         values_of("ap", [1.0, 1.0], [1, 0], list_length=1, ties="half")
+    with pytest.raises(InputError, match="pooled mean needs complete lists"):
+        metrics.evaluate(["ap"], [2.0, 1.0], [1, 0], list_length=1, mean="pooled")
 
 
 def random_users(rng):
@@ -149,12 +180,12 @@ def test_random_rules_on_whole_and_truncated_lists_agree_with_their_definitions(
             "few_negatives": rng.choice(["exclude", "normalise", "as_wins"]),
             "no_positives": rng.choice(["exclude", "zero", "one"]),
         }
-        discount = str(rng.choice([*DISCOUNTS]))
+        mean, discount = rng.choice(["user", "positives", "pairs"]), str(rng.choice([*DISCOUNTS]))
         names = LIST_METRICS
         if rng.random() < 0.4:  # whole lists
             names, lengths = NAMES, None
         rows = names, scores, labels, groups
-        how = rules | {"list_length": lengths, "relevance_threshold": 1}
+        how = rules | {"list_length": lengths, "mean": mean, "relevance_threshold": 1}
         how, rules["discount"] = how | {"discount": DISCOUNTS[discount]}, DISCOUNTS[discount]
         users = [
             [(s, y > 0, y) for s, y in zip(scores[mine], labels[mine], strict=True)]
@@ -170,11 +201,14 @@ def test_random_rules_on_whole_and_truncated_lists_agree_with_their_definitions(
             continue
         checked += 1
         table = metrics.evaluate(*rows, **how)
+        n_pos, sizes = np.array([(sum(row[1] for row in user), len(user)) for user in users]).T
+        weights = {"user": n_pos**0, "positives": n_pos, "pairs": n_pos * (sizes - n_pos)}[mean]
         for name in names:
             values = np.array(per_user(name, scores, labels, groups, lengths, **rules))
             np.testing.assert_allclose(table[name], values, rtol=0, atol=2e-15)
             used = ~np.isnan(values)
-            wanted = values[used].mean() if used.any() else np.nan
+            total = weights[used].sum()
+            wanted = weights[used] @ values[used] / total if total else np.nan
             np.testing.assert_allclose(table.mean(name), wanted, atol=4e-15)
 
 
@@ -271,7 +305,7 @@ def test_lists_by_bounds_thresholds_and_scores_without_end():
         ({"preset": "rectool"}, "icml2020"),
         ({"metrics": "app"}, "did you mean 'ap'"),
         ({"metrics": "pap"}, "needs a cut-off"),
-        ({"metrics": "mean@3"}, "there is no metric"),
+        ({"metrics": "bpref@3"}, "no cut-off"),
         ({"metrics": "pap@0"}, "1 or more"),
         ({"metrics": "err@3", "labels": [5, 0, 1]}, "grades from 0 to 4, and a label is 5"),
         ({"metrics": "pap@2.5"}, "whole number of 1 or more"),
@@ -292,7 +326,7 @@ def test_bad_input_is_named(change, told):
 
 
 def test_every_metric_is_held_against_a_definition():
-    beside_pairs = {"ap@k", "rr@k"}  # in `test_relevant`
+    beside_pairs = {"ap@k", "rr@k", "rprec", "bpref", "judged@k"}  # in `test_relevant`
     here = {parse(name).metric.name for name in NAMES}
     assert here | beside_pairs == {metric.name for metric in METRICS}
 

@@ -322,9 +322,9 @@ def test_many_lists_without_a_hit_are_warned_of_and_a_few_are_not():
         assert value(30) == 0.0
 
 
-# --- metrics at a cut, against their definitions --------------------------------------------------
+# --- metrics of what was judged, at a cut, against their definitions ------------------------------
 
-MORE = ["map@10", "mrr@3"]
+MORE = ["map@10", "mrr@3", "rprec", "bpref", "judged@10", "judged@50"]
 
 
 def trec_order(rows):
@@ -337,6 +337,9 @@ def by_trec_eval(name, ranked, grades):
     kind, _, k = name.partition("@")
     k = int(k) if k else len(ranked)
     relevant = {d for d, g in grades.items() if g >= 1}
+    n_not = sum(g == 0 for g in grades.values())
+    if kind == "judged":
+        return sum(d in grades for d in ranked[:k]) / min(k, len(ranked))
     if not relevant:
         return 0.0
     if kind == "map":
@@ -345,12 +348,24 @@ def by_trec_eval(name, ranked, grades):
             if document in relevant:
                 total += sum(d in relevant for d in ranked[:place]) / place
         return total / len(relevant)
-    places = (p for p, d in enumerate(ranked[:k], start=1) if d in relevant)
-    return 1 / next(places, math.inf)
+    if kind == "mrr":
+        places = (p for p, d in enumerate(ranked[:k], start=1) if d in relevant)
+        return 1 / next(places, math.inf)
+    if kind == "rprec":
+        return sum(d in relevant for d in ranked[: len(relevant)]) / len(relevant)
+    above = 0
+    total = 0.0
+    for document in ranked:
+        if document in relevant:
+            total += 1
+            if above:
+                total -= min(above, len(relevant)) / min(n_not, len(relevant))
+        above += grades.get(document, -1) == 0
+    return total / len(relevant)
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_metrics_at_a_cut_are_their_definitions(seed):
+def test_metrics_of_what_was_judged_are_their_definitions(seed):
     run, judgments = with_ties(seed)
     table = metrics.evaluate_frame(
         run, MORE, user="query", item="document", relevant=judgments, preset="trec_eval"
@@ -366,10 +381,25 @@ def test_metrics_at_a_cut_are_their_definitions(seed):
     np.testing.assert_array_equal(together.values[:, 1:], table.values)
 
 
+@pytest.mark.parametrize("population", ["listed", "judged", "either"])
+def test_lists_without_judgments_have_no_judged_item_and_no_preferences(population):
+    lists, relevant = drawn(5)
+    table = metrics.evaluate_frame(
+        lists, ["judged@5", "bpref", "rr"], user="user", item="item", relevant=relevant,
+        population=population,
+    )  # fmt: skip
+    known = nested(relevant)
+    for user, value, preference in zip(table.users, table["judged@5"], table["bpref"], strict=True):
+        own = lists[lists.user == user].sort_values("score", ascending=False).item
+        expected = np.mean([item in known.get(user, {}) for item in own[:5]]) if len(own) else 0.0
+        assert value == pytest.approx(expected)
+        assert np.isnan(preference) == (max(known.get(user, {}).values(), default=0) <= 0)
+
+
 def test_only_the_first_places_count_beside_pairs():
     """A cut of the lists is a cut of the frame."""
     lists, relevant = drawn(6)
-    names = ["ndcg", "ap", "rr", "recall@5", "pap@3"]
+    names = ["ndcg", "ap", "rr", "recall@5", "pap@3", "rprec", "bpref", "judged@5"]
     place = lists.groupby("user").score.rank(ascending=False)
     how = {"user": "user", "item": "item", "relevant": relevant, "population": "listed"}
     cut = metrics.evaluate_frame(lists[place <= 4], names, **how)
@@ -384,7 +414,7 @@ def test_new_metrics_of_tied_lists_are_means_over_orders(ties):
     """Of two tied blocks, all orders gone through; without pairs everything was judged."""
     scores = np.array([2.0, 2.0, 2.0, 1.0, 1.0, 0.5])
     labels = np.array([1, 0, 0, 1, 0, 1])
-    names = ["ap@2", "rr@1", "ap@4", "rr@4"]
+    names = ["ap@2", "rr@1", "rprec", "bpref", "judged@4", "ap@4", "rr@4"]
     table = metrics.evaluate(names, scores, labels, ties=ties, groups="one_list")
     values = {name: [] for name in names}
     for first in itertools.permutations(range(3)):

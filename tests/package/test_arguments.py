@@ -20,6 +20,7 @@ from structsvm_papk import (
     diagnosis,
     files,
     fusion,
+    integrations,
     margins,
     metrics,
     oracles,
@@ -50,6 +51,7 @@ RUNS = {
 JUDGED = {"q": {"x": 1}, "r": {"z": 1}}
 WEIGHTS = EngineWeights("qdrant", {"a": 1.0, "b": 2.0}, window=3)
 
+PREDICTED = {"y_true": Y, "y_score": SCORES, "groups": USERS}
 # not for users; of matplotlib; switches, which take what is true
 UNTRIED = {"setting", "ax", "title", "standardize"}
 UNTRIED |= {"largest_margin"}
@@ -146,6 +148,7 @@ def calls(folder):
         table.mean: {"metric": "ap"},
         table.summary: {"metric": "ap"},
         metrics.scorer: {"metric": "ap"},
+        plots.PAPDisplay.from_predictions: PREDICTED | drawn,
         plots.convergence_figure: {"runs": runs},
         rankers.compare: {"data": LISTS, "surrogates": ["ts"], "k": 2, "alpha": 1.0,
                           "solvers": ["cutting_plane"], "tol": 1e-2},
@@ -181,6 +184,9 @@ def calls(folder):
         margins.find_scorer: {"X": X[:6], "y": Y[:6], "k": 2, "condition": "weak",
                               "time_limit": 5.0},
         propositions.verify: {"ids": [], "effort": "quick"},
+        integrations.lightgbm_eval_metric: {"name": "ap"},
+        integrations.lightgbm_feval: {"name": "ap"},
+        integrations.xgboost_custom_metric: {"name": "ap"},
     }  # fmt: skip
 
 
@@ -217,6 +223,7 @@ def test_wrong_arguments_end_in_a_sentence(tmp_path, monkeypatch, every):
 
 def test_every_supported_name_is_tried_or_only_returned(tmp_path):
     tried = {getattr(call, "__name__", "") for call, _ in cases(tmp_path)}
+    tried |= {"PAPDisplay"}
     for path in listed():
         for name, value in supported(path).items():
             returned = is_dataclass(value) or isinstance(value, (str, tuple, dict))

@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from structsvm_papk import RankingData
+from structsvm_papk import RankingData, metrics
 from structsvm_papk.plots import convergence_figure
+from structsvm_papk.plots import rankings as displays
 from structsvm_papk.rankers import compare
 
 pytestmark = pytest.mark.portable
@@ -31,6 +32,22 @@ def rows(n_users=30, n=25):
 X, Y, GROUPS = rows()
 MODEL = LogisticRegression().fit(X, Y)
 SCORES = MODEL.decision_function(X)
+
+
+def test_pap_against_k():
+    shown = displays.PAPDisplay.from_predictions(
+        y_true=Y, y_score=SCORES, groups=GROUPS, ks=[1, 3, 20], name="logistic", n_resamples=50
+    )
+    names = ["pap@1", "pap@3", "pap@20"]
+    table = metrics.evaluate(names, SCORES, Y, GROUPS)
+    np.testing.assert_allclose(shown.ax_.lines[0].get_ydata(), list(map(table.mean, names)))
+    assert (shown.lower <= shown.mean).all() and (shown.mean <= shown.upper).all()
+    assert shown.n_used[2] < shown.n_used[0]
+    assert "at k = 20" in shown.ax_.get_title()
+    again = displays.PAPDisplay.from_predictions(
+        y_true=Y, y_score=-SCORES, groups=GROUPS, ks=[1, 3, 20], ax=shown.ax_, n_resamples=50
+    )
+    assert again.figure_ is shown.figure_
 
 
 def test_solvers_of_a_figure_can_be_told_apart_in_grey_and_title_and_legend_are_not_cut():

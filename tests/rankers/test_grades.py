@@ -148,6 +148,8 @@ def test_users_of_one_grade_are_what_users_without_a_positive_are(tmp_path, caps
     assert zero.values[4, 0] == 0.0 and zero.used("auc").all()
     with pytest.raises(InputError, match="without positives"):
         evaluate_by_grade("auc", X[lists.rows, 0], lists, no_positives="raise")
+    with pytest.raises(InputError, match="a mean over grades"):
+        evaluate_by_grade("auc", X[lists.rows, 0], lists, mean="pooled")
 
 
 def test_err_takes_grades_and_no_gains():

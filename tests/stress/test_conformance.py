@@ -40,11 +40,11 @@ def rectools():
     })  # fmt: skip
     liked, cut = frame.loc[frame.label == 1, ["user_id", "item_id"]], frame[frame["rank"] <= 8]
     base = {"preset": "rectools"}
-    for length in (None, 8):
-        shown = cut if length else frame
+    for length, handling in ((None, "ignore"), (8, "ignore"), (8, "exclude")):
+        shown, rules = cut if length else frame, {"insufficient_handling": handling}
         for key, metric in (("pap", PAP), ("pauc", PartialAUC)):
-            value = metric(k=K, insufficient_handling="ignore").calc(shown, liked)
-            yield value, f"{key}@{K}", base | {"list_length": length}
+            value = metric(k=K, insufficient_handling=handling).calc(shown, liked)
+            yield value, f"{key}@{K}", base | rules | {"list_length": length}
     table = metrics.evaluate_frame(
         cut, f"pap@{K}", item="item_id", rank="rank", relevant=liked, population="either", **base
     )
@@ -112,7 +112,7 @@ def lightgbm():
                   callbacks=[library.record_evaluation(seen)])  # fmt: skip
     found = {name: float(values[-1]) for name, values in seen["v"].items()}
     yield found[f"ndcg@{K}"], f"ndcg@{K}", {"no_positives": "one"}
-    yield found["auc"], "auc", {"ties": "half", "groups": None}
+    yield found["auc"], "auc", {"ties": "half", "mean": "pooled"}
 
 
 def catboost():
@@ -125,7 +125,7 @@ def catboost():
         (f"PrecisionAt:top={K}", f"precision@{K}", zero),
         ("MRR", "rr", zero),
         ("QueryAUC", "auc", half | zero),
-        ("AUC:type=Ranking", "auc", half | {"groups": None}),
+        ("AUC:type=Ranking", "auc", half | {"mean": "pooled"}),
     ):
         yield eval_metric(LABELS.astype(float), SCORES, name, group_id=USERS)[0], key, rules
 
@@ -135,6 +135,6 @@ def test_the_named_rules_give_the_librarys_number(library):
     pytest.importorskip(library.__name__)
     for value, name, rules in library():
         if isinstance(rules, dict):
-            rules = metrics.evaluate(name, SCORES, LABELS, **{"groups": USERS} | rules).mean(name)
+            rules = metrics.evaluate(name, SCORES, LABELS, USERS, **rules).mean(name)
         wanted = value if library is torchmetrics else pytest.approx(value, abs=1e-12)
         assert rules == wanted, name

@@ -4,6 +4,7 @@ A command names them in its signature, ``alpha: options.Alpha = ALPHA``, and tha
 reads. Options that belong together are fields of a record, see `records`.
 """
 
+import math
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -42,6 +43,21 @@ def _label_gain(text: str) -> str | list[float]:
         return [float(gain) for gain in text.split(",")] if "," in text else text
     except ValueError:
         return text
+
+
+def _grades_of_labels(text: str) -> dict[str, float]:
+    """Grades of labels, from E=3,S=2,.."""
+    grades = {}
+    for part in text.split(","):
+        label, equals, grade = part.strip().partition("=")
+        try:
+            number = float(grade)
+        except ValueError:
+            number = math.nan
+        if not equals or not label or not math.isfinite(number) or label in grades:
+            raise typer.BadParameter(f"{text}: give a grade to each label, as E=3,S=2,C=1,I=0")
+        grades[label] = number
+    return grades
 
 
 MODEL_FLAGS = ("--model", "--output", "-o")  # of a model that is written; the first is the name
@@ -117,6 +133,15 @@ Group = Annotated[
     ),
 ]
 Item = Annotated[str | None, reading_option(help=ITEM_HELP, metavar="COLUMN")]
+GradesOfLabels = Annotated[
+    Any,
+    reading_option(
+        "--label-gain",
+        parser=_grades_of_labels,
+        help="Grade of each label of --qrels, where labels are letters or count otherwise.",
+        metavar="E=3,S=2,..",
+    ),
+]
 Ignore = Annotated[
     list[str] | None,
     reading_option(

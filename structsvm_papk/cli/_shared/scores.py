@@ -27,7 +27,7 @@ from structsvm_papk.data.roles import (
 from structsvm_papk.data.validation import ONE_LIST, is_binary
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files import tables, trec
-from structsvm_papk.files.lists import GRADE, SCORE, read_pairs
+from structsvm_papk.files.lists import GRADE, SCORE, checked_label_gain, read_pairs
 from structsvm_papk.files.model import Model, load_model
 from structsvm_papk.files.tables import Table
 from structsvm_papk.metrics.by_grade import evaluate_by_grade
@@ -101,8 +101,11 @@ class Scoring(Reading):
             metavar="FILE",
         ),
     ] = None
+    label_gain: options.GradesOfLabels = None
 
     def __post_init__(self) -> None:
+        if self.label_gain is not None and self.qrels is None:
+            raise InputError("--label-gain gives grades to labels of --qrels FILE: give both")
         if self.qrels is not None and self.one_list:
             raise InputError("--qrels needs users and items, which --one-list does not have")
 
@@ -118,7 +121,9 @@ class Scoring(Reading):
             present = tables.column_names(self.qrels, format)
             grade = self.label if self.label in present else None
         given = (self.group, self.item, grade)
-        read = read_pairs(self.qrels, GRADE, RECOMMENDED, given)
+        read = read_pairs(
+            self.qrels, GRADE, RECOMMENDED, given, label_gain=checked_label_gain(self.label_gain)
+        )
         return replace(pairs_of(read.frame), used=read.used)
 
     def features(self, path: Path, like: Model | None = None) -> Table:
