@@ -2,6 +2,7 @@
 
 import errno
 import io
+import mmap
 import os
 import signal
 import sys
@@ -23,6 +24,8 @@ from structsvm_papk.errors import InputError, plain_interrupts
 WRONG_INPUT = 2
 OWN_ERROR = 3
 INTERRUPTED = 128 + signal.SIGINT
+_COMMAND_BYTES = 800_000_000  # beside the interpreter: libraries and kernels of a small fit
+_THREAD_BYTES = 80_000_000  # stack and buffers of a thread of the BLAS libraries
 _LESS = "take fewer rows or columns, or read them with --memory-budget"
 # of click, or of the copy of it that newer releases of typer have
 _ClickException: type[Any] = next(
@@ -58,6 +61,7 @@ class Commands(TyperGroup):
         if cmd_name not in self.commands:
             return None
         name = cmd_name.replace("-", "_")
+        _refuse_little_memory()
         command = getattr(import_module(f"structsvm_papk.cli.{name}"), name)
         if not isinstance(command, typer.Typer):  # a function, and not commands of its own
             alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -81,6 +85,24 @@ app = typer.Typer(
 for panel, commands in _PANELS.items():
     for name, sentence in commands.items():  # what they do is imported when they are called
         app.command(name, help=sentence, rich_help_panel=panel)(lambda: None)
+
+
+def _refuse_little_memory() -> None:
+    """Raise `MemoryError` where a command would not have the address space for its libraries.
+
+    With less of it (``ulimit -v``) OpenBLAS aborts the process, or waits for memory without end,
+    and then no signal is answered.
+    """
+    n_threads = os.cpu_count() or 1
+    with suppress(ValueError):
+        n_threads = min(n_threads, int(os.environ.get("OMP_NUM_THREADS", n_threads)))
+    needed = _COMMAND_BYTES + n_threads * _THREAD_BYTES
+    try:
+        mmap.mmap(-1, needed).close()  # reserved, not used
+    except OSError:
+        raise MemoryError(
+            f"a command needs {needed / 1e6:.0f} MB of address space; raise the limit (ulimit -v)"
+        ) from None
 
 
 def _print_version(wanted: bool) -> None:

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -100,6 +101,16 @@ def test_notes_that_cannot_be_written_cost_no_result(folder, tmp_path):
     assert done.returncode == 0 and done.stdout.count("\n") == 1201
 
 
+def test_too_little_memory_is_said_before_libraries_are_loaded(monkeypatch, capsys):
+    def no_room(*_):
+        raise OSError(12, "Cannot allocate memory")
+
+    monkeypatch.setattr(program.mmap, "mmap", no_room)
+    said = refused(capsys, "demo")
+    assert re.search(r"not enough memory: a command needs \d+ MB .* \(ulimit -v\)", said)
+    assert run("--version") == 0  # which loads none
+
+
 @pytest.mark.parametrize("error", [MemoryError(), OSError(12, "Cannot allocate memory")])
 def test_memory_that_runs_out_later_is_said(error, folder, tmp_path, monkeypatch, capsys):
     def no_room(*_, **__):
@@ -112,3 +123,14 @@ def test_memory_that_runs_out_later_is_said(error, folder, tmp_path, monkeypatch
     monkeypatch.setattr(program, "_run", no_room)
     if isinstance(error, MemoryError):  # as it is being reported
         assert run("fit", "--json") == 2
+
+
+@POSIX
+@pytest.mark.slow
+@pytest.mark.parametrize("megabytes", [50, 120, 200, 400, 700])
+def test_a_limit_of_memory_ends_a_command_with_a_message(folder, tmp_path, megabytes):
+    fit = f"fit {folder}/rows.csv --k 3 --model {tmp_path}/m --json"
+    command = f"ulimit -v {megabytes}000; exec {sys.executable} -m structsvm_papk {fit}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and done.stderr.startswith("Error: not enough memory")
+    assert "not enough memory" in json.loads(done.stdout)["error"]
