@@ -246,6 +246,7 @@ def test_lists_count_by_their_weights_and_those_without_a_score_do_not():
         (([2.0, 2.0, 2.0], [2.0]), sem([0.1, 0.3, -0.2])),
         (([1.0, 1.0, 0.0], [1.0]), sem([0.1, -0.2])),
         (([1.0, 1.0, 0.0], [0.0]), np.inf),
+        (([1.0, 1.0, 3.0], [2.0]), np.sqrt(0.05 / (36 / 14 - 1))),  # as of 36/14 equal ones
     ],
 )
 def test_the_error_of_a_gain_counts_lists_by_their_weights(weights, error):
