@@ -218,6 +218,8 @@ def test_a_column_of_which_training_knew_little_is_warned_of(of_kinds):
     later = pd.DataFrame({"kind": ["flat", "Flat", None, "FLAT"], "stars": 2.0})
     with pytest.warns(UserWarning, match="'kind' holds 'Flat', 'FLAT' in most of its rows, of wh"):
         assert not of_kinds.contributions(later)[1:, 0].any()
+    with pytest.warns(UserWarning, match="column 'kind' is missing in most rows, and never was in"):
+        of_kinds.predict(later.assign(kind=["flat", None, None, None]))
 
 
 @pytest.mark.parametrize("shuffled", ["y", "groups"])

@@ -139,13 +139,14 @@ class AdditiveFunction:
         )
 
     def warn_of_new_gaps(self, X: Any, names: Sequence[str] | None) -> None:
-        """Warn where a column of levels that had no missing value in training has no other."""
+        """Warn where a column of levels that had no missing value in training has few others."""
         for term in self.of_levels:
-            if term.gap is None and np.isnan(X[:, term.column]).all():
+            share = 0.0 if term.gap is not None else np.isnan(X[:, term.column]).mean()
+            if share > 0.5:
                 column = term.column if names is None else repr(str(names[term.column]))
                 warn(
-                    f"column {column} is missing in every row, and never was in training: it adds "
-                    f"0 {YOUR_TABLE}"
+                    f"column {column} is missing in {'every row' if share == 1.0 else 'most rows'}"
+                    f", and never was in training: it adds 0 {YOUR_TABLE}"
                 )
 
 
