@@ -44,9 +44,9 @@ from structsvm_papk.solvers.solver import (
     relative_gap,
 )
 
-_INNER = 0.3  # accuracy of the restricted problem, relative to the predicted decrease
+_INNER = 0.2  # accuracy of the restricted problem, relative to the predicted decrease
 _LEVEL_PROX = (1e-5, 1e-2)  # curvature of s: its scale is that of the risk, 1, not that of w
-_FINAL = 0.1  # of the tolerance: more accuracy in the restricted problem is of no use
+_FINAL = 0.2  # of the tolerance: more accuracy in the restricted problem is of no use
 _RIGHT = 0.6  # share of the predicted decrease, from which on a model is right
 _NEARLY = 0.3  # or nearly so
 _SMALLEST_PROX = 1e-3  # of alpha
@@ -267,7 +267,7 @@ class Bundle(Run[CuttingPlane, BlockOracle, SolverResult]):
         centre[:d] *= self.prox / (alpha + self.prox)
         scale = max(abs(self.best), RISK_SCALE)
         wanted = min(self.best - self.lower_bound, predicted)
-        target = np.clip(_INNER * 0.3 * wanted, _FINAL * self.config.tol * scale, 1e-2 * scale)
+        target = np.clip(_INNER * wanted, _FINAL * self.config.tol * scale, 1e-2 * scale)
         z, value = self.model.minimise(centre, curvature, target)
         errors = self.rounding().slopes
         bound = self.model.lower_bound(alpha, self.best + self.best_error, errors)
