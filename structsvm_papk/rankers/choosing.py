@@ -40,6 +40,7 @@ from structsvm_papk.rankers.folds import Fold, folds_of_lists, folds_of_rows, we
 from structsvm_papk.rankers.in_columns import TrainingColumns
 from structsvm_papk.rankers.pairing import MANY_PAIRS, PAIRS
 from structsvm_papk.rankers.settings import (
+    ALSO_WITH_LINES,
     STIFF,
     STIFFNESS,
     SURROGATES_OF_ONE_LIST,
@@ -177,7 +178,7 @@ class Choice(ABC):
 
 
 class ChoiceOfOneList(Choice):
-    """Surrogates with lines, the first of them with curves and with pairs, on a path of alphas.
+    """Surrogates with lines, two of them with curves and with pairs, on a path of alphas.
 
     Parameters
     ----------
@@ -425,34 +426,42 @@ def _can_be_cut(lists: RankingData) -> bool:
 def _of_one_list(columns: TrainingColumns, given: Setting, left: Left) -> list[Candidate]:
     """The candidates of one list.
 
-    The ends of the path are tried with the first setting only: fits of the others take longest
-    there, and hardly ever win. Beside pairs that are given TS is not tried: its fits with pairs
-    take ten times as long.
+    The strongest penalties are tried with the first setting only, and so is the weakest. Curves
+    whose surrogate is not the first one do without the next as well: such fits take longest, and
+    hardly ever win.
     """
-    tried = [given]
-    if left.surrogate and given.n_pairs is None:
-        tried = [given.with_surrogate(name) for name in SURROGATES_OF_ONE_LIST]
-    richest = tried[0]
-    if left.curves:
-        curved = replace(given, surrogate=richest.surrogate, pieces=PIECES)
-        if columns.of(curved).lists.n_features > columns.of(given).lists.n_features:
-            richest = curved
-            tried.append(curved)
+    surrogates = [given]
+    if left.surrogate:
+        surrogates = [given.with_surrogate(name) for name in SURROGATES_OF_ONE_LIST]
     candidates = []
-    for setting in tried:
-        in_columns = columns.of(setting)
-        lists = in_columns.lists
-        alphas = [setting.alpha]
-        if left.alpha:
-            unit = Evidence.of(lists, lists).mean_variance
-            multiples = MULTIPLES if setting is tried[0] else MULTIPLES[2:-1]
-            alphas = [float(alpha) for alpha in unit * multiples]
-        for alpha in alphas:
-            candidate = Candidate(replace(setting, alpha=alpha), in_columns)
-            candidates.append(candidate)
-            if setting is richest:
-                candidates.extend(_with_pairs(candidate, columns, left))
+    for lines in surrogates:
+        multiples = MULTIPLES if lines is surrogates[0] else MULTIPLES[2:-1]
+        richest = lines
+        if left.curves:
+            curved = replace(lines, pieces=PIECES)
+            if columns.of(curved).lists.n_features > columns.of(lines).lists.n_features:
+                richest = curved
+        if richest is not lines:
+            candidates += _on_path(lines, multiples, columns, left)
+            multiples = MULTIPLES[2:-1] if lines is surrogates[0] else MULTIPLES[2:-2]
+        for alone in _on_path(richest, multiples, columns, left):
+            candidates += [alone, *_with_pairs(alone, columns, left)]
+    if left.surrogate and given.n_pairs is None:
+        also = given.with_surrogate(ALSO_WITH_LINES)
+        candidates += _on_path(also, MULTIPLES[2:-1], columns, left)
     return candidates
+
+
+def _on_path(
+    setting: Setting, multiples: Array, columns: TrainingColumns, left: Left
+) -> list[Candidate]:
+    """A setting with each alpha, where that is left: multiples of the mean variance."""
+    in_columns = columns.of(setting)
+    alphas = [setting.alpha]
+    if left.alpha:
+        unit = Evidence.of(in_columns.lists, in_columns.lists).mean_variance
+        alphas = [float(alpha) for alpha in unit * multiples]
+    return [Candidate(replace(setting, alpha=alpha), in_columns) for alpha in alphas]
 
 
 def _as_folds_see(columns: TrainingColumns, keep: Array) -> tuple[TrainingColumns, Digests]:

@@ -89,10 +89,10 @@ class PAPKRanker(AdditiveRanker):
         Number of items of a list that are shown. Choose it for your task. By default that of a
         surrogate that is an object, else 1.
     surrogate : {'auto', 'avg', 'max', 'ts', 'pauc', 'ts_alg2', 'ramp', 'clipped_ramp'} or Surrogate
-        The loss in place of pAp@k. 'auto' is Avg; for one list folds choose Avg or TS. Try 'ts'
-        for long lists, 'clipped_ramp' where labels are wrong. Avg, Max, TS and pAUC are convex;
-        the ramps are solved to a certified critical point. An object of your own class is checked
-        first (`check_surrogate`); model files store its name.
+        The loss in place of pAp@k. 'auto' is Avg; for one list folds choose Avg, pAUC or TS. Try
+        'ts' for long lists, 'clipped_ramp' where labels are wrong. Avg, Max, TS and pAUC are
+        convex; the ramps are solved to a certified critical point. An object of your own class is
+        checked first (`check_surrogate`); model files store its name.
     depth : int, float, 'auto' or None
         How many of the best negatives of a list count in training: a number of at least k, a share
         of the negatives, or None for k, as in the paper, where many optima are w = 0. 'auto' is

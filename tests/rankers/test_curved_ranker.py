@@ -94,6 +94,17 @@ def test_one_list_has_curves_as_well():
     assert means[0] > means[1] + 50
 
 
+def test_of_one_list_pauc_is_chosen_where_it_finds_more():
+    X, y = rows()
+    unseen, relevant = rows(seed=1)
+    found = []
+    for surrogate in ("auto", "avg"):
+        fitted = PAPKRanker(3, surrogate, groups="one_list").fit(X, y)
+        found.append(average_precision_score(relevant, fitted.predict(unseen)))
+        assert fitted.surrogate_ == ("pauc" if surrogate == "auto" else "avg")
+    assert found[0] > found[1] + 0.03
+
+
 @pytest.mark.parametrize("n_lists", [1, 4, 5])
 def test_too_few_lists_or_rows_are_not_asked(n_lists):
     X, y = rows()
