@@ -279,7 +279,7 @@ def at_corner(theta: Array, slopes: Array, heights: Array, starts: Array) -> Arr
         return theta
     block = np.searchsorted(starts, used, side="right") - 1
     one_of_block = (block == np.arange(starts.size)[:, None]).astype(np.float64)
-    columns = np.vstack([slopes[used].T, one_of_block])
+    columns = np.vstack([slopes[used].T / max(np.abs(slopes).max(), 1.0), one_of_block])
     factor, order = qr(columns, mode="r", pivoting=True, overwrite_a=True, check_finite=False)
     sizes = np.abs(np.diagonal(factor))
     rank = np.count_nonzero(sizes > used.size * EPS * sizes[0])
@@ -298,6 +298,8 @@ def at_corner(theta: Array, slopes: Array, heights: Array, starts: Array) -> Arr
         np.divide(theta[basis], falls, out=room, where=falls > EPS)
         first = int(room.argmin())
         moved = min(room[first], most)
+        if not np.isfinite(moved):
+            continue  # what rounding has left of slopes is no dependence
         theta[basis] = np.maximum(theta[basis] - moved * falls, 0.0)
         theta[other] += sign * moved
         if moved == most:
