@@ -49,6 +49,7 @@ _LEVEL_PROX = (1e-5, 1e-2)  # curvature of s: its scale is that of the risk, 1, 
 _FINAL = 0.2  # of the tolerance: more accuracy in the restricted problem is of no use
 _RIGHT = 0.6  # share of the predicted decrease, from which on a model is right
 _NEARLY = 0.3  # or nearly so
+_SERIOUS = 0.1  # from which on a step is worth having, with a model as it is
 _SMALLEST_PROX = 1e-3  # of alpha
 _PINNED = 1e-3  # share of the certified gap below which a predicted decrease is no progress
 _TRY_DUAL = 10  # iterations without progress before the dual's own point is tried
@@ -509,6 +510,8 @@ class Proximal(Step):
             factor = 0.25
         elif decrease >= _NEARLY * predicted:
             factor = 0.5
+        elif decrease >= _SERIOUS * predicted:
+            factor = 1.0
         elif predicted <= _PINNED * (bundle.best - bundle.lower_bound):
             # the proximal term, not the model, keeps w in place: no certificate would come of it
             factor = 0.25
