@@ -49,7 +49,7 @@ _LEVEL_PROX = (1e-5, 1e-2)  # curvature of s: its scale is that of the risk, 1, 
 _FINAL = 0.2  # of the tolerance: more accuracy in the restricted problem is of no use
 _RIGHT = 0.6  # share of the predicted decrease, from which on a model is right
 _NEARLY = 0.3  # or nearly so
-_SERIOUS = 0.1  # from which on a step is worth having, with a model as it is
+_SERIOUS = 0.1  # from which on a step is worth having
 _SMALLEST_PROX = 1e-3  # of alpha
 _PINNED = 1e-3  # share of the certified gap below which a predicted decrease is no progress
 _TRY_DUAL = 10  # iterations without progress before the dual's own point is tried
@@ -494,6 +494,9 @@ class Proximal(Step):
 
     max_idle = 6
 
+    def __init__(self) -> None:
+        self.n_nulls = 0  # steps without a serious decrease since the proximal term last changed
+
     def begin(self, bundle: Bundle) -> None:
         """Curvature at which the first step is Polyak's for an optimum of zero."""
         alpha = bundle.config.alpha
@@ -504,19 +507,27 @@ class Proximal(Step):
         bundle.prox = max(10 * alpha, gradient @ gradient / max(abs(bundle.best), RISK_SCALE))
 
     def try_point(self, bundle: Bundle, w: Array, predicted: float) -> None:
-        """`Bundle.try_point`; a looser term where the model was right, else a tighter one."""
+        """`Bundle.try_point`; a looser term where the model was right, a tighter one after bad ones.
+
+        A single step without a decrease adds the cuts that it takes to make the next one better.
+        """
         decrease = bundle.try_point(w)
-        if decrease >= _RIGHT * predicted:
-            factor = 0.25
-        elif decrease >= _NEARLY * predicted:
-            factor = 0.5
-        elif decrease >= _SERIOUS * predicted:
-            factor = 1.0
+        factor = 1.0
+        if decrease >= _SERIOUS * predicted:
+            self.n_nulls = 0
+            if decrease >= _RIGHT * predicted:
+                factor = 0.25
+            elif decrease >= _NEARLY * predicted:
+                factor = 0.5
         elif predicted <= _PINNED * (bundle.best - bundle.lower_bound):
             # the proximal term, not the model, keeps w in place: no certificate would come of it
             factor = 0.25
         else:
-            factor = 2.0
+            self.n_nulls += 1
+            far_too_high = -decrease > 3.0 * predicted
+            if far_too_high or (self.n_nulls > 1 and -decrease > 0.5 * predicted):
+                factor = 2.0
+                self.n_nulls = 0
         bundle.prox = max(factor * bundle.prox, _SMALLEST_PROX * bundle.config.alpha)
 
 
