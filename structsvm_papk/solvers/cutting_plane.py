@@ -507,7 +507,7 @@ class Proximal(Step):
         bundle.prox = max(10 * alpha, gradient @ gradient / max(abs(bundle.best), RISK_SCALE))
 
     def try_point(self, bundle: Bundle, w: Array, predicted: float) -> None:
-        """`Bundle.try_point`; a looser term where the model was right, a tighter one after bad ones.
+        """`Bundle.try_point`; a looser term where the model was right, else in time a tighter one.
 
         A single step without a decrease adds the cuts that it takes to make the next one better.
         """
