@@ -279,7 +279,7 @@ def at_corner(theta: Array, slopes: Array, heights: Array, starts: Array) -> Arr
         return theta
     block = np.searchsorted(starts, used, side="right") - 1
     one_of_block = (block == np.arange(starts.size)[:, None]).astype(np.float64)
-    columns = np.vstack([slopes[used].T / max(np.abs(slopes).max(), 1.0), one_of_block])
+    columns = np.vstack([slopes[used].T / np.abs(slopes).max(initial=1.0), one_of_block])
     factor, order = qr(columns, mode="r", pivoting=True, overwrite_a=True, check_finite=False)
     sizes = np.abs(np.diagonal(factor))
     rank = np.count_nonzero(sizes > used.size * EPS * sizes[0])
