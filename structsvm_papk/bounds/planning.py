@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy  # its parts load when they are first used
@@ -18,9 +18,6 @@ from structsvm_papk.bounds.intervals import (
     mean_half_width,
 )
 from structsvm_papk.errors import InputError, check_choice, check_number
-
-if TYPE_CHECKING:
-    pass
 
 
 def required_items(
