@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import gzip
 import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from structsvm_papk._types import PathLike
+from structsvm_papk.errors import InputError
 
 
 def open_bytes(path: Path) -> BinaryIO:
@@ -27,6 +30,15 @@ def without_gz(path: Path) -> Path:
     if path.suffix == ".gz":
         return path.with_suffix("")
     return path
+
+
+@contextmanager
+def errors_name(source: object) -> Iterator[None]:
+    """Put the file in front of what is said of its rows."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from None
 
 
 def place_of(path: PathLike, row: int) -> str:

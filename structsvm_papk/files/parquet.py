@@ -12,11 +12,11 @@ import numpy as np
 
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data import validation
-from structsvm_papk.data.columns.checks import ROUNDED, first_rounded, what_to_do
+from structsvm_papk.data.columns.checks import IN_DAYS, ROUNDED, first_rounded, what_to_do
 from structsvm_papk.data.roles import Kind
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.lines import place_of
-from structsvm_papk.files.text import each_column, how_to_leave_out, texts_of
+from structsvm_papk.files.text import WITHOUT_IT, each_column, how_to_leave_out, texts_of
 
 
 @contextmanager
@@ -123,7 +123,9 @@ def values_of(
         return np.array(column.to_pylist(), dtype=object)
     if column.null_count and kind is not Kind.NUMBER_OR_HOLE:
         row = first + np.flatnonzero(column.is_null().to_numpy())[0]
-        advice = f"; {what_to_do(np.nan)}" if is_number else ""
+        advice = f"; {WITHOUT_IT}" if is_number else ""
+        if is_feature:
+            advice = f"; {what_to_do(np.nan)}"
         raise InputError(f"{place_of(path, row)}: column {name!r} is missing{advice}")
     if is_number:
         return _numbers(path, column, name, is_feature)
@@ -142,12 +144,14 @@ def _numbers(path: PathLike, column: Any, name: str, is_feature: bool) -> Array:
             raise InputError(
                 f"{place_of(path, row)}: column {name!r} holds {there[index]}: {ROUNDED}"
             )
+    values = column.to_numpy()
     try:
-        return validation.as_numbers(column.to_numpy(), f"{path}: column {name!r}")
+        return validation.as_numbers(values, f"{path}: column {name!r}")
     except InputError as error:
         if not is_feature:
             raise
-        raise InputError(f"{error}; {how_to_leave_out(name)}") from None
+        in_days = f": {IN_DAYS}" if values.dtype.kind in "mM" else ""
+        raise InputError(f"{error}{in_days}; {how_to_leave_out(name)}") from None
 
 
 def _texts(path: PathLike, column: Any, name: str) -> Array:

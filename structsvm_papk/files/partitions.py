@@ -20,6 +20,7 @@ from structsvm_papk.data import validation
 from structsvm_papk.data.grades import MOST_GRADES, are_grades, check_label_gain, gains_of
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError, as_path, check_number, check_type, whole_number
+from structsvm_papk.files.lines import errors_name
 from structsvm_papk.files.sources import NpyFiles, ParquetFiles, Source
 
 SOURCES = "Parquet, or a directory with X.npy, y.npy and groups.npy"  # what `open_source` reads
@@ -104,10 +105,8 @@ def scan_users(
     relevant_from = None
     if threshold is None and label_gain is not None and are_grades(values):
         label_gain = check_label_gain(label_gain)
-        try:
+        with errors_name(source.name):
             gains_of(values, label_gain)
-        except InputError as error:
-            raise InputError(f"{source.name}: {error}") from None
     else:
         label_gain = None
         relevant_from = validation.relevant_from(values, threshold, source.name)
@@ -188,7 +187,7 @@ class FilePartition:
         """Read and check the rows, as `RankingData`."""
         X, labels, groups = self.source.rows(self.start, self.stop)
         first_rows = np.flatnonzero(np.append(True, groups[1:] != groups[:-1]))
-        try:
+        with errors_name(self):
             return RankingData(
                 X=X,
                 y=labels if self.relevant_from is None else labels >= self.relevant_from,
@@ -197,8 +196,6 @@ class FilePartition:
                 feature_names=self.source.feature_names,
                 label_gain=self.label_gain,
             )
-        except InputError as error:
-            raise InputError(f"{self}: {error}") from None
 
     def __str__(self) -> str:
         return f"{self.source.name}, rows {self.start} to {self.stop - 1}"

@@ -16,9 +16,16 @@ from scipy import sparse
 
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data import validation
-from structsvm_papk.data.columns.checks import ROUNDED, first_non_finite, first_rounded, what_to_do
+from structsvm_papk.data.columns.checks import (
+    ROUNDED,
+    YOUR_TABLE,
+    first_non_finite,
+    first_rounded,
+    what_to_do,
+)
 from structsvm_papk.data.columns.tables import (
     are_texts,
+    is_number_text,
     levels_in,
     numbers_with_none,
     places_in,
@@ -29,10 +36,9 @@ from structsvm_papk.data.roles import Kind, column_of, is_named_as_id, label_col
 from structsvm_papk.errors import InputError
 from structsvm_papk.files import parquet
 from structsvm_papk.files.atomic import write_atomically
-from structsvm_papk.files.lines import place_of, without_gz
+from structsvm_papk.files.lines import errors_name, place_of, without_gz
 from structsvm_papk.files.text import (
     how_to_leave_out,
-    is_number_text,
     read_text,
     text_names,
     with_none,
@@ -286,8 +292,8 @@ def read_features(
     new = [name for name in features if features[name].dtype == object and name not in known]
     if new and like is not None:
         raise InputError(
-            f"{path}: column {listed(new)} holds text, and in training it held numbers; "
-            f"{how_to_leave_out(*new)}"
+            f"{path}: column {listed(new)} holds text, and in training it held numbers: its values "
+            f"must be of the same kind {YOUR_TABLE}"
         )
     levels = {}
     for j, name in enumerate(columns.features):
@@ -295,9 +301,10 @@ def read_features(
         if own.dtype == object or name in known:
             if own.dtype != object:
                 own = numbers_with_none(own)
-            levels[j] = known[name] if name in known else _levels_in(path, name, own)
-            _refuse_numbers(path, name, own, levels[j])
-            features[name] = places_in(own, levels[j], name)
+            with errors_name(path):
+                levels[j] = known[name] if name in known else _levels_in(name, own)
+                _refuse_numbers(name, own, levels[j])
+                features[name] = places_in(own, levels[j], name)
     X = feature_matrix(features, path)
     labels = None
     if columns.label is not None:
@@ -318,21 +325,21 @@ def read_features(
     )
 
 
-def _levels_in(path: Path, name: str, values: Array) -> tuple[Any, ...]:
+def _levels_in(name: str, values: Array) -> tuple[Any, ...]:
     """The levels of a column of text; where it can have none, also how to leave it out."""
     try:
         return levels_in(values, name)
     except InputError as error:
-        raise InputError(f"{path}: {error}; {how_to_leave_out(name)}") from None
+        raise InputError(f"{error}; {how_to_leave_out(name)}") from None
 
 
-def _refuse_numbers(path: Path, name: str, values: Array, levels: Sequence[Any]) -> None:
+def _refuse_numbers(name: str, values: Array, levels: Sequence[Any]) -> None:
     """Refuse a column of levels that holds nothing but numbers that are none of them."""
     there = [value for value in values if are_texts([value])]
     if there and not set(there) & set(levels) and all(map(is_number_text, there)):
         raise InputError(
-            f"{path}: column {name!r} holds numbers ({there[0]!r}), and in training it held text "
-            f"({levels[0]!r}): its values must be of the same kind"
+            f"column {name!r} holds numbers ({there[0]!r}), and in training it held text "
+            f"({levels[0]!r}): its values must be of the same kind {YOUR_TABLE}"
         )
 
 

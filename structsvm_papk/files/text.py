@@ -21,6 +21,7 @@ from structsvm_papk.errors import InputError, warn
 from structsvm_papk.files.lines import open_text, place_of
 
 _ROWS_AT_ONCE = 1 << 16  # that are parsed
+WITHOUT_IT = "leave rows without it out of the file"
 _LONGEST_ID = 1000  # characters: numpy gives every text the room of the longest
 _HOLES = ("", "nan", "NaN", "NA", "N/A", "<NA>", "null", "NULL", "None")
 _SEPARATORS = {"csv": ",;\t", "tsv": "\t;,"}  # the usual one first
@@ -49,15 +50,6 @@ def how_to_leave_out(*names: str) -> str:
         f"a column that is no feature is left out with ignore={list(names)!r}, that of users or "
         "queries is named with group="
     )
-
-
-def is_number_text(text: Any) -> bool:
-    """Whether a text is a number."""
-    try:
-        float(text)
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 def with_none(texts: Array, levels: Collection[Any] = ()) -> Array:
@@ -222,11 +214,11 @@ def _advice(text, name, is_feature):
                 "; leave the row out or fill the value in, or, where a missing value means that a "
                 'source did not return the item, train with missing="lowest"'
             )
-        return "; leave rows without it out of the file"
+        return f"; {WITHOUT_IT}"
     if not pd.isna(pd.to_numeric(text.replace(",", "."), errors="coerce")):
         return "; write decimals with a point"
     if is_feature:
-        return f"; {how_to_leave_out(name)}"
+        return f"; {how_to_leave_out(name)}; where it means a missing value, leave the cell empty"
     return ""
 
 

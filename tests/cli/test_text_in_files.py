@@ -84,6 +84,16 @@ def test_files_without_one_value_of_training_are_scored_with_a_warning(
     assert f"warning: column 'kind' {message}" in warned and "--depth" not in warned
 
 
+def test_what_is_refused_of_new_rows_names_their_file(frame, tmp_path, capsys):
+    PAPKRanker(k=3, alpha=0.1, curves=None).fit(
+        frame.dropna()[FEATURES], frame.dropna()["label"], frame.dropna()["user"]
+    ).save(tmp_path / "m")
+    frame.dropna()[:3].assign(price=[1.0, None, 2.0]).to_csv(tmp_path / "new.csv", index=False)
+    assert run("predict", tmp_path / "m", tmp_path / "new.csv") == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "new.csv: X has a missing value at row 1, column 'price'" in said
+
+
 @pytest.mark.parametrize(
     ("missing", "depth", "right"),
     [

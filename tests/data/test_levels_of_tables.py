@@ -91,6 +91,9 @@ def test_at_most_254_levels(kind):
     ids = pd.DataFrame({"booking": [f"b{i}" for i in range(900)]})
     with pytest.raises(InputError, match=r"'booking' has 900 .*is it an id"):
         levels_of(ids, "from_dtype")
+    prices = pd.DataFrame({"price": [f"{i / 2:.1f}" for i in range(900)]})
+    with pytest.raises(InputError, match=r"'price' has 900 .*pd.to_numeric\(column\)"):
+        levels_of(prices, "from_dtype")
     many = [str(i) for i in range(999)]
     unused = pd.DataFrame({"c": pd.Categorical(["a", "b"], [*many, "a", "b"])})
     assert levels_of(unused, "from_dtype") == {0: ("a", "b")}

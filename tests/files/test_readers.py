@@ -284,6 +284,7 @@ NESTED, TIMES = [[1], [2]], pd.to_datetime(["2020", "2021"])
     ("changes", "reason"),
     [
         ({"z": [1.0, None]}, "row 1 of the data (counted from 0): column 'z' is missing"),
+        ({"label": [1, None]}, "'label' is missing; leave rows without it out of the file"),
         ({"label": ["p", "q"]}, "column 'label' must be numbers or booleans, not text"),
         ({"z": [1.0, np.inf]}, "row 1 of the data (counted from 0): column 'z' is inf"),
         (
@@ -292,6 +293,7 @@ NESTED, TIMES = [[1], [2]], pd.to_datetime(["2020", "2021"])
         ),
         *(({name: NESTED}, "nested") for name in ("label", "z", "group")),
         *(({name: TIMES}, "numbers or booleans, not datetime64") for name in ("label", "z")),
+        ({"z": TIMES}, "give days, for example, (today - date).dt.days"),
         ({"group": [b"u1", b"\xff"]}, "binary and is no UTF-8 text"),
         ({"label": [], "group": [], "x": []}, "no data rows"),
     ],

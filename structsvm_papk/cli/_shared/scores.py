@@ -27,6 +27,7 @@ from structsvm_papk.data.roles import (
 from structsvm_papk.data.validation import ONE_LIST, is_binary
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files import tables, trec
+from structsvm_papk.files.lines import errors_name
 from structsvm_papk.files.lists import GRADE, SCORE, checked_label_gain, read_pairs
 from structsvm_papk.files.model import Model, load_model
 from structsvm_papk.files.tables import Table
@@ -45,7 +46,7 @@ def scores_of(model: Model, table: Table, one_list: bool = False) -> Array:
     """Scores of every row of a table; says where they are all zero for want of weights."""
     if model.needs_lists and not one_list:
         refuse_unknown_users(table)
-    with warnings.catch_warnings(record=True) as raised:
+    with warnings.catch_warnings(record=True) as raised, errors_name(table.source):
         warnings.simplefilter("always", DegenerateOptimumWarning)
         rows = model.filled(table.X, ONE_LIST if one_list else table.groups)
         scores = model.scores(rows)
@@ -200,7 +201,7 @@ class Rows:
         label_gain = None if self.model is None else self.model.label_gain
         by_grade = label_gain is not None and self.relevant is None
         by_grade = by_grade and self.own_labels is not None and not is_binary(self.own_labels)
-        try:
+        with errors_name(self.source):
             if by_grade and rules["relevance_threshold"] is None:
                 lists = RankingData.from_matrix(
                     self.scores[:, None], self.labels, self.users, label_gain=label_gain
@@ -217,8 +218,6 @@ class Rows:
                 relevant=self.relevant,
                 **rules | {"gains": rules["gains"] or "linear"},
             )
-        except InputError as error:
-            raise InputError(f"{self.source}: {error}") from None
 
     def with_text_ids(self) -> Rows:
         """The same rows; users and items that are whole numbers, as in Parquet, as text."""

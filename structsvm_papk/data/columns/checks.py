@@ -32,18 +32,21 @@ MISSING = (SEPARATE, LOWEST)
 _TIMES = (date, time, timedelta, np.datetime64, np.timedelta64)
 _COMPLEX = (complex, np.complexfloating)
 _NESTED = (list, tuple, set, dict, np.ndarray)
+IN_DAYS = (
+    "dates and durations are numbers only in a unit: give days, for example, "
+    f"(today - date).dt.days {YOUR_TABLE}"
+)
 ONE_VALUE = "a value must be one number or text: give a column for each part of it"
 _MISREAD: dict[Any, str] = {
     str: 'text is no number: make numbers of the column, pd.to_numeric(column, errors="coerce"), '
     "or text of all of it, column.astype(str), whichever it was in training; columns of an array "
     f"that are text are named in categorical_features {YOUR_TABLE}",
-    _TIMES: "dates and durations are numbers only in a unit: give days, for example, "
-    f"(today - date).dt.days {YOUR_TABLE}",
+    _TIMES: IN_DAYS,
     bytes: 'bytes are no text: give column.str.decode("utf-8")',
     _COMPLEX: "Complex data not supported: X must hold real numbers",  # as scikit-learn says
     _NESTED: ONE_VALUE,
-    object: "it is neither a number nor text: give numbers, of a date days since another, or "
-    f"column.astype(str), which has a weight for each value {YOUR_TABLE}",
+    object: "it is neither a number nor text: give numbers (for dates, days since a fixed date) "
+    f"or text, column.astype(str), which has a weight for each value {YOUR_TABLE}",
 }
 _BATCH_VALUES = 1 << 22  # values of X that are looked at before the next ones
 
@@ -99,6 +102,8 @@ def as_frame(X: Any) -> Any:
         return X
     if X.ndim != 2:
         raise InputError("X is one column of a data frame: give a frame, such as X.to_frame()")
+    if not X.shape[1]:
+        raise InputError("X has no columns")
     kinds = {isinstance(name, str) for name in X.columns}
     if len(kinds) == 2:
         raise InputError(

@@ -134,8 +134,8 @@ def levels_in(values: Array, name: str) -> tuple[Any, ...]:
     dates = [value for value in different if _DATE.match(str(value))]
     if dates and len(dates) == len(different):
         raise InputError(
-            f"column {name!r} holds dates as text ({min(dates)!r}): give days since one of them, "
-            f"a number {YOUR_TABLE}"
+            f"column {name!r} holds dates as text ({min(dates)!r}): give days since a fixed "
+            f"date {YOUR_TABLE}"
         )
     if different and all(_COMMA.fullmatch(str(value)) for value in different):
         raise InputError(
@@ -155,6 +155,8 @@ def levels_in(values: Array, name: str) -> tuple[Any, ...]:
         hint = "is it an id? Then leave it out"
         if share < 0.5:
             hint = "join the rare ones, or give numbers that say what they mean"
+        if all(map(is_number_text, different)):
+            hint = "are they numbers? Then make numbers of them, pd.to_numeric(column)"
         raise InputError(
             f"column {name!r} has {len(different)} different values ({some!r}, ..), and a column "
             f"of text or categories has at most {MOST_LEVELS}: {hint} {YOUR_TABLE}"
@@ -178,6 +180,15 @@ def _told_apart(values: Array, name: str) -> tuple[Array, Array]:
 def are_texts(levels: Sequence[Any]) -> bool:
     """Whether levels are text, not numbers or truth values."""
     return any(_kind_of(level) == "text" for level in levels)
+
+
+def is_number_text(text: Any) -> bool:
+    """Whether a text is a number."""
+    try:
+        float(text)
+    except (TypeError, ValueError):
+        return False
+    return isinstance(text, str)
 
 
 def _kind_of(level: Any) -> str:
