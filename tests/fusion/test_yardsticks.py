@@ -1,4 +1,4 @@
-"""RRF, CombSUM and CombMNZ against their definitions, written out query by query."""
+"""RRF and CombSUM against their definitions, written out query by query."""
 
 import numpy as np
 import pytest
