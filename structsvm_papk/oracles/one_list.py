@@ -21,8 +21,8 @@ class OneListCuts(BlockOracle):
     ``min_s c s + sum_i (f_i - s)_+``: for fixed s a sum over terms, any partition of which gives
     blocks, convex in (w, s). At the optimal s their cuts together are the usual single cut. The
     variable of the cuts is s/r, between 0 and R(w) at its optimum: the certified bound uses this.
-    At most one block for each positive (pAUC, Max) or negative (TS, Avg). See
-    ``docs/math/proofs.md``, "One long list".
+    At most one block for each term, a positive or a negative. See ``docs/math/proofs.md``, "One
+    long list".
     """
 
     def __init__(self, risk: ListRisk, terms: ListTerms, n_blocks: int) -> None:
@@ -82,11 +82,12 @@ class OneListCuts(BlockOracle):
         intercepts, sizes, steepness = tangent_intercepts(
             scores, terms.slopes, bounds, terms.values
         )
+        weights = np.abs(terms.partner_slopes)
         partner_scores = scores[terms.partners]
-        partner_weights = np.abs(terms.partner_slopes)
-        intercepts -= terms.of_partners(terms.partner_slopes @ partner_scores)
-        sizes += terms.of_partners(partner_weights @ (1.0 + np.abs(partner_scores)))
-        l1_norm = steepness.sum() + terms.of_partners(partner_weights.sum(axis=1)).sum()
+        groups = terms.edges[:-1]
+        intercepts -= terms.partner_slopes @ np.add.reduceat(partner_scores, groups)
+        sizes += weights @ np.add.reduceat(1.0 + np.abs(partner_scores), groups)
+        l1_norm = steepness.sum() + (weights @ np.diff(terms.edges)).sum()
         steepest = l1_norm / self._risk.surrogate.l1_bound(data.n_pos).mean()
         slopes = self._slopes_of(terms)
         point = w
@@ -109,7 +110,13 @@ class OneListCuts(BlockOracle):
     def _slopes_of(self, terms: TermBlocks) -> Array:
         """The blocks' subgradients in the features."""
         columns, rows = self._risk.list_rows()
-        combined = columns.combined_rows(rows[terms.partners], terms.partner_slopes)
-        slopes = terms.of_partners(combined)
+        partners = rows[terms.partners]
+        n_groups = terms.edges.size - 1
+        if n_groups == partners.size:
+            slopes = columns.combined_rows(partners, terms.partner_slopes)
+        else:
+            sums = np.zeros((n_groups, self.n_features))
+            columns.add_weighted_rows(partners, np.ones(partners.size), terms.edges, sums)
+            slopes = terms.partner_slopes @ sums
         columns.add_weighted_rows(rows, terms.slopes, self._bounds, slopes)
         return self._risk.units.of_columns(slopes)

@@ -87,6 +87,15 @@ def _count_pairs(
 
 
 @kernel
+def _sums_from(thresholds: Array) -> Array:
+    """Sums of the thresholds from each one on."""
+    sums = np.zeros(thresholds.size + 1)
+    for i in range(thresholds.size - 1, -1, -1):
+        sums[i] = sums[i + 1] + thresholds[i]
+    return sums
+
+
+@kernel
 def hinge_sweep(
     thresholds: Array, negatives: Array, row_counts: Array, column_counts: Array
 ) -> float:
@@ -96,18 +105,32 @@ def hinge_sweep(
     the number of pairs of row i and column j with ``thresholds[i] <= negatives[j]``.
     """
     m = thresholds.size
-    total = 0.0
-    tail = np.zeros(m + 1)  # sums of the thresholds from i on
-    for i in range(m - 1, -1, -1):
-        tail[i] = tail[i + 1] + thresholds[i]
+    tail = _sums_from(thresholds)
     if m <= _FEW:
+        total = 0.0
         _count_pairs(thresholds, negatives, row_counts, column_counts)
         for j in range(negatives.size):
             total += column_counts[j] * negatives[j] - tail[m - column_counts[j]]
         return total
+    starts, per_cell = cell_starts(thresholds)
+    return _searched_sweep(thresholds, tail, starts, per_cell, negatives, row_counts, column_counts)
+
+
+@kernel
+def _searched_sweep(
+    thresholds: Array,
+    tail: Array,
+    starts: Array,
+    per_cell: float,
+    negatives: Array,
+    row_counts: Array,
+    column_counts: Array,
+) -> float:
+    """`hinge_sweep`, with a search among the thresholds for each negative."""
+    m = thresholds.size
+    total = 0.0
     row_counts[:] = 0
     column_counts[:] = 0
-    starts, per_cell = cell_starts(thresholds)
     for j in range(negatives.size):
         first = first_at_most(negatives[j], thresholds, starts, per_cell)
         if first < m:
@@ -117,6 +140,34 @@ def hinge_sweep(
     for i in range(1, m):
         row_counts[i] += row_counts[i - 1]
     return total
+
+
+@kernel
+def sweep_blocks(
+    thresholds: Array,
+    negatives: Array,
+    bounds: Array,
+    sums: Array,
+    row_counts: Array,
+    column_counts: Array,
+) -> None:
+    """`hinge_sweep` of the negatives between each two of the bounds, all with the same thresholds.
+
+    The sum of block b goes to ``sums[b]``, and its counts of the thresholds to ``row_counts[b]``.
+    """
+    tail = _sums_from(thresholds)
+    starts, per_cell = cell_starts(thresholds)
+    for b in range(sums.size):
+        block = slice(bounds[b], bounds[b + 1])
+        sums[b] = _searched_sweep(
+            thresholds,
+            tail,
+            starts,
+            per_cell,
+            negatives[block],
+            row_counts[b],
+            column_counts[block],
+        )
 
 
 @kernel

@@ -355,21 +355,17 @@ class TermBlocks(NamedTuple):
     """Blocks of terms at some scores, at the best s, which is `lowest`.
 
     The subgradient of block b in the scores is ``slopes`` at the positions of its terms, and
-    ``(n_of_block @ partner_slopes)[b]`` at the positions ``partners``: without `n_of_block`
-    ``partner_slopes[b]``. ``n_used[b]`` of its terms are among the c largest.
+    ``partner_slopes[b, g]`` at each of the positions ``partners[edges[g] : edges[g + 1]]``, a group
+    of those whose slopes agree in all blocks. ``n_used[b]`` of its terms are among the c largest.
     """
 
     values: Array
     slopes: Array
     partner_slopes: Array
     partners: Array
+    edges: Array
     n_used: Array
     lowest: float
-    n_of_block: Array | None = None
-
-    def of_partners(self, values: Array) -> Array:
-        """What each block has of values for each row of `partner_slopes`."""
-        return values if self.n_of_block is None else self.n_of_block @ values
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ Yu and Joachims, "Learning structural SVMs with latent variables", ICML 2009 (fr
 from dataclasses import dataclass
 from difflib import get_close_matches
 from inspect import isclass
-from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,8 @@ from structsvm_papk.surrogates.base import (
     Surrogate,
     TermBlocks,
 )
+
+_GROUPS = 2  # of partners with the same slopes, for each block
 
 
 class Avg(PairMean):
@@ -90,8 +92,8 @@ class PAUC(Hinges):
 
     def list_terms(self, n_pos: int, n_neg: int) -> ListTerms:  # noqa: D102
         m = self.depth_of_list(n_neg)
-        # where every pair counts, blocks on the longer side leave less to share
-        if m == n_neg > n_pos:
+        # all positives count, so that either side may have the terms: blocks share the shorter one
+        if m > n_pos:
             return NegativeTerms(n_neg, m, n_rows=n_pos, pooled=False)
         return PositiveTerms(n_pos, m, n_counted=n_pos)
 
@@ -228,10 +230,43 @@ def make_surrogate(name: str, k: int, depth: int | float | None = None) -> Surro
 # --- terms of a single list, for `list_terms` ---------------------------------------------------
 
 
-def _parts(positions: Array, bounds: Array) -> list[Array]:
-    """The positions, which increase, between each two of the bounds."""
-    edges = np.searchsorted(positions, bounds)
-    return [positions[start:stop] for start, stop in pairwise(edges)]
+class _Swept(NamedTuple):
+    """Sums of hinges by blocks of the terms.
+
+    Attributes
+    ----------
+    sums : ndarray of shape (n_blocks,)
+    active : ndarray
+        Active pairs of each term that counts.
+    active_with : ndarray of shape (n_blocks, n_groups)
+        Active pairs of each threshold of a group with the terms of a block.
+    edges : ndarray of shape (n_groups + 1,)
+        Where groups of thresholds begin, and the last one ends.
+    n_used : ndarray of shape (n_blocks,)
+        Terms that count.
+    """
+
+    sums: Array
+    active: Array
+    active_with: Array
+    edges: Array
+    n_used: Array
+
+
+def _swept(thresholds: Array, terms: Array, positions: Array, bounds: Array) -> _Swept:
+    """The sums of ``(terms_j - thresholds_i)_+``; positions, which increase, say in which block."""
+    n_blocks = bounds.size - 1
+    in_block = np.searchsorted(positions, bounds)
+    sums = np.empty(n_blocks)
+    active = np.empty(terms.size, dtype=np.int64)
+    active_with = np.empty((n_blocks, thresholds.size), dtype=np.int64)
+    _kernels.sweep_blocks(thresholds, terms, in_block, sums, active_with, active)
+    # no count falls along the thresholds: where their sum stays, each does
+    starts = np.flatnonzero(np.diff(active_with.sum(axis=0), prepend=-1))
+    if starts.size > _GROUPS * n_blocks:  # they would cost more than the thresholds one by one
+        starts = np.arange(thresholds.size)
+    edges = np.append(starts, thresholds.size)
+    return _Swept(sums, active, active_with[:, starts], edges, np.diff(in_block))
 
 
 @dataclass(frozen=True)
@@ -243,25 +278,22 @@ class PositiveTerms(ListTerms):
 
     def blocks(self, scores: Array, n_pos: int, bounds: Array) -> TermBlocks:  # noqa: D102
         partners = n_pos + top_k(scores[n_pos:], self.depth)
-        negatives = scores[partners]
-        parts = _parts(top_k(-scores[:n_pos], self.n_counted), bounds)
-        values = np.empty(len(parts))
-        rows = np.zeros(scores.size, dtype=np.int64)  # active pairs of each positive
-        columns = np.empty((len(parts), self.depth), dtype=np.int64)  # and of each negative
-        for b, part in enumerate(parts):
-            part = part[np.argsort(-scores[part], kind="stable")]
-            of_part = np.empty(part.size, dtype=np.int64)
-            values[b] = _kernels.hinge_sweep(scores[part] - 1.0, negatives, of_part, columns[b])
-            rows[part] = of_part
-        ceiling = scores[np.concatenate(parts)].max()
-        lowest = np.maximum(1.0 - ceiling + negatives, 0.0).sum() / self.depth
+        counted = top_k(-scores[:n_pos], self.n_counted)
+        # (q - t)_+ is (-t - -q)_+: the negatives are the thresholds here
+        order = partners[np.argsort(scores[partners], kind="stable")]
+        swept = _swept(-scores[order], 1.0 - scores[counted], counted, bounds)
+        ceiling = scores[counted].max()
+        lowest = np.maximum(1.0 - ceiling + scores[partners], 0.0).sum() / self.depth
         scale = 1.0 / (self.n_counted * self.depth)
+        slopes = np.zeros(scores.size)
+        slopes[counted] = -scale * swept.active
         return TermBlocks(
-            values=scale * values,
-            slopes=-scale * rows,
-            partner_slopes=scale * columns,
-            partners=partners,
-            n_used=np.array([part.size for part in parts]),
+            values=scale * swept.sums,
+            slopes=slopes,
+            partner_slopes=scale * swept.active_with,
+            partners=order,
+            edges=swept.edges,
+            n_used=swept.n_used,
             lowest=lowest,
         )
 
@@ -279,23 +311,20 @@ class NegativeTerms(ListTerms):
 
     def blocks(self, scores: Array, n_pos: int, bounds: Array) -> TermBlocks:  # noqa: D102
         thresholds, order = self._thresholds(scores[:n_pos])
-        parts = _parts(n_pos + top_k(scores[n_pos:], self.depth), bounds)
-        values = np.empty(len(parts))
-        rows = np.empty((len(parts), thresholds.size), dtype=np.int64)
-        columns = np.zeros(scores.size, dtype=np.int64)
-        for b, part in enumerate(parts):
-            of_part = np.empty(part.size, dtype=np.int64)
-            values[b] = _kernels.hinge_sweep(thresholds, scores[part], rows[b], of_part)
-            columns[part] = of_part
-        floor = scores[np.concatenate(parts)].min()
+        counted = n_pos + top_k(scores[n_pos:], self.depth)
+        swept = _swept(thresholds, scores[counted], counted, bounds)
+        floor = scores[counted].min()
         lowest = np.maximum(floor - thresholds, 0.0).sum() / self.n_rows
         scale = 1.0 / (self.n_rows * self.depth)
+        slopes = np.zeros(scores.size)
+        slopes[counted] = scale * swept.active
         return TermBlocks(
-            values=scale * values,
-            slopes=scale * columns,
-            partner_slopes=-scale * rows[:, np.argsort(order)],
-            partners=np.arange(n_pos),
-            n_used=np.array([part.size for part in parts]),
+            values=scale * swept.sums,
+            slopes=slopes,
+            partner_slopes=-scale * swept.active_with,
+            partners=order,
+            edges=swept.edges,
+            n_used=swept.n_used,
             lowest=lowest,
         )
 
@@ -329,9 +358,9 @@ class MeanThreshold(ListTerms):
         return TermBlocks(
             values=scale * np.bincount(block, np.maximum(above, 0.0), n_blocks),
             slopes=slopes,
-            partner_slopes=np.full((1, n_pos), -scale / n_pos),
+            partner_slopes=-scale / n_pos * np.bincount(block, active, n_blocks)[:, None],
             partners=np.arange(n_pos),
+            edges=np.array([0, n_pos]),
             n_used=np.bincount(block, minlength=n_blocks),
             lowest=lowest,
-            n_of_block=np.bincount(block, active, n_blocks)[:, None],
         )
