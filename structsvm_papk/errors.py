@@ -179,9 +179,9 @@ def as_floats(name: str, values: object) -> Array:
         raise InputError(f"{name} must be numbers ({error}), got {reprlib.repr(values)}") from None
 
 
-def whole_number(name: str, value: float | None, least: int = 1) -> int:
-    """A setting as an int; 3.0 counts as 3, True, 3.5 and None raise `InputError`."""
-    check_number(name, value, least=least)
+def whole_number(name: str, value: float | None) -> int:
+    """A setting of at least 1 as an int; 3.0 counts as 3, True, 3.5 and None raise `InputError`."""
+    check_number(name, value, least=1)
     number: Any = value
     return int(number)
 

@@ -16,7 +16,7 @@ from structsvm_papk._rounding import EPS, error_of_sum
 from structsvm_papk._types import Array
 from structsvm_papk.oracles import _dual_kernels as kernels
 from structsvm_papk.oracles.list_risk import ListRisk
-from structsvm_papk.oracles.user_blocks import CANDIDATES, Duals, UserBlocks
+from structsvm_papk.oracles.user_blocks import ACCURACY, CANDIDATES, Duals, UserBlocks
 
 _ROUNDS = 4  # cuts of a visit, at most
 _FEWEST = 32  # cuts that a user may have: where they have to be merged, progress is slow
@@ -103,11 +103,10 @@ class CutBlocks(UserBlocks):
         alpha: float,
         start: Any = None,
         *,
-        accuracy: float = 0.1,
         most_cuts: int | None = None,
         idle_rows: int = 64,
     ) -> None:
-        super().__init__(risk, alpha, accuracy)
+        super().__init__(risk, alpha)
         data = risk.data
         if most_cuts is None:  # each has a row of coefficients and one of inner products
             most_cuts = int(np.clip(np.sqrt(_BYTES / (16 * data.n_users)), _FEWEST, _MOST))
@@ -234,7 +233,7 @@ class CutBlocks(UserBlocks):
         n_pos = self.risk.data.n_pos[u : u + 1]
         value = np.empty(1)
         coef = np.empty(rows.size)
-        tol = self.accuracy * self._gaps[u]
+        tol = ACCURACY * self._gaps[u]
         gain = 0.0
         visited = 0
         for _ in range(_ROUNDS):

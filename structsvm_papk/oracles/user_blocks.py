@@ -25,6 +25,7 @@ from structsvm_papk.oracles import _dual_kernels as kernels
 from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.solvers.oracle import BlockCuts, DualBlocks, DualPoint
 
+ACCURACY = 0.1  # of its gap, to which a block is solved
 CANDIDATES = 4  # of the highest negatives, for each one that counts, may become active at a visit
 _ACTIVE = 16  # negatives that come to be active, for each one that counts
 ROUNDING_SHARE = 0.01  # of the gap: a larger bound of rounding is made anew, closer
@@ -67,13 +68,12 @@ class Duals:
 class UserBlocks(DualBlocks):
     """The users of a risk as blocks; a subclass knows the polytope.
 
-    A visit solves a block to `accuracy` times its gap: the other blocks soon move w anyway.
+    A visit solves a block to `ACCURACY` times its gap: the other blocks soon move w anyway.
     """
 
-    def __init__(self, risk: ListRisk, alpha: float, accuracy: float) -> None:
+    def __init__(self, risk: ListRisk, alpha: float) -> None:
         self.risk = risk
         self.alpha = alpha
-        self.accuracy = accuracy
         data = risk.data
         self.n_blocks = n = data.n_users
         weight = np.full(n, 1.0 / n) if data.user_weight is None else data.user_weight
@@ -252,10 +252,9 @@ class AverageBlocks(UserBlocks):
         alpha: float,
         start: Any = None,
         *,
-        accuracy: float = 0.1,
         room: int = 16,
     ) -> None:
-        super().__init__(risk, alpha, accuracy)
+        super().__init__(risk, alpha)
         self.active: Any = None
         self.atoms: Any = None
         self._make_room(np.minimum(self.lists.n_counted + room, risk.data.n_neg))
@@ -320,9 +319,7 @@ class AverageBlocks(UserBlocks):
             room = np.where(active.wanted > 0, most, active.room)
             active.wanted[:] = 0
             self._make_room(room)
-        visit = kernels.Visit(
-            order=order, full=full, n_candidates=CANDIDATES, accuracy=self.accuracy
-        )
+        visit = kernels.Visit(order=order, full=full, n_candidates=CANDIDATES, accuracy=ACCURACY)
         return kernels.average_sweep(
             self.matrix, self.primal, self.lists, self.active, self.atoms,
             visit, self._gaps, self._gains,
