@@ -48,7 +48,6 @@ from structsvm_papk.rankers.in_columns import (
     TrainingColumns,
 )
 from structsvm_papk.rankers.kept_choice import KeptChoice
-from structsvm_papk.rankers.log import Log
 from structsvm_papk.rankers.settings import (
     ALPHA,
     DEPTH,
@@ -59,7 +58,7 @@ from structsvm_papk.rankers.settings import (
     automatic_alpha,
     check_alpha,
 )
-from structsvm_papk.rankers.solver_choice import Told, solver_choice
+from structsvm_papk.rankers.solver_choice import Log, Told, solver_choice
 from structsvm_papk.solvers.oracle import Oracle
 from structsvm_papk.solvers.solver import SolverResult, Status, check_signs
 from structsvm_papk.surrogates import Surrogate

@@ -1,11 +1,13 @@
 """How a ranker solves: by the name of a solver, or by an object or a function that it is given.
 
-`solver_choice` tells these apart, once; what each of them can do is a `SolverChoice`.
+`solver_choice` tells these apart, once; what each of them can do is a `SolverChoice`. What a solve
+has to say on the way are the lines of a `Log`.
 """
 
 from __future__ import annotations
 
 import inspect
+import logging
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
@@ -14,7 +16,13 @@ from typing import Any
 import numpy as np
 
 from structsvm_papk._types import Array, Callback
-from structsvm_papk.errors import InputError, as_floats, check_choice, check_number
+from structsvm_papk.errors import (
+    InputError,
+    as_floats,
+    check_callback,
+    check_choice,
+    check_number,
+)
 from structsvm_papk.solvers.averaged_subgradient import AveragedSubgradient, StochasticSubgradient
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
@@ -33,6 +41,9 @@ from structsvm_papk.solvers.subgradient import SubgradientDescent
 from structsvm_papk.surrogates import Surrogate
 from structsvm_papk.surrogates.losses import SURROGATES
 
+_LOGGER = logging.getLogger("structsvm_papk")
+_LOGGER.addHandler(logging.NullHandler())
+_INTERVAL = 1.0  # seconds between lines of the log
 _LEAST_SECONDS = 1e-3  # that a solver is given, whatever was spent before
 _SOLVERS: dict[str, Any] = {
     "cutting_plane": CuttingPlane,
@@ -328,3 +339,43 @@ def solver_choice(given: Any) -> SolverChoice:
     except ValueError:  # written in C: nothing says what it takes
         pass
     return choice
+
+
+# --- what is said on the way ----------------------------------------------------------------------
+
+
+class Log:
+    """Lines about one fit, at most one a second: level INFO of the log `structsvm_papk`.
+
+    With `verbose` they are printed, too.
+    """
+
+    def __init__(self, verbose: int) -> None:
+        self.verbose = verbose
+        self._last = time.monotonic()
+
+    def due(self) -> bool:
+        """Whether it is time for a line, and somebody reads it."""
+        wanted = self.verbose or _LOGGER.isEnabledFor(logging.INFO)
+        return bool(wanted) and time.monotonic() - self._last >= _INTERVAL
+
+    def say(self, text: str) -> None:
+        """Say it, due or not."""
+        self._last = time.monotonic()
+        _LOGGER.info(text)
+        if self.verbose:
+            print(text, flush=True)
+
+    def watching(self, callback: Callback | None) -> Callback:
+        """A solver's callback that says where the solver is, beside what another one does."""
+        check_callback(callback)
+
+        def watch(progress: Progress) -> object:
+            if self.due():
+                certified = progress.lower_bound > -float("inf")
+                bound = f"gap {progress.gap:.1e}" if certified else "no lower bound"
+                where = f"iteration {progress.iteration}, {progress.seconds:.0f} s"
+                self.say(f"{where}: objective {progress.objective:.6g}, {bound}")
+            return callback is not None and callback(progress)
+
+        return watch

@@ -97,7 +97,7 @@ def test_a_scorer_hands_groups_to_a_ranker_with_missing_values(piped):
 
 def test_verbose_and_the_log_say_how_far_a_fit_is(capsys, caplog, monkeypatch):
     seconds = SimpleNamespace(monotonic=itertools.count().__next__)  # one at each look
-    monkeypatch.setattr("structsvm_papk.rankers.log.time", seconds)
+    monkeypatch.setattr("structsvm_papk.rankers.solver_choice.time", seconds)
     ranker = Linear(k=2, verbose=1).fit(X, Y, GROUPS)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == ranker.n_iter_ + 1 and ranker.result_.status.sentence in lines[-1]
