@@ -101,8 +101,8 @@ def _weights(report: FusionReport) -> Section:
         Column("relevant missed"),
     ]
     text = (
-        f"Of {unit}{absent}. Missed: {members} that a run missed, of {report.n_documents}, "
-        f"and relevant ones, of {report.n_relevant}."
+        f"Of {unit}{absent}. Missed: {members} that a run missed, of {report.n_documents:,}, "
+        f"and relevant ones, of {report.n_relevant:,}."
     )
     return Section("Learned weights", text, columns, rows)
 

@@ -230,7 +230,7 @@ class TermsDisplay:
         if any(panel.gap_is_beside_lowest for panel in panels):
             parts.append("Missing: beside the lowest value of its list.")
         if any(panel.is_map for panel in panels):
-            parts.append("Maps: blue adds, orange takes away.")
+            parts.append("Maps: on top of both columns, blue adds, orange takes away.")
         return " ".join(part.replace(" ", "\u00a0") for part in parts)  # lines are whole sentences
 
 

@@ -332,6 +332,8 @@ def test_two_columns_are_a_map_with_a_scale_of_its_own():
     shown = TermsDisplay([*singles, stars_and_kind()]).plot()
     assert [axes.get_title("left") for axes in shown.axes_] == ["stars x kind", "kind", "stars"]
     assert shown.axes_[0].get_title("right") == "50%"
+    (area,) = shown.figure_.subfigs
+    assert "on top of both columns" in area.get_supxlabel().replace("\u00a0", " ")
     map_, bar = shown.axes_[0].child_axes
     (mesh,) = map_.collections
     # names go up, numbers to the right: row i is of the kind i, column j of the stars j
