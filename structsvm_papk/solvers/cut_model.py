@@ -35,16 +35,17 @@ _WIDE_IDLE = 2  # iterations that a cut may be idle there
 def default_blocks(oracle: Oracle) -> int:
     """About two cuts a feature and iteration, as long as they stay small beside the data.
 
-    More where steps come from a sample: these are few, and their cuts alone have to make the bound.
+    At most 200: with more features the restricted problems take longer than passes are saved. More
+    where steps come from a sample: these are few, and their cuts alone have to make the bound.
     """
     d = oracle.n_features
     if d > _WIDE:  # each cut costs a product with every other: not more than an evaluation does
         pays = np.sqrt(_PRODUCTS * oracle.n_entries / d)
         affordable = max(1, (8 << 20) // (8 * d))
         return int(min(np.clip(pays, 20, 100), affordable))
-    least = 32 if oracle.sample is None else 400
+    usual = int(np.clip(2 * d, 32, 200)) if oracle.sample is None else 400
     small = int(_SMALL * oracle.n_entries / d)
-    return int(min(max(2 * d, least), 400, max(small, 32)))
+    return min(usual, max(small, 32))
 
 
 class CutModel:
