@@ -10,9 +10,15 @@ from typing import Any, NamedTuple
 from structsvm_papk._types import Array
 from structsvm_papk.data.columns.pairs import ColumnPair, PairCuts
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.errors import is_auto
+from structsvm_papk.errors import AUTO, is_auto
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
-from structsvm_papk.rankers.folds import Fold, average_precisions
+from structsvm_papk.rankers.folds import (
+    FAR,
+    Fold,
+    average_precisions,
+    mean_gain,
+    weights_of_values,
+)
 from structsvm_papk.rankers.in_columns import InColumns, TrainingColumns
 from structsvm_papk.rankers.pairing import screened_pairs
 from structsvm_papk.rankers.settings import (
@@ -146,19 +152,33 @@ class CandidateFit(NamedTuple):
         return screened_pairs(columns, self.risk.slopes_of_rows(self.result.w), n_pairs)
 
 
+class FoldValues(NamedTuple):
+    """What `average_precisions` says of each candidate that was tried, and the lists' weights."""
+
+    of_candidates: list[Array | None]
+    weights: Array
+
+
 def values_on(
     fold: Fold, candidates: Sequence[Candidate], columns: TrainingColumns, training: Training
-) -> list[Array]:
-    """What `average_precisions` says of the lists that a fold leaves out, for each candidate.
+) -> FoldValues:
+    """The scores of the lists that a fold leaves out, for each candidate.
 
-    Neighbours should be close to each other: each fit starts at the one before. Raises
-    `TimeIsOverError`.
+    Neighbours should be close to each other: each fit starts at the one before. Weaker penalties
+    are not tried behind one that is far worse than the one before. Raises `TimeIsOverError`.
     """
-    values = []
+    values: list[Array | None] = []
+    weights = weights_of_values(columns.given.at_positions(fold.test))
+    last: dict[Setting, Array] = {}  # of each path of alphas
+    ended: set[Setting] = set()
     before: CandidateFit | None = None
     found: tuple[ColumnPair, ...] | None = None  # of the fit before
     most = max((each.setting.n_pairs or 0 for each in candidates), default=0)
     for candidate in candidates:
+        path = replace(candidate.setting, alpha=AUTO)
+        if path in ended:
+            values.append(None)
+            continue
         alone = candidate.without_pairs
         if before is None or before.candidate.setting != alone.setting:
             before = training.solved(alone, fold.train, before)
@@ -173,5 +193,9 @@ def values_on(
                 paired = replace(candidate, columns=columns.of(candidate.setting, pairs))
                 solved = training.solved(paired, fold.train, before)
         tested = solved.candidate.lists.at_positions(fold.test)
-        values.append(average_precisions(tested.scores(solved.result.w), tested))
-    return values
+        of_lists = average_precisions(tested.scores(solved.result.w), tested)
+        values.append(of_lists)
+        if path in last and mean_gain(last[path] - of_lists, weights).exceeds(FAR):
+            ended.add(path)
+        last[path] = of_lists
+    return FoldValues(values, weights)

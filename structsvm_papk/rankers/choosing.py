@@ -15,8 +15,9 @@ Of one list the largest mean wins. Of lists
 * stiff curves, which are best of some features of web pages and worse of others, as much over the
   winner (`benchmarks/results/columns.md`).
 
-After each fold those that will hardly win are left out. Of one list each positive counts as a list
-does: average precision is the mean of the precision at the places of the positives.
+After each fold those that will hardly win are left out, and on a fold a path of alphas ends where a
+weaker penalty is as far behind the one before. Of one list each positive counts as a list does:
+average precision is the mean of the precision at the places of the positives.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 import numpy as np
 
@@ -36,7 +36,7 @@ from structsvm_papk.data.columns.units import ScaleRule
 from structsvm_papk.data.content import Digests, digests_of, digests_of_lists
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.rankers.candidates import Candidate, TimeIsOverError, Training, values_on
-from structsvm_papk.rankers.folds import Fold, folds_of_lists, folds_of_rows, weights_of_values
+from structsvm_papk.rankers.folds import FAR, Fold, Gain, folds_of_lists, folds_of_rows, mean_gain
 from structsvm_papk.rankers.in_columns import TrainingColumns
 from structsvm_papk.rankers.pairing import MANY_PAIRS, PAIRS
 from structsvm_papk.rankers.settings import (
@@ -49,7 +49,6 @@ from structsvm_papk.rankers.settings import (
 )
 
 _FOLDS = 5
-_FAR = 3.0  # standard errors of the gain over a candidate, and it is left out
 _FEWEST_LISTS = 5  # with a positive and a negative
 _MOST_VALUES_OF_LISTS = 2_000_000  # of more some of the lists are looked at
 _FIRST = 2  # folds that try everything, unless one candidate is far ahead
@@ -82,17 +81,6 @@ class Left:
         return self.curves or self.surrogate or self.alpha or self.pairs
 
 
-class Gain(NamedTuple):
-    """A mean difference of scores, and its standard error."""
-
-    mean: float
-    error: float
-
-    def exceeds(self, errors: float) -> bool:
-        """Whether it is larger than so many of its standard errors, and than 0."""
-        return self.mean > max(errors * self.error, 0.0)
-
-
 @dataclass
 class Choice(ABC):
     """What folds say of candidates.
@@ -115,14 +103,18 @@ class Choice(ABC):
         """How many folds were finished."""
         return len(self._weights)
 
-    def add(self, values: Sequence[Array], weights: Array) -> None:
+    def add(self, values: Sequence[Array | None], weights: Array) -> None:
         """What another fold says of the candidates: the score of each list that it leaves out.
 
-        After that, those that will hardly win are left out.
+        After that, those that were not scored or will hardly win are left out.
         """
         self._weights.append(weights)
+        scored = []
         for candidate, of_lists in zip(self.candidates, values, strict=True):
-            self._values.setdefault(candidate, []).append(of_lists)
+            if of_lists is not None:
+                self._values.setdefault(candidate, []).append(of_lists)
+                scored.append(candidate)
+        self.candidates = scored
         self.candidates = self._which_may_win()
 
     @abstractmethod
@@ -140,31 +132,16 @@ class Choice(ABC):
 
     def mean(self, candidate: Candidate) -> float:
         """The mean score of a candidate, lists by their weights; 0 where it is known of no list."""
-        return self._mean_of(np.concatenate(self._values[candidate])).mean
+        return mean_gain(np.concatenate(self._values[candidate]), self._all_weights).mean
 
     def gain(self, candidate: Candidate, other: Candidate) -> Gain:
         """How much larger the mean score of a candidate is than that of another."""
         values, others = (np.concatenate(self._values[each]) for each in (candidate, other))
-        return self._mean_of(values - others)
+        return mean_gain(values - others, self._all_weights)
 
-    def _mean_of(self, values: Array) -> Gain:
-        """The mean over the lists of finished folds; its error is infinite where none can be told.
-
-        Lists of unequal weights say as much as ``(sum w)^2 / sum w^2`` of equal ones. Sums that
-        differ by their rounding only are the same.
-        """
-        weights = np.concatenate(self._weights)
-        known = ~np.isnan(values) & (weights > 0.0)
-        if not known.any():
-            return Gain(0.0, np.inf)
-        values = values[known]
-        weights = weights[known]
-        mean = round(float(np.average(values, weights=weights)), 12)
-        n_lists = weights.sum() ** 2 / np.square(weights).sum()
-        if n_lists <= 1.0:
-            return Gain(mean, np.inf)
-        variance = np.average(np.square(values - mean), weights=weights)
-        return Gain(mean, float(np.sqrt(variance / (n_lists - 1.0))))
+    @property
+    def _all_weights(self) -> Array:
+        return np.concatenate(self._weights)
 
     @property
     def summary(self) -> str:
@@ -193,7 +170,7 @@ class ChoiceOfOneList(Choice):
 
     def _which_may_win(self) -> list[Candidate]:
         best = self._best()
-        return [each for each in self.candidates if not self.gain(best, each).exceeds(_FAR)]
+        return [each for each in self.candidates if not self.gain(best, each).exceeds(FAR)]
 
     def _best(self) -> Candidate:
         few = [each for each in self.candidates if each not in self._many]
@@ -241,7 +218,7 @@ class ChoiceOfLists(Choice):
     def _which_may_win(self) -> list[Candidate]:
         left = list(self.candidates)
         best = self._best()
-        if all(self.gain(best, each).exceeds(_FAR) for each in left if each is not best):
+        if all(self.gain(best, each).exceeds(FAR) for each in left if each is not best):
             return [best]
         if self.n_folds < _FIRST:
             return left
@@ -343,8 +320,7 @@ def _try_on_folds(
         for fold in folds:
             if choice.n_folds and len(choice.candidates) == 1:
                 return
-            values = values_on(fold, choice.candidates, columns, training)
-            choice.add(values, weights_of_values(columns.given.at_positions(fold.test)))
+            choice.add(*values_on(fold, choice.candidates, columns, training))
     except TimeIsOverError:
         choice.ended_by = "time_limit"
     except KeyboardInterrupt:

@@ -11,12 +11,44 @@ from structsvm_papk.data.content import Digests
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.metrics.by_grade import evaluate_by_grade
 
+FAR = 3.0  # standard errors behind another candidate, and one will hardly win
+
 
 class Fold(NamedTuple):
     """List positions to train and to score on, as masks."""
 
     train: Array
     test: Array
+
+
+class Gain(NamedTuple):
+    """A mean difference of scores, and its standard error."""
+
+    mean: float
+    error: float
+
+    def exceeds(self, errors: float) -> bool:
+        """Whether it is larger than so many of its standard errors, and than 0."""
+        return self.mean > max(errors * self.error, 0.0)
+
+
+def mean_gain(gains: Array, weights: Array) -> Gain:
+    """The mean over lists whose gain is known; its error is infinite where none can be told.
+
+    Lists of unequal weights say as much as ``(sum w)^2 / sum w^2`` of equal ones. Sums that differ
+    by their rounding only are the same.
+    """
+    known = ~np.isnan(gains) & (weights > 0.0)
+    if not known.any():
+        return Gain(0.0, np.inf)
+    gains = gains[known]
+    weights = weights[known]
+    mean = round(float(np.average(gains, weights=weights)), 12)
+    n_lists = weights.sum() ** 2 / np.square(weights).sum()
+    if n_lists <= 1.0:
+        return Gain(mean, np.inf)
+    variance = np.average(np.square(gains - mean), weights=weights)
+    return Gain(mean, float(np.sqrt(variance / (n_lists - 1.0))))
 
 
 def folds_of_lists(n_folds: int, data: RankingData, digests: Digests) -> list[Fold]:

@@ -3,6 +3,7 @@
 import re
 import sys
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -22,7 +23,12 @@ from structsvm_papk.data.columns.knots import PIECES
 from structsvm_papk.data.content import digests_of
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.rankers import candidates, choosing
-from structsvm_papk.rankers.folds import average_precisions, folds_of_lists, weights_of_values
+from structsvm_papk.rankers.folds import (
+    average_precisions,
+    folds_of_lists,
+    folds_of_rows,
+    weights_of_values,
+)
 from structsvm_papk.rankers.in_columns import TrainingColumns
 from structsvm_papk.rankers.settings import STIFFNESS, Setting
 
@@ -199,6 +205,37 @@ def test_of_one_list_those_far_behind_are_left_out_and_the_largest_mean_wins():
     assert choice.candidates == ["first", "second"] and choice.best == "first"
     choice.add([np.full(8, 0.1), np.full(8, 0.9)], np.ones(8))
     assert choice.best == "second"
+
+
+def test_weaker_penalties_behind_one_that_is_far_worse_are_not_tried(monkeypatch):
+    X, y = rows()
+    data = RankingData.from_groups(X, y, np.zeros(len(y)))
+    columns = TrainingColumns(data, None, "auto")
+    lines = Setting(make_surrogate("avg", 3), "uniform", 0.1)
+    curves = replace(lines, pieces=4)
+    tried = [
+        candidates.Candidate(replace(setting, alpha=alpha), columns.of(setting))
+        for setting in (lines, curves)
+        for alpha in (10.0, 1.0, 0.1, 0.01)
+    ]
+    n_positives = 30
+    a_little_behind = 0.48 + np.resize(SPREAD, n_positives)
+    scores = iter([0.2, 0.5, 0.4, 0.4, 0.5, a_little_behind, 0.4])
+    monkeypatch.setattr(
+        candidates,
+        "average_precisions",
+        lambda *_: np.broadcast_to(next(scores), n_positives),
+    )
+    monkeypatch.setattr(candidates, "weights_of_values", lambda _: np.ones(n_positives))
+    (fold, *_) = folds_of_rows(5, data, digests_of(data))
+    found = candidates.values_on(fold, tried, columns, candidates.Training())
+    assert [of is not None for of in found.of_candidates] == [
+        *(True, True, True, False),  # .1 is far behind 1
+        *(True, True, True, True),
+    ]
+    choice = choosing.ChoiceOfOneList(tried)
+    choice.add(*found)
+    assert choice.candidates == [tried[1], tried[5], tried[6]]
 
 
 @pytest.mark.parametrize(("errors", "best"), [(1.4, "paired"), (1.6, "many")])
@@ -420,7 +457,7 @@ def test_a_choice_that_takes_too_long_is_noted_and_the_fit_goes_on(monkeypatch):
 
     def counted(*arguments):
         values = finished(*arguments)
-        tried.append(len(values))
+        tried.append(len(values.of_candidates))
         return values
 
     def now():  # after a fold it is much later
