@@ -21,7 +21,7 @@ from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.fingerprint import fingerprint_of
 from structsvm_papk.data.ranking_data import checked_weights
 from structsvm_papk.errors import OracleFailure, interrupted
-from structsvm_papk.metrics.by_grade import evaluate_by_grade
+from structsvm_papk.metrics.table import evaluate_by_grade
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk, warm_starts
 from structsvm_papk.oracles.list_risk import CHUNK_ROWS, ListRisk, Partition, runs_of_users
 from structsvm_papk.oracles.partitions import Partitions, divided

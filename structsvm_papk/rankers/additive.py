@@ -39,7 +39,7 @@ from structsvm_papk.data.validation import (
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError, warn
 from structsvm_papk.files.model import Model, certificate_of, save_model, weights_of
 from structsvm_papk.files.onnx import write_onnx
-from structsvm_papk.metrics.by_grade import evaluate_by_grade
+from structsvm_papk.metrics.table import evaluate_by_grade
 from structsvm_papk.rankers.settings import AUTO_DEPTH, Setting, k_of
 from structsvm_papk.solvers.solver import SolverResult, Status
 from structsvm_papk.surrogates import Surrogate

@@ -9,7 +9,7 @@ import numpy as np
 from structsvm_papk._types import Array
 from structsvm_papk.data.content import Digests
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.metrics.by_grade import evaluate_by_grade
+from structsvm_papk.metrics.table import evaluate_by_grade
 
 FAR = 3.0  # standard errors behind another candidate, and one will hardly win
 

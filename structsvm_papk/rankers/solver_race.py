@@ -25,7 +25,7 @@ from structsvm_papk.errors import (
     is_auto,
 )
 from structsvm_papk.files.model import certificate_of
-from structsvm_papk.metrics.by_grade import evaluate_by_grade
+from structsvm_papk.metrics.table import evaluate_by_grade
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.rankers.choosing import Left, choose
 from structsvm_papk.rankers.in_columns import InColumns, TrainingColumns

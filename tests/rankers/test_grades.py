@@ -12,7 +12,7 @@ from structsvm_papk import PAPKRanker
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import load_model
-from structsvm_papk.metrics.by_grade import evaluate_by_grade
+from structsvm_papk.metrics.table import evaluate_by_grade
 
 Linear = partial(PAPKRanker, curves=None)  # no folds are asked
 

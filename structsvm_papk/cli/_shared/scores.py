@@ -31,10 +31,9 @@ from structsvm_papk.files.lines import errors_name
 from structsvm_papk.files.lists import GRADE, SCORE, checked_label_gain, read_pairs
 from structsvm_papk.files.model import Model, load_model
 from structsvm_papk.files.tables import Table
-from structsvm_papk.metrics.by_grade import evaluate_by_grade
 from structsvm_papk.metrics.frames import evaluate_frame
 from structsvm_papk.metrics.relevant import Pairs, match, pairs_of
-from structsvm_papk.metrics.table import MetricTable
+from structsvm_papk.metrics.table import MetricTable, evaluate_by_grade
 
 if TYPE_CHECKING:
     import pandas as pd
