@@ -1,6 +1,7 @@
-"""An order of rows, lists and columns that follows from their values alone.
+"""What data are known by: a fingerprint, and an order that follows from their values alone.
 
-Rows i, columns j and lists u get numbers mod 2^64, two rounds after each other, from c_j = 1 on:
+`fingerprint_of` tells whether two problems are the same. For the order rows i, columns j and lists
+u get numbers mod 2^64, two rounds after each other, from c_j = 1 on:
 
     r_i = mix(gain_i + sum_j code_ij c_j)
     l_u = mix(weight_u + sum_{i of u} r_i),        r_i = mix(r_i + l_u)
@@ -15,6 +16,7 @@ For samples of many lists `digests_of_lists` is enough, one pass over the values
 
 from __future__ import annotations
 
+import hashlib
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -26,6 +28,33 @@ from structsvm_papk._types import Array
 from structsvm_papk.data.columns.base import mix
 
 _ROUNDS = 2
+
+
+def fingerprint_of(*parts: Any, chunk_bytes: int = 1 << 24) -> str:
+    """SHA-256 over texts, whole numbers, and arrays, as 64 hexadecimal digits.
+
+    Arrays count with dtype, shape and every value; whether they lie in rows or in columns makes no
+    difference. They are read in pieces of `chunk_bytes`: nothing of their size is copied.
+    """
+    digest = hashlib.sha256()
+    for part in parts:
+        _add(digest, part, chunk_bytes)
+    return digest.hexdigest()
+
+
+def _add(digest: Any, part: Any, chunk_bytes: int) -> None:
+    if isinstance(part, np.ndarray):
+        digest.update(f"array {part.dtype.str} {part.shape};".encode())
+        rows_at_once = max(1, chunk_bytes * len(part) // max(part.nbytes, 1))
+        for first in range(0, len(part), rows_at_once):
+            digest.update(np.ascontiguousarray(part[first : first + rows_at_once]))
+    else:
+        text = str(part).encode()
+        # the length keeps "ab" and "c" apart from "a" and "bc"
+        digest.update(f"{type(part).__name__} {len(text)};".encode() + text)
+
+
+# --- numbers that follow from the content ---------------------------------------------------------
 
 
 class Digests(NamedTuple):

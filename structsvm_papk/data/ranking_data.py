@@ -17,8 +17,7 @@ from structsvm_papk.data.columns.knots import Knots
 from structsvm_papk.data.columns.pieces import PiecewiseColumns
 from structsvm_papk.data.columns.units import Parts, Units
 from structsvm_papk.data.columns.value_counts import ValueCounts, counts_of_columns
-from structsvm_papk.data.content import digests_of_lists
-from structsvm_papk.data.fingerprint import fingerprint_of
+from structsvm_papk.data.content import digests_of_lists, fingerprint_of
 from structsvm_papk.data.grades import check_label_gain, gains_of
 from structsvm_papk.data.lists import Lists, laid_out, laid_out_by_gain
 from structsvm_papk.data.roles import warn_of_other_order

@@ -20,7 +20,7 @@ import numpy as np
 from structsvm_papk._rounding import EPS, Rounding, error_of_sum
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.columns.base import ListRows
-from structsvm_papk.data.fingerprint import fingerprint_of
+from structsvm_papk.data.content import fingerprint_of
 from structsvm_papk.data.lists import check_policy
 from structsvm_papk.data.ranking_data import RankingData, checked_weights
 from structsvm_papk.errors import InputError, check_type

@@ -18,7 +18,7 @@ import numpy as np
 
 from structsvm_papk._rounding import EPS, Rounding
 from structsvm_papk._types import Array, Callback
-from structsvm_papk.data.fingerprint import fingerprint_of
+from structsvm_papk.data.content import fingerprint_of
 from structsvm_papk.data.ranking_data import checked_weights
 from structsvm_papk.errors import OracleFailure, interrupted
 from structsvm_papk.metrics.table import evaluate_by_grade

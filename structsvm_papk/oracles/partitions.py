@@ -15,7 +15,7 @@ from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.columns.base import Variation, joined
 from structsvm_papk.data.columns.knots import Knots
 from structsvm_papk.data.columns.units import Parts, Units
-from structsvm_papk.data.fingerprint import fingerprint_of
+from structsvm_papk.data.content import fingerprint_of
 from structsvm_papk.data.lists import Exclusions, refusal
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError

@@ -22,7 +22,7 @@ from structsvm_papk.data.columns.knots import check_curves
 from structsvm_papk.data.columns.pairs import PairCuts
 from structsvm_papk.data.columns.tables import FROM_DTYPE
 from structsvm_papk.data.columns.units import check_standardize
-from structsvm_papk.data.fingerprint import fingerprint_of
+from structsvm_papk.data.content import fingerprint_of
 from structsvm_papk.data.monotonic import signs_of_columns
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.roles import warn_of_ids

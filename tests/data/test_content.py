@@ -5,8 +5,7 @@ import pytest
 from scipy import sparse
 
 from structsvm_papk.data import RankingData
-from structsvm_papk.data.content import digests_of, digests_of_lists
-from structsvm_papk.data.fingerprint import fingerprint_of
+from structsvm_papk.data.content import digests_of, digests_of_lists, fingerprint_of
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.surrogates.losses import Avg, ClippedRamp, Max
 
