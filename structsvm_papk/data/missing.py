@@ -24,8 +24,8 @@ from scipy import sparse
 
 from structsvm_papk._types import Array
 from structsvm_papk.data import validation
-from structsvm_papk.data.columns.additive import AdditiveFunction, FilledRows
 from structsvm_papk.data.columns.checks import LOWEST, SEPARATE, check_missing
+from structsvm_papk.data.columns.terms import AdditiveFunction, FilledRows
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.validation import groups_or_none
 from structsvm_papk.errors import InputError

@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from structsvm_papk import metrics
 from structsvm_papk._types import Array, Features, PathLike
 from structsvm_papk.data import validation
-from structsvm_papk.data.columns.additive import AdditiveFunction, FilledRows
 from structsvm_papk.data.columns.checks import (
     LOWEST,
     as_frame,
@@ -23,7 +22,7 @@ from structsvm_papk.data.columns.checks import (
     readable,
 )
 from structsvm_papk.data.columns.tables import in_numbers, levels_of
-from structsvm_papk.data.columns.terms import Curve, Term
+from structsvm_papk.data.columns.terms import AdditiveFunction, Curve, FilledRows, Term
 from structsvm_papk.data.columns.units import Parts, ScaleRule
 from structsvm_papk.data.grades import are_grades, check_label_gain, gains_of
 from structsvm_papk.data.lists import Exclusions

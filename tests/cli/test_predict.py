@@ -11,7 +11,7 @@ from helpers.commands import refused, run
 from helpers.functions import lines
 from helpers.marks import slow
 from structsvm_papk import metrics
-from structsvm_papk.data.columns.additive import AdditiveFunction
+from structsvm_papk.data.columns.terms import AdditiveFunction
 from structsvm_papk.datasets.generators import recommender_lists
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files import load_model

@@ -7,9 +7,8 @@ from scipy import sparse
 from helpers.functions import lines, of_every_kind
 from helpers.marks import some_of
 from structsvm_papk import PAPKRanker, RankingData
-from structsvm_papk.data.columns.additive import AdditiveFunction, FilledRows
 from structsvm_papk.data.columns.knots import ColumnKnots, Knots
-from structsvm_papk.data.columns.terms import Curve, Cut, Levels, Pair
+from structsvm_papk.data.columns.terms import AdditiveFunction, Curve, Cut, FilledRows, Levels, Pair
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.model import Model
 

@@ -10,8 +10,7 @@ import pytest
 
 from helpers.functions import lines, of_every_kind
 from helpers.marks import POSIX, slow
-from structsvm_papk.data.columns.additive import AdditiveFunction
-from structsvm_papk.data.columns.terms import Levels
+from structsvm_papk.data.columns.terms import AdditiveFunction, Levels
 from structsvm_papk.errors import InputError
 from structsvm_papk.files import atomic
 from structsvm_papk.files import tensors as tensor_file

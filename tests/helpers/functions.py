@@ -3,8 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from structsvm_papk.data.columns.additive import AdditiveFunction
-from structsvm_papk.data.columns.terms import Curve, Cut, Levels, Pair
+from structsvm_papk.data.columns.terms import AdditiveFunction, Curve, Cut, Levels, Pair
 
 
 def lines(slopes, names=None):

@@ -14,8 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from helpers.marks import slow
 from structsvm_papk import PAPKRanker
-from structsvm_papk.data.columns.additive import AdditiveFunction
-from structsvm_papk.data.columns.terms import Curve, Cut, Levels, Pair
+from structsvm_papk.data.columns.terms import AdditiveFunction, Curve, Cut, Levels, Pair
 from structsvm_papk.errors import InputError
 from structsvm_papk.plots import TermsDisplay
 from structsvm_papk.plots.terms import terms_figure

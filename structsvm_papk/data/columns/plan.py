@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.data.columns.additive import AdditiveFunction, FilledRows
 from structsvm_papk.data.columns.base import Columns
 from structsvm_papk.data.columns.beside import ColumnsBeside
 from structsvm_papk.data.columns.dense import DenseColumns
@@ -31,7 +30,7 @@ from structsvm_papk.data.columns.levels import LevelColumns
 from structsvm_papk.data.columns.pairs import PairCuts
 from structsvm_papk.data.columns.pieces import PiecewiseColumns
 from structsvm_papk.data.columns.tables import Levels as LevelsOfColumns
-from structsvm_papk.data.columns.terms import Curve, Levels, Term
+from structsvm_papk.data.columns.terms import AdditiveFunction, Curve, FilledRows, Levels, Term
 from structsvm_papk.errors import InputError
 
 
