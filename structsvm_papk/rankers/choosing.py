@@ -25,16 +25,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.data.columns.checks import columns_of
-from structsvm_papk.data.columns.knots import PIECES
+from structsvm_papk.data.columns.knots import PIECES, check_curves
 from structsvm_papk.data.columns.pairs import ColumnPair, PairCuts
 from structsvm_papk.data.columns.units import ScaleRule
 from structsvm_papk.data.content import Digests, digests_of, digests_of_lists
 from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.errors import check_number
+from structsvm_papk.files.checkpoint import Checkpoint
 from structsvm_papk.rankers.candidates import Candidate, TimeIsOverError, Training, values_on
 from structsvm_papk.rankers.folds import FAR, Fold, Gain, folds_of_lists, folds_of_rows, mean_gain
 from structsvm_papk.rankers.in_columns import TrainingColumns
@@ -46,6 +49,7 @@ from structsvm_papk.rankers.settings import (
     SURROGATES_OF_ONE_LIST,
     Evidence,
     Setting,
+    check_alpha,
 )
 
 _FOLDS = 5
@@ -62,6 +66,7 @@ MULTIPLES = 10.0 ** np.arange(3.0, -3.5, -1.0)  # alphas, times the mean varianc
 _MAX_ITER = 250
 _MOST_VALUES = 5_000_000  # with more alpha hardly matters, and the fits take a while
 _BLOCKS = 32  # with more columns than half of them the usual number takes up to twice the time
+_DECIDED = ("surrogate", "alpha", "pieces", "stiffness", "n_pairs")  # fields of `Setting`
 _STEPS = 2.0**20  # of a unit of the penalty
 _FEWEST = 5  # positives or negatives, one for each fold
 
@@ -483,3 +488,69 @@ def _in_own_order(columns: TrainingColumns, keep: Array) -> tuple[TrainingColumn
 def _rounded(values: Array) -> Array:
     """To a millionth of a unit: what differs by its rounding only is the same."""
     return np.asarray(np.rint(values * _STEPS) / _STEPS)
+
+
+# --- what folds chose, in a checkpoint ------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class KeptChoice:
+    """What folds chose, in the checkpoint of a fit: one that goes on does not ask them again.
+
+    Folds that a time limit or Ctrl-C ended early are asked again. Where more of them choose another
+    setting, the fit begins anew, as what the checkpoint holds is of another problem.
+
+    Attributes
+    ----------
+    given : str
+        Fingerprint of what they chose for: lists, settings, and what was left to them.
+    setting : Setting
+    summary : str
+        A sentence that says so.
+    n_folds : int
+        How many were finished.
+    complete : bool
+        Whether all were.
+    """
+
+    given: str
+    setting: Setting
+    summary: str
+    n_folds: int
+    complete: bool
+
+    @classmethod
+    def read(cls, checkpoint: Checkpoint, given: str, setting: Setting) -> KeptChoice | None:
+        """The choice that a checkpoint holds for what was given; None where it holds none."""
+        content = checkpoint.kept_choice()
+        if content is None or content.get("given") != given:
+            return None
+        try:
+            decided = {name: content["setting"][name] for name in _DECIDED}
+            chosen = decided.pop("surrogate")
+            if chosen != setting.name:
+                setting = setting.with_surrogate(chosen)
+            check_alpha(decided["alpha"])
+            check_curves(decided["pieces"])
+            check_number("stiffness", decided["stiffness"], above=0)
+            check_number("n_pairs", decided["n_pairs"], least=1, optional=True)
+            return cls(
+                given=given,
+                setting=replace(setting, **decided),
+                summary=str(content["summary"]),
+                n_folds=int(content["n_folds"]),
+                complete=bool(content["complete"]),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise checkpoint.damaged(f"no run writes such a choice ({error})") from None
+
+    def content(self) -> dict[str, Any]:
+        """What a checkpoint holds, as plain values."""
+        setting = {name: getattr(self.setting, name) for name in _DECIDED}
+        return {
+            "given": self.given,
+            "setting": setting | {"surrogate": self.setting.name},
+            "summary": self.summary,
+            "n_folds": self.n_folds,
+            "complete": self.complete,
+        }

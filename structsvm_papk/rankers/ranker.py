@@ -41,13 +41,12 @@ from structsvm_papk.oracles.partitioned import PartitionedRisk
 from structsvm_papk.oracles.partitions import Partitions
 from structsvm_papk.rankers.additive import AdditiveRanker, take_columns
 from structsvm_papk.rankers.candidates import Training
-from structsvm_papk.rankers.choosing import Left, choose, pairs_left
+from structsvm_papk.rankers.choosing import KeptChoice, Left, choose, pairs_left
 from structsvm_papk.rankers.in_columns import (
     ColumnsInPartitions,
     ColumnsToFit,
     TrainingColumns,
 )
-from structsvm_papk.rankers.kept_choice import KeptChoice
 from structsvm_papk.rankers.settings import (
     ALPHA,
     DEPTH,
