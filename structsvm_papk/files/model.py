@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from structsvm_papk._types import PathLike
 from structsvm_papk._version import __version__
 from structsvm_papk.data.columns.checks import LOWEST, as_frame, check_matrix
+from structsvm_papk.data.columns.missing import Filling, falling_columns
 from structsvm_papk.data.columns.tables import in_numbers
 from structsvm_papk.data.columns.terms import (
     AdditiveFunction,
@@ -27,7 +28,6 @@ from structsvm_papk.data.columns.terms import (
     Pair,
     Term,
 )
-from structsvm_papk.data.missing import Filling, falling_columns
 from structsvm_papk.data.roles import listed, warn_of_other_order
 from structsvm_papk.data.top import ids_of, top_rows
 from structsvm_papk.errors import (

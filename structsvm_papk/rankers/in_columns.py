@@ -16,11 +16,11 @@ import numpy as np
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.columns.checks import LOWEST
 from structsvm_papk.data.columns.knots import Knots, knots_of
+from structsvm_papk.data.columns.missing import Filling, falling_columns
 from structsvm_papk.data.columns.pairs import ColumnCut, PairCuts, cut_of_numbers
 from structsvm_papk.data.columns.plan import Plan
 from structsvm_papk.data.columns.terms import AdditiveFunction, Cut
 from structsvm_papk.data.columns.units import Parts
-from structsvm_papk.data.missing import Filling, falling_columns
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.diagnosis.zero_test import beside_zero
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk

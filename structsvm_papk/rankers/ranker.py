@@ -19,11 +19,11 @@ from sklearn.exceptions import ConvergenceWarning
 from structsvm_papk._types import Array, Callback, Features
 from structsvm_papk.data.columns.checks import LOWEST, SEPARATE, check_missing
 from structsvm_papk.data.columns.knots import check_curves
+from structsvm_papk.data.columns.monotonic import signs_of_columns
 from structsvm_papk.data.columns.pairs import PairCuts
 from structsvm_papk.data.columns.tables import FROM_DTYPE
 from structsvm_papk.data.columns.units import check_standardize
 from structsvm_papk.data.content import fingerprint_of
-from structsvm_papk.data.monotonic import signs_of_columns
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.roles import warn_of_ids
 from structsvm_papk.errors import (

@@ -10,8 +10,8 @@ import numpy as np
 
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.columns.knots import check_curves
+from structsvm_papk.data.columns.missing import Filling
 from structsvm_papk.data.lists import Exclusions
-from structsvm_papk.data.missing import Filling
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import (
     AUTO,

@@ -6,7 +6,7 @@ import pytest
 from scipy import sparse
 
 from structsvm_papk import PAPKRanker, RankingData
-from structsvm_papk.data.missing import Filling
+from structsvm_papk.data.columns.missing import Filling
 from structsvm_papk.errors import InputError
 from structsvm_papk.surrogates import make_surrogate
 

@@ -11,7 +11,7 @@ from helpers.marks import slow
 from helpers.problems import full_problem
 from structsvm_papk import CuttingPlane, EmpiricalRisk, PAPKRanker, RankingData
 from structsvm_papk.data.columns.knots import knots_of
-from structsvm_papk.data.monotonic import signs_of_columns
+from structsvm_papk.data.columns.monotonic import signs_of_columns
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.rankers.settings import STIFFNESS
 

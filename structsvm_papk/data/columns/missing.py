@@ -1,7 +1,7 @@
 """Missing values: what stands in for them while terms are computed.
 
 ``separate``: a missing value has a weight of its own, and nothing else of its column counts. In
-training the median of the column stands in for it, which `columns.plan` takes back.
+training the median of the column stands in for it, which `plan` takes back.
 
 ``lowest``: it takes the lowest value of its column in its list, and has a weight of its own beside.
 Scores of retrievers that return their best hundred are the usual case: what one did not return, it
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -26,9 +26,11 @@ from structsvm_papk._types import Array
 from structsvm_papk.data import validation
 from structsvm_papk.data.columns.checks import LOWEST, SEPARATE, check_missing
 from structsvm_papk.data.columns.terms import AdditiveFunction, FilledRows
-from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.validation import groups_or_none
 from structsvm_papk.errors import InputError
+
+if TYPE_CHECKING:
+    from structsvm_papk.data.ranking_data import RankingData
 
 
 @dataclass(frozen=True, eq=False)
