@@ -1,9 +1,13 @@
-"""Ranking data: features with binary relevance or grades, and which rows belong to which user."""
+"""Lists with the columns of their rows: `Parts`, whose one part in memory is `RankingData`.
+
+Features with binary relevance or grades, and which rows belong to which user.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,13 +19,126 @@ from structsvm_papk.data.columns.base import Columns, ListRows, Spread, Variatio
 from structsvm_papk.data.columns.checks import check_matrix, columns_of, refuse_non_finite
 from structsvm_papk.data.columns.knots import Knots
 from structsvm_papk.data.columns.pieces import PiecewiseColumns
-from structsvm_papk.data.columns.units import Parts, Units
+from structsvm_papk.data.columns.units import Units, check_standardize
 from structsvm_papk.data.columns.value_counts import ValueCounts, counts_of_columns
 from structsvm_papk.data.content import digests_of_lists, fingerprint_of
-from structsvm_papk.data.grades import check_label_gain, gains_of
+from structsvm_papk.data.grades import check_label_gain, gains_of, remark_of_grades
 from structsvm_papk.data.lists import Lists, laid_out, laid_out_by_gain
 from structsvm_papk.data.roles import warn_of_other_order
 from structsvm_papk.errors import InputError, as_floats
+
+
+class Parts(ABC):
+    """Lists with the columns of their rows: one part in memory, or many in files and on workers.
+
+    What a fit asks of them, wherever they are. A risk is the mean over the lists of all parts.
+
+    Attributes
+    ----------
+    units : Units
+        What the columns are divided by.
+    label_gain : {'linear', 'exponential'}, sequence of float, or None
+        What grades count; None where labels are binary.
+    feature_names : sequence of str, or None
+    """
+
+    units: Units = Units()
+    label_gain: str | Sequence[float] | None = None
+    feature_names: Sequence[str] | None = None
+
+    @property
+    @abstractmethod
+    def n_columns(self) -> int:
+        """Number of columns as they were given."""
+
+    @property
+    @abstractmethod
+    def knots(self) -> Knots | None:
+        """Where curves may bend; None where columns are lines."""
+
+    @property
+    @abstractmethod
+    def is_sparse(self) -> bool:
+        """Whether zeros are not stored."""
+
+    @property
+    @abstractmethod
+    def n_users(self) -> int:
+        """Number of users."""
+
+    @property
+    @abstractmethod
+    def effective_users(self) -> float:
+        """``(sum v)^2 / sum v^2`` of the users' weights v: their number, where they are equal."""
+
+    @property
+    @abstractmethod
+    def total_positives(self) -> float:
+        """Positives of all users together."""
+
+    @property
+    @abstractmethod
+    def most_negatives(self) -> int:
+        """Negatives of the user with the most of them."""
+
+    @property
+    @abstractmethod
+    def classes(self) -> Array:
+        """The grades that occur; of binary labels False and True."""
+
+    @abstractmethod
+    def variation(self) -> Variation:
+        """How the columns vary within the lists."""
+
+    @abstractmethod
+    def stiffness(self, stiffness: float) -> Array:
+        """How many times stronger the penalty is on each weight, see `Columns.stiffness`."""
+
+    @abstractmethod
+    def in_units(self, units: Units) -> Self:
+        """The same in other units than now; nothing is copied."""
+
+    @abstractmethod
+    def term_deviations(self, w: Array) -> Array:
+        """Deviation within lists of what each column adds to the scores, for weights of X."""
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What was made of the labels, where they are grades."""
+        if self.label_gain is None:
+            return ()
+        return (remark_of_grades(self.classes, self.label_gain),)
+
+    def deviation(self) -> Array:
+        """The pooled within-user standard deviation of each column; 0 for a constant one."""
+        return self.variation().deviation
+
+    def standardized(self, how: bool | str = "auto") -> Self:
+        """The same in units of the columns' deviations within users; constant columns keep 1.
+
+        Whoever divides the columns by `units.scale` beforehand has the same problem.
+
+        Parameters
+        ----------
+        how : {'auto', True, False}
+            True divides each column by its own deviation. 'auto' does so where X is dense, but
+            divides columns of two values by half the difference of these, and all columns of a
+            sparse X by one number, the root of their mean variance within users (constant columns
+            left out). False leaves the columns as they are.
+        """
+        check_standardize(how)
+        return self.in_units(Units.of(self.variation(), how)) if how else self
+
+    def stiffened(self, stiffness: float) -> Self:
+        """The same, where the penalty is so many times stronger on pieces than on lines."""
+        stiff = self.stiffness(stiffness)
+        if (stiff == 1.0).all():
+            return self
+        return self.in_units(self.units.times(np.sqrt(stiff)))
+
+    def turned(self, columns: Array) -> Self:
+        """The same with the sign of some columns turned, a mask."""
+        return self.in_units(self.units.times(np.where(columns, -1.0, 1.0)))
 
 
 class RankingData(Lists, Parts):

@@ -14,10 +14,10 @@ import numpy as np
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.columns.base import Variation, joined
 from structsvm_papk.data.columns.knots import Knots
-from structsvm_papk.data.columns.units import Parts, Units
+from structsvm_papk.data.columns.units import Units
 from structsvm_papk.data.content import fingerprint_of
 from structsvm_papk.data.lists import Exclusions, refusal
-from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.data.ranking_data import Parts, RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.list_risk import (
     DEFAULTS,

@@ -24,10 +24,10 @@ from structsvm_papk.data.columns.checks import (
 from structsvm_papk.data.columns.missing import Filling
 from structsvm_papk.data.columns.tables import in_numbers, levels_of
 from structsvm_papk.data.columns.terms import AdditiveFunction, Curve, FilledRows, Term
-from structsvm_papk.data.columns.units import Parts, ScaleRule
+from structsvm_papk.data.columns.units import ScaleRule
 from structsvm_papk.data.grades import are_grades, check_label_gain, gains_of
 from structsvm_papk.data.lists import Exclusions
-from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.data.ranking_data import Parts, RankingData
 from structsvm_papk.data.roles import warn_of_ids, warn_of_other_order
 from structsvm_papk.data.validation import (
     ONE_LIST,

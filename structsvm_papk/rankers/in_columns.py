@@ -20,8 +20,7 @@ from structsvm_papk.data.columns.missing import Filling, falling_columns
 from structsvm_papk.data.columns.pairs import ColumnCut, PairCuts, cut_of_numbers
 from structsvm_papk.data.columns.plan import Plan
 from structsvm_papk.data.columns.terms import AdditiveFunction, Cut
-from structsvm_papk.data.columns.units import Parts
-from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.data.ranking_data import Parts, RankingData
 from structsvm_papk.diagnosis.zero_test import beside_zero
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.oracles.partitioned import PartitionedRisk
