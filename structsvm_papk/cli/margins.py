@@ -10,8 +10,10 @@ from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.reading import Reading, say_columns
 from structsvm_papk.cli._shared.scores import scores_of
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.errors import check_choice
+from structsvm_papk.data.roles import listed
+from structsvm_papk.errors import InputError, check_choice
 from structsvm_papk.files.model import load_model
+from structsvm_papk.files.tables import Table
 from structsvm_papk.margins.conditions import CONDITIONS, check_users, find_each
 
 DELTA = 1.0  # the margin that scores are checked for, as in the paper
@@ -62,6 +64,8 @@ def margins(
         scorer = load_model(model)
     table = reading.table(data, scorer)
     lists = reading.lists(table)
+    if search:
+        _refuse_what_is_no_number(table)
     all_scores = None
     if scorer is not None:
         all_scores = scores_of(scorer, table, reading.one_list)
@@ -76,6 +80,20 @@ def margins(
     if search and per_user:
         answers["per_user"] = _count_users(lists, k, conditions, time_limit)
     console.answer(as_json, answers, _show, answers, conditions)
+
+
+def _refuse_what_is_no_number(table: Table) -> None:
+    """Refuse text and missing values, of which a linear scorer makes no score."""
+    names = table.feature_names or ()
+    columns = [
+        name for j, name in enumerate(names) if j in table.levels or np.isnan(table.X[:, j]).any()
+    ]
+    if columns:
+        raise InputError(
+            f"{table.source}: linear scorers need numbers, and column {listed(columns)} holds text "
+            "or missing values: leave it out with --ignore, or with --model check the scores alone "
+            "by --no-search"
+        )
 
 
 def _check(lists: RankingData, scores: Array, k: int) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from structsvm_papk._types import Array, PathLike
-from structsvm_papk.data.columns.checks import ROUNDED, first_rounded, is_plain_number
+from structsvm_papk.data.columns.checks import ROUNDED, first_rounded, is_plain_number, what_to_do
 from structsvm_papk.data.roles import Kind, listed
 from structsvm_papk.errors import InputError, warn
 from structsvm_papk.files.lines import open_text, place_of
@@ -210,10 +210,7 @@ def _advice(text, name, is_feature):
 
     if text.strip() in _HOLES:
         if is_feature:
-            return (
-                "; leave the row out or fill the value in, or, where a missing value means that a "
-                'source did not return the item, train with missing="lowest"'
-            )
+            return f"; {what_to_do(np.nan)}"
         return f"; {WITHOUT_IT}"
     if not pd.isna(pd.to_numeric(text.replace(",", "."), errors="coerce")):
         return "; write decimals with a point"

@@ -94,6 +94,19 @@ def test_what_is_refused_of_new_rows_names_their_file(frame, tmp_path, capsys):
     assert "new.csv: X has a missing value at row 1, column 'price'" in said
 
 
+def test_margins_of_scores_alone_where_columns_are_no_numbers(frame, folder, tmp_path, capsys):
+    PAPKRanker(k=3, alpha=0.1, curves=None, pairs=None).fit(
+        frame[FEATURES], frame["label"], frame["user"]
+    ).save(tmp_path / "m")
+    command = ["margins", folder / "a.csv", "--k", 3, "--model", tmp_path / "m"]
+    assert run(*command) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "a.csv: linear scorers need numbers, and column 'kind', 'stars' holds text" in said
+    assert "--no-search" in said
+    _, told = run_json(capsys, *command, "--no-search")
+    assert len(told["scores"]["users"]) == told["n_users"]
+
+
 @pytest.mark.parametrize(
     ("missing", "depth", "right"),
     [
