@@ -44,6 +44,14 @@ def test_graded_speed(tmp_path):
     assert min(row["ratio"] for row in rows) > 0
 
 
+def test_pairs_speed(tmp_path):
+    rows = small("pairs_speed", tmp_path, "--rounds", "1")
+    assert [row["fit"] for row in rows] == ["lines", "curves", "20 pairs"]
+    objectives = [row["objective"] for row in rows]
+    assert objectives == sorted(objectives, reverse=True)  # the richer the lower
+    assert min(row["passes"] for row in rows) > 0
+
+
 def test_dual_ascent_and_what_is_known_stays(tmp_path):
     small("dual_ascent", tmp_path, "--only", "bundle")
     (ways,) = small("dual_ascent", tmp_path, "--only", "ascent").values()
