@@ -16,6 +16,7 @@ from scipy import sparse
 from structsvm_papk._types import Array
 from structsvm_papk.data import validation
 from structsvm_papk.data.columns.base import Columns, ListRows, Spread, Variation
+from structsvm_papk.data.columns.beside import ColumnsBeside
 from structsvm_papk.data.columns.checks import check_matrix, columns_of, refuse_non_finite
 from structsvm_papk.data.columns.knots import Knots
 from structsvm_papk.data.columns.pieces import PiecewiseColumns
@@ -365,6 +366,18 @@ class RankingData(Lists, Parts):
         lists.units = Units()
         lists.with_holes = columns.with_missing()
         lists.levels = {}
+        return lists
+
+    def beside(self, columns: Columns, feature_names: Sequence[str]) -> RankingData:
+        """These lists with further columns behind their own, of which nothing is computed anew.
+
+        `feature_names` are those of all; none of the further columns has an offset.
+        """
+        lists = self.with_columns(ColumnsBeside([self.columns, columns]), feature_names)
+        spread = columns.spread(self.rows, self.indptr)
+        variation = columns.variation(self.rows, self.indptr, spread)
+        lists._spread = Spread.beside([self.spread(), spread])
+        lists._variation = Variation.beside([self.variation(), variation])
         return lists
 
     @property

@@ -198,7 +198,9 @@ class TrainingColumns(ColumnsToFit[RankingData]):
         without_pairs = None
         if pairs is not None:
             without_pairs = made.lists.stiffened(setting.stiffness)
-            made = self._planned(replace(made.plan, pairs=pairs))
+            plan = replace(made.plan, pairs=pairs)
+            lists = made.lists.beside(pairs.columns(self.rows), plan.weight_names)
+            made = InColumns(plan, lists.standardized(self.standardize))
         lists = made.lists.stiffened(setting.stiffness)
         signs = made.plan.signs(self.signs, self.positive)
         if (signs < 0).any():

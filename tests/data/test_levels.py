@@ -1,11 +1,13 @@
 """Levels, cells of pairs, and storages side by side, against indicators that are written out."""
 
+from dataclasses import fields
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from helpers.columns import assert_as_written_out, knots_at_quantiles, lists_of, mixed_columns
+from structsvm_papk import RankingData
 from structsvm_papk.data.columns.beside import ColumnsBeside
 from structsvm_papk.data.columns.dense import DenseColumns
 from structsvm_papk.data.columns.levels import MOST_LEVELS, LevelColumns
@@ -107,6 +109,25 @@ def test_offsets_of_numbers_are_subtracted_and_levels_stay():
     for a, b in pairwise(indptr):
         expected[a:b, :2] -= expected[a, :2] if b > a else 0.0
     np.testing.assert_array_equal(written, expected)
+
+
+@pytest.mark.parametrize("curves", [False, True])
+def test_what_is_known_of_lists_stays_beside_further_columns(curves):
+    rng = np.random.default_rng(5)
+    n = 90
+    y = np.arange(n) % 3 == 0
+    lists = RankingData.from_groups(np.zeros((n, 1)), y, np.arange(n) // 9)
+    columns = beside(rng, n, curves)
+    further = levels(rng, n)
+    names = [f"column {j}" for j in range(columns.n_columns + further.n_columns)]
+    known = lists.with_columns(columns).beside(further, names)
+    anew = lists.with_columns(ColumnsBeside([*columns.parts, further]), names)
+    np.testing.assert_array_equal(known.columns.toarray(), anew.columns.toarray())
+    for one, other in ((known.spread(), anew.spread()), (known.variation(), anew.variation())):
+        for field in fields(one):
+            values = getattr(one, field.name), getattr(other, field.name)
+            np.testing.assert_array_equal(*values, err_msg=field.name)
+    assert known.fingerprint() == anew.fingerprint()
 
 
 def test_content_and_digests_know_the_levels():

@@ -307,6 +307,17 @@ class Spread:
     row_terms: int
     column_terms: int = 0
 
+    @classmethod
+    def beside(cls, parts: Sequence[Spread]) -> Spread:
+        """Of columns that stand beside each other."""
+        return cls(
+            largest=np.concatenate([part.largest for part in parts]),
+            within=np.concatenate([part.within for part in parts]),
+            shifted=np.concatenate([part.shifted for part in parts]),
+            row_terms=sum(part.row_terms for part in parts),
+            column_terms=max(part.column_terms for part in parts),
+        )
+
     def of(self, weights: slice) -> Spread:
         """That of some of the columns."""
         return replace(

@@ -100,14 +100,7 @@ class ColumnsBeside(Columns):
             part.digest(rows, indptr, gains, digests)
 
     def spread(self, rows: Array, indptr: Array) -> Spread:
-        parts = [part.spread(rows, indptr) for part in self.parts]
-        return Spread(
-            largest=np.concatenate([part.largest for part in parts]),
-            within=np.concatenate([part.within for part in parts]),
-            shifted=np.concatenate([part.shifted for part in parts]),
-            row_terms=sum(part.row_terms for part in parts),
-            column_terms=max(part.column_terms for part in parts),
-        )
+        return Spread.beside([part.spread(rows, indptr) for part in self.parts])
 
     def variation(self, rows: Array, indptr: Array, spread: Spread) -> Variation:
         return Variation.beside(

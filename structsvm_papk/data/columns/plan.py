@@ -97,7 +97,10 @@ class Plan:
     # --- rows -> columns of weights ---------------------------------------------------------------
 
     def columns(self, rows: FilledRows) -> Columns:
-        """The columns that have weights, of rows whose missing numbers were filled."""
+        """The columns that have weights, of rows whose missing numbers were filled.
+
+        But for pairs of columns, which stand behind them, see `PairCuts.columns`.
+        """
         X = rows.X
         parts: list[Columns] = []
         numbers = self.numbers
@@ -110,8 +113,6 @@ class Plan:
             parts.append(self._of_numbers(values))
         if self.levels:
             parts.append(self._of_levels(X))
-        if self.pairs is not None:
-            parts.append(self.pairs.columns(rows))
         return parts[0] if len(parts) == 1 else ColumnsBeside(parts)
 
     def _of_numbers(self, values: Array) -> Columns:
