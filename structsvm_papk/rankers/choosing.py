@@ -22,21 +22,23 @@ average precision is the mean of the precision at the places of the positives.
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from structsvm_papk._types import Array
 from structsvm_papk.data.columns.checks import columns_of
 from structsvm_papk.data.columns.knots import PIECES, check_curves
 from structsvm_papk.data.columns.pairs import ColumnPair, PairCuts
 from structsvm_papk.data.columns.units import ScaleRule
-from structsvm_papk.data.content import Digests, digests_of, digests_of_lists
+from structsvm_papk.data.content import Digests, digests_of, digests_of_lists, fingerprint_of
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.errors import check_number
+from structsvm_papk.errors import check_number, warn
 from structsvm_papk.files.checkpoint import Checkpoint
 from structsvm_papk.rankers.candidates import Candidate, TimeIsOverError, Training, values_on
 from structsvm_papk.rankers.folds import FAR, Fold, Gain, folds_of_lists, folds_of_rows, mean_gain
@@ -330,6 +332,66 @@ def _try_on_folds(
         choice.ended_by = "time_limit"
     except KeyboardInterrupt:
         choice.ended_by = "Ctrl-C"
+
+
+class Decided(NamedTuple):
+    """What is minimised, with what has to be said of how it was chosen."""
+
+    setting: Setting
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0  # that the choice has taken
+    kept: KeptChoice | None = None  # for a checkpoint
+
+
+def decide(
+    columns: TrainingColumns,
+    given: Setting,
+    left: Left,
+    checkpoint: Checkpoint | None,
+    n_threads: int,
+    time_limit: float | None,
+) -> Decided:
+    """What is minimised: as it was given, but for what folds decide, in half of the time.
+
+    What a checkpoint holds of an earlier choice is not asked for again, see `KeptChoice`.
+    """
+    if not left.anything:
+        return Decided(given)
+    kept = None
+    fingerprint = ""
+    if checkpoint is not None:
+        fingerprint = _fingerprint(columns, given, left)
+        kept = KeptChoice.read(checkpoint, fingerprint, given)
+    if kept is not None and kept.complete:
+        return Decided(kept.setting, (kept.summary,), kept=kept)
+    begun = time.perf_counter()
+    deadline = None if time_limit is None else begun + time_limit / 2
+    choice = choose(columns, given, left, n_threads=n_threads, deadline=deadline)
+    if choice is None:
+        return Decided(given)
+    if choice.ended_by:
+        warn(choice.summary, ConvergenceWarning)
+    notes = [choice.summary]
+    if kept is None or choice.n_folds > kept.n_folds or not choice.ended_by:
+        setting = given if choice.best is None else choice.best.setting
+        if kept is not None and kept.setting != setting:
+            notes.append("With more time folds chose anew, and the fit began anew.")
+        kept = KeptChoice(
+            given=fingerprint,
+            setting=setting,
+            summary=choice.summary,
+            n_folds=choice.n_folds,
+            complete=not choice.ended_by,
+        )
+    return Decided(kept.setting, tuple(notes), time.perf_counter() - begun, kept)
+
+
+def _fingerprint(columns: TrainingColumns, given: Setting, left: Left) -> str:
+    """What tells apart all that folds may choose for."""
+    signs = () if columns.signs is None else (columns.signs,)
+    settings = repr(given), repr(left), columns.missing, columns.standardize, columns.positive
+    surrogate = given.surrogate.settings()
+    return fingerprint_of(*surrogate, *settings, columns.given.fingerprint(), *signs)
 
 
 def pairs_left(columns: TrainingColumns, setting: Setting, training: Training) -> PairCuts | None:

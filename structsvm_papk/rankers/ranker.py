@@ -6,15 +6,13 @@
 (`oracles.list_risk`, `surrogates`) and hands it to a solver (`solvers.cutting_plane`).
 """
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.exceptions import ConvergenceWarning
 
 from structsvm_papk._types import Array, Callback, Features
 from structsvm_papk.data.columns.checks import LOWEST, SEPARATE, check_missing
@@ -23,7 +21,6 @@ from structsvm_papk.data.columns.monotonic import signs_of_columns
 from structsvm_papk.data.columns.pairs import PairCuts
 from structsvm_papk.data.columns.tables import FROM_DTYPE
 from structsvm_papk.data.columns.units import check_standardize
-from structsvm_papk.data.content import fingerprint_of
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.roles import warn_of_ids
 from structsvm_papk.errors import (
@@ -33,7 +30,6 @@ from structsvm_papk.errors import (
     check_type,
     count_or_auto,
     is_auto,
-    warn,
 )
 from structsvm_papk.files.checkpoint import as_checkpoint
 from structsvm_papk.oracles.list_risk import refuse_deeper_than_all
@@ -41,7 +37,7 @@ from structsvm_papk.oracles.partitioned import PartitionedRisk
 from structsvm_papk.oracles.partitions import Partitions
 from structsvm_papk.rankers.additive import AdditiveRanker, take_columns
 from structsvm_papk.rankers.candidates import Training
-from structsvm_papk.rankers.choosing import KeptChoice, Left, choose, pairs_left
+from structsvm_papk.rankers.choosing import Decided, Left, decide, pairs_left
 from structsvm_papk.rankers.in_columns import (
     ColumnsInPartitions,
     ColumnsToFit,
@@ -61,15 +57,6 @@ from structsvm_papk.rankers.solver_choice import Log, Told, solver_choice
 from structsvm_papk.solvers.oracle import Oracle
 from structsvm_papk.solvers.solver import SolverResult, Status, check_signs
 from structsvm_papk.surrogates import Surrogate
-
-
-class _Chosen(NamedTuple):
-    """What is minimised, with what has to be said of how it was chosen."""
-
-    setting: Setting
-    notes: tuple[str, ...] = ()
-    seconds: float = 0.0  # that the choice has taken
-    kept: KeptChoice | None = None  # for a checkpoint
 
 
 @dataclass(eq=False, repr=False)
@@ -454,7 +441,7 @@ class PAPKRanker(AdditiveRanker):
         self._weights_given = False
         names = getattr(self, "feature_names_in_", None)
         columns = ColumnsInPartitions(partitions, names, self.standardize, self.positive)
-        return self._fit(columns, _Chosen(self._given_setting()))
+        return self._fit(columns, Decided(self._given_setting()))
 
     def _check_numbers(self) -> None:
         """Refuse settings that say how a fit runs and are none."""
@@ -464,7 +451,7 @@ class PAPKRanker(AdditiveRanker):
         check_type("warm_start", self.warm_start, bool | np.bool_, "True or False")
 
     def _fit(
-        self, columns: ColumnsToFit[Any], chosen: _Chosen, pairs: PairCuts | None = None
+        self, columns: ColumnsToFit[Any], chosen: Decided, pairs: PairCuts | None = None
     ) -> Self:
         """Minimise what was chosen, with `warm_start` from the last function; take the result."""
         setting = chosen.setting
@@ -526,7 +513,7 @@ class PAPKRanker(AdditiveRanker):
                 )
         return signs
 
-    def _choose(self, columns: TrainingColumns) -> _Chosen:
+    def _choose(self, columns: TrainingColumns) -> Decided:
         """What is minimised: as it was given, but for what folds decide."""
         given = self._given_setting()
         lists = columns.given
@@ -539,50 +526,8 @@ class PAPKRanker(AdditiveRanker):
             alpha=one_list and is_auto(given.alpha),
             pairs=is_auto(self.pairs) and is_auto(self.curves) and not lists.is_sparse,
         )
-        if not left.anything:
-            return _Chosen(given)
-        kept = None
-        fingerprint = ""
-        if self.checkpoint is not None:
-            fingerprint = self._fingerprint_of_choice(columns, given, left)
-            kept = KeptChoice.read(as_checkpoint(self.checkpoint), fingerprint, given)
-        if kept is not None and kept.complete:
-            return _Chosen(kept.setting, (kept.summary,), kept=kept)
-        deadline = None
-        begun = time.perf_counter()
-        if self.time_limit is not None:
-            deadline = begun + self.time_limit / 2
-        choice = choose(
-            columns,
-            given,
-            left,
-            n_threads=self.n_threads,
-            deadline=deadline,
-        )
-        if choice is None:
-            return _Chosen(given)
-        if choice.ended_by:
-            warn(choice.summary, ConvergenceWarning)
-        notes = [choice.summary]
-        if kept is None or choice.n_folds > kept.n_folds or not choice.ended_by:
-            setting = given if choice.best is None else choice.best.setting
-            if kept is not None and kept.setting != setting:
-                notes.append("With more time folds chose anew, and the fit began anew.")
-            kept = KeptChoice(
-                given=fingerprint,
-                setting=setting,
-                summary=choice.summary,
-                n_folds=choice.n_folds,
-                complete=not choice.ended_by,
-            )
-        return _Chosen(kept.setting, tuple(notes), time.perf_counter() - begun, kept)
-
-    def _fingerprint_of_choice(self, columns: TrainingColumns, given: Setting, left: Left) -> str:
-        """What tells apart all that folds may choose for."""
-        signs = () if columns.signs is None else (columns.signs,)
-        settings = repr(given), repr(left), self.missing, self.standardize, self.positive
-        surrogate = given.surrogate.settings()
-        return fingerprint_of(*surrogate, *settings, columns.given.fingerprint(), *signs)
+        checkpoint = None if self.checkpoint is None else as_checkpoint(self.checkpoint)
+        return decide(columns, given, left, checkpoint, self.n_threads, self.time_limit)
 
     def make_surrogate(self) -> Surrogate:
         """The surrogate of the settings, for a risk that `fit_risk` is to minimise."""

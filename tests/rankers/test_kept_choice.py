@@ -10,7 +10,6 @@ from structsvm_papk import PAPKRanker, make_surrogate
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.checkpoint import _FILE
 from structsvm_papk.rankers import candidates, choosing
-from structsvm_papk.rankers import ranker as ranker_module
 from structsvm_papk.rankers.candidates import TimeIsOverError
 from structsvm_papk.rankers.choosing import choose
 
@@ -83,7 +82,7 @@ def test_what_all_folds_chose_is_not_asked_again(tmp_path, monkeypatch, n_lists,
     whole = undisturbed(n_lists, surrogate)
     stop = {"callback": lambda progress: progress.iteration >= 2}
     stopped = fit(tmp_path / "kept", n_lists, surrogate=surrogate, **stop)
-    monkeypatch.setattr(ranker_module, "choose", lambda *_, **__: pytest.fail("asked"))
+    monkeypatch.setattr(choosing, "choose", lambda *_, **__: pytest.fail("asked"))
     short = fit(tmp_path / "kept", n_lists, surrogate=surrogate, time_limit=1e-6)
     again = fit(tmp_path / "kept", n_lists, surrogate=surrogate)
     for each in (stopped, short, again):
@@ -95,10 +94,10 @@ def test_what_all_folds_chose_is_not_asked_again(tmp_path, monkeypatch, n_lists,
 def test_of_folds_that_were_cut_short_those_that_finished_more_decide(tmp_path, monkeypatch):
     kept = tmp_path / "kept"
     whole = undisturbed(60)
-    monkeypatch.setattr(ranker_module, "choose", first_folds(2, "Ctrl-C"))
+    monkeypatch.setattr(choosing, "choose", first_folds(2, "Ctrl-C"))
     two = fit(kept, 60)
     assert "Ctrl-C ended them early" in two.result_.message
-    monkeypatch.setattr(ranker_module, "choose", first_folds(0))
+    monkeypatch.setattr(choosing, "choose", first_folds(0))
     none = fit(kept, 60)
     assert none.alpha_ == two.alpha_ and "went on from" in none.result_.message
     monkeypatch.undo()
