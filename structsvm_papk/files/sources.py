@@ -296,7 +296,7 @@ class ParquetFiles(Source):
             for path in self.paths:
                 self._write_file(path, stripe, out)
 
-    def _write_file(self, path, stripe, out):
+    def _write_file(self, path: str, stripe: Any, out: BinaryIO) -> None:
         """Append the features of one file to `out`, row after row.
 
         They go to the file `stripe` first, a few columns at a time: a decoder holds some megabytes
@@ -323,9 +323,9 @@ class ParquetFiles(Source):
                     for c, column in enumerate(columns):
                         stripe.seek((c * n_rows + first) * width)
                         stripe.readinto(column)
-                    out.write(np.ascontiguousarray(columns.T))
+                    out.write(np.ascontiguousarray(columns.T).data)
 
-    def _frames(self, columns, start, stop):
+    def _frames(self, columns: Sequence[str], start: int, stop: int) -> Iterator[tuple[int, Any]]:
         """Yield (first row, table) of a range of rows, small batches at a time."""
         rows_before = 0  # in the files before
         for path, n_rows in zip(self.paths, self.n_rows_of, strict=True):
@@ -339,7 +339,9 @@ class ParquetFiles(Source):
                         yield rows_before + first, frame
             rows_before += n_rows
 
-    def _of_file(self, path, file, columns, start, stop):
+    def _of_file(
+        self, path: str, file: Any, columns: Sequence[str], start: int, stop: int
+    ) -> Iterator[tuple[int, Any]]:
         """(first row, table) of the rows ``start <= i < stop`` of one file, in batches."""
         sizes = np.array([file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)])
         ends = np.cumsum(sizes)
@@ -355,7 +357,9 @@ class ParquetFiles(Source):
             if begin < end:
                 yield row + begin, frame.slice(begin, end - begin)
 
-    def _decoded(self, path, file, row_groups, columns):
+    def _decoded(
+        self, path: str, file: Any, row_groups: Sequence[int], columns: Sequence[str]
+    ) -> Iterator[tuple[int, Any]]:
         """(first row, table) of some row groups, in batches; the first group's first row is 0."""
         import pyarrow as pa
 
@@ -377,7 +381,7 @@ class ParquetFiles(Source):
             del batch  # the last one
             pa.default_memory_pool().release_unused()
 
-    def _features(self, first, frame, names):
+    def _features(self, first: int, frame: Any, names: Sequence[str]) -> Array:
         def values(name: str) -> Array:
             return parquet.values_of(
                 self.name, frame, name, Kind.NUMBER, first=first, is_feature=True
@@ -387,7 +391,7 @@ class ParquetFiles(Source):
         X = feature_matrix(columns, self.name, first)
         return X.astype(self.dtype, copy=False)
 
-    def _labels_and_groups(self, first, frame):
+    def _labels_and_groups(self, first: int, frame: Any) -> tuple[Array, Array]:
         labels = parquet.values_of(self.name, frame, self.label, Kind.NUMBER, first=first)
         groups = parquet.values_of(self.name, frame, self.group, Kind.ID, first=first)
         return labels.astype(float), groups

@@ -132,7 +132,7 @@ def connect(address: str | None = None, **options: Any) -> Client:
         raise InputError(f"no Dask scheduler answers at {address!r}: {error}") from None
 
 
-def _check_address(address):
+def _check_address(address: str) -> None:
     """Refuse what makes a client wait for ever, or fail once more when the program ends."""
     from distributed.comm.addressing import get_address_host_port, parse_address
     from distributed.security import Security
@@ -181,7 +181,7 @@ class _Held:
             return 1000
         return self.data.columns.nbytes + self.data.rows.nbytes + self.data.indptr.nbytes
 
-    def run(self, task, share):
+    def run(self, task: Callback, share: int) -> Any:
         """The task's result."""
         with self._lock:
             return task(Partition(self.data, share, n_threads=1, cache=self._cache))
@@ -191,14 +191,23 @@ class _DaskPartitions(Partitions):
     """Partitions on the workers."""
 
     def __init__(
-        self, surrogate, partitions, client, *, policy, user_weight, pieces, positive, thresholds
-    ):
+        self,
+        surrogate: Surrogate,
+        partitions: Sequence[Any],
+        client: Any,
+        *,
+        policy: str,
+        user_weight: str | None,
+        pieces: int | None,
+        positive: bool,
+        thresholds: Thresholds,
+    ) -> None:
         import dask
 
         need = users_needed(surrogate, policy)
         self.client = client
         self._address = client.scheduler.address
-        self._sample = None
+        self._sample: RankingData | None = None
         self._check_packages()
         if pieces is not None:
             counts = self._counts_of_all(partitions)
@@ -215,7 +224,7 @@ class _DaskPartitions(Partitions):
         self._with_users = [future for future, each in loaded if each.exclusions.n_used]
         super().__init__(summaries, surrogate, need.policy, thresholds)
 
-    def _counts_of_all(self, partitions):
+    def _counts_of_all(self, partitions: Sequence[Any]) -> list[ValueCounts]:
         """How often each value of a column occurs in all rows, joined on the workers."""
         self._held = [
             self.client.submit(count_values, partition, pure=False) for partition in partitions
@@ -227,14 +236,14 @@ class _DaskPartitions(Partitions):
             joined = [self.client.submit(join_counts, group, pure=False) for group in groups]
         return self._gathered(copy_of, joined)[0]
 
-    def _loaded(self, function, futures):
+    def _loaded(self, function: Callback, futures: Sequence[Any]) -> list[Any]:
         """What a function gives of partitions that are loaded for the first time."""
         try:
             return self._gathered(function, futures)
         except OracleFailure as failure:
             raise InputError(str(failure)) from failure.__cause__
 
-    def sample_lists(self):
+    def sample_lists(self) -> RankingData | None:
         """The lists of few of the users, for which many workers do not wait for long."""
         n_bytes = 8 * self.n_features * self.n_rows
         n_users = self.exclusions.n_used
@@ -249,7 +258,7 @@ class _DaskPartitions(Partitions):
             self._sample = self.some_of(step)
         return self._sample
 
-    def run(self, task, shares):
+    def run(self, task: Callback, shares: Sequence[int]) -> list[Any]:
         """The task's result for each partition with users."""
         answers = self._gathered(evaluate_partition, self._with_users, shares, task=task)
         for summary, (fingerprint, _) in zip(self.used, answers, strict=True):
@@ -260,7 +269,7 @@ class _DaskPartitions(Partitions):
                 )
         return [result for _, result in answers]
 
-    def _check_packages(self):
+    def _check_packages(self) -> None:
         """Refuse workers that would compute with another version of this package, or without it."""
         # a lambda goes over by value: a worker without the package could not load a function of it
         ask = lambda: import_module("structsvm_papk._version").__version__  # noqa: E731
@@ -272,7 +281,7 @@ class _DaskPartitions(Partitions):
                     f"version {__version__}, as in this process"
                 )
 
-    def _gathered(self, function, *futures, **settings):
+    def _gathered(self, function: Callback, *futures: Any, **settings: Any) -> Any:
         """What a function gives of each of the futures, in order, while the solver has time."""
         from distributed import wait
 

@@ -7,16 +7,19 @@ fit stay in memory. So do labels and users in any case.
 import math
 import os
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import pairwise
 from mmap import mmap
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from structsvm_papk._jit import kernel
+from structsvm_papk._types import Array, Callback
+from structsvm_papk.data.columns.base import Spread
 from structsvm_papk.data.columns.checks import refuse_non_finite
 from structsvm_papk.data.columns.dense import DenseColumns
 from structsvm_papk.data.columns.knots import check_curves, knots_of
@@ -32,9 +35,9 @@ from structsvm_papk.data.validation import checked_weight
 from structsvm_papk.errors import InputError, OracleFailure, check_number, check_type, whole_number
 from structsvm_papk.files.partitions import cut_users, scan_users
 from structsvm_papk.files.sources import Source
-from structsvm_papk.oracles.list_risk import DEFAULTS, Partition, Thresholds, users_needed
+from structsvm_papk.oracles.list_risk import DEFAULTS, Need, Partition, Thresholds, users_needed
 from structsvm_papk.oracles.partitioned import PartitionedRisk
-from structsvm_papk.oracles.partitions import Partitions, summarise
+from structsvm_papk.oracles.partitions import Partitions, PartitionSummary, summarise
 from structsvm_papk.surrogates import Surrogate
 
 _PARTITIONS_IN_BUDGET = 12
@@ -136,19 +139,19 @@ class _StreamedPartitions(Partitions):
 
     def __init__(
         self,
-        surrogate,
-        source,
+        surrogate: Surrogate,
+        source: Source,
         *,
-        budget,
-        policy,
-        relevance_threshold,
-        label_gain,
-        n_threads,
-        user_weight,
-        pieces,
-        positive,
-        thresholds,
-    ):
+        budget: int,
+        policy: str,
+        relevance_threshold: float | None,
+        label_gain: str | Sequence[float] | None,
+        n_threads: int,
+        user_weight: str | ArrayLike,
+        pieces: int | None,
+        positive: bool,
+        thresholds: Thresholds,
+    ) -> None:
         need = users_needed(surrogate, policy)
         self.n_threads = n_threads
         n_cells = 0 if pieces is None else source.n_features  # of a row, a byte each
@@ -174,20 +177,20 @@ class _StreamedPartitions(Partitions):
         n_weights = source.n_features if self.knots is None else self.knots.n_weights
         self.most_blocks = max(1, int(room / (8 * n_weights * _CUTS_A_BLOCK)))
         # of the partitions with users
-        self.kept = {}
-        self._users = []
-        self._spreads = []
+        self.kept: dict[int, RankingData] = {}
+        self._users: list[Array] = []
+        self._spreads: list[Spread] = []
         summaries = []
         for p in range(self._bounds.size - 1):
             summary, free = self._survey(p, need, free)
             summaries.append(summary)
         super().__init__(summaries, surrogate, need.policy, thresholds)
 
-    def share_in_memory(self):
+    def share_in_memory(self) -> float:
         """Share of the rows on file that stay in memory."""
         return sum(data.columns.n_rows for data in self.kept.values()) / self._n_rows_on_file
 
-    def sample_lists(self):
+    def sample_lists(self) -> RankingData | None:
         """The lists of few of the users, where the budget has room for them."""
         users = np.concatenate(self._users)
         step = self.thresholds.sample_step(users.size, self.n_rows, self.n_features)
@@ -206,7 +209,7 @@ class _StreamedPartitions(Partitions):
         return self._in_columns(self._laid_out(users, X, starts - first_rows))
 
     @contextmanager
-    def _readable(self):
+    def _readable(self) -> Iterator[None]:
         """The body reads the file, which must be as it was."""
         try:
             self._file.check()
@@ -214,7 +217,7 @@ class _StreamedPartitions(Partitions):
         except OSError as error:
             raise OracleFailure(f"the features cannot be read any more: {error}") from None
 
-    def run(self, task, shares):
+    def run(self, task: Callback, shares: Sequence[int]) -> Iterator[Any]:
         """Yield the task's result for each partition with users, reading one ahead."""
         with ThreadPoolExecutor(1) as reader:
             ahead = reader.submit(self._load, 0)
@@ -225,7 +228,7 @@ class _StreamedPartitions(Partitions):
                     ahead = reader.submit(self._load, i + 1)
                 yield task(Partition(data, share, self.n_threads, cache=None))
 
-    def _plan(self, source, budget):
+    def _plan(self, source: Source, budget: int) -> tuple[Array, int]:
         """Bounds of the partitions in users, and the bytes that are free to keep some of them."""
         lists = self._lists
         always = lists.nbytes + (_USER_BYTES + lists.users.itemsize) * lists.users.size
@@ -248,7 +251,7 @@ class _StreamedPartitions(Partitions):
             )
         return bounds, free - needed
 
-    def _room_for_sample(self, source, free, thresholds):
+    def _room_for_sample(self, source: Source, free: int, thresholds: Thresholds) -> int:
         """Rows of a sample of the users, a quarter more than on average; 0 without room for it."""
         step = thresholds.sample_step(self._lists.users.size, source.n_rows, source.n_features)
         if step is None:
@@ -256,7 +259,7 @@ class _StreamedPartitions(Partitions):
         n_rows = int(1.25 * source.n_rows / step)
         return n_rows if n_rows * (self._row_bytes + _ROW_BYTES) <= 0.5 * free else 0
 
-    def _counts_of_all(self, bins):
+    def _counts_of_all(self, bins: int) -> list[ValueCounts]:
         """How often each value of a column occurs in all rows, in so many bins."""
         counts: list[ValueCounts] = []
         for start, stop in pairwise(self._lists.indptr[self._bounds].tolist()):
@@ -268,7 +271,7 @@ class _StreamedPartitions(Partitions):
         return counts
 
     @contextmanager
-    def _named(self, start, stop):
+    def _named(self, start: int, stop: int) -> Iterator[None]:
         """What is wrong with some rows of the file says which they are."""
         try:
             yield
@@ -277,17 +280,16 @@ class _StreamedPartitions(Partitions):
                 f"{self._file.npy.path}, rows {start} to {stop - 1}: {error}"
             ) from None
 
-    def _survey(self, p, need, free):
+    def _survey(self, p: int, need: Need, free: int) -> tuple[PartitionSummary, int]:
         """Read and check a partition, keep it if there is room; summary, bytes still free."""
         first, last = self._bounds[p : p + 2]
         start, stop = self._lists.indptr[[first, last]]
         cost = (stop - start) * (self._row_bytes + 9)  # its index and label
         buffer = self._file.buffer(stop - start) if cost <= free else self._buffers[0]
         with self._named(start, stop):
-            data = self._read(np.arange(first, last), buffer)
-            refuse_non_finite(data.X)
-            data = self._in_columns(data)
-            data, summary = summarise(data, need.negatives, need.setting)
+            lists = self._read(np.arange(first, last), buffer)
+            refuse_non_finite(lists.X)
+            data, summary = summarise(self._in_columns(lists), need.negatives, need.setting)
         if data is None:
             return summary, free
         excluded = summary.exclusions
@@ -301,7 +303,7 @@ class _StreamedPartitions(Partitions):
         self.kept[len(self._users) - 1] = data
         return summary, free - cost
 
-    def _load(self, i):
+    def _load(self, i: int) -> RankingData:
         """The i-th partition with users; two of them may be in use at a time."""
         self._file.check()
         if i in self.kept:
@@ -310,11 +312,11 @@ class _StreamedPartitions(Partitions):
         data._spread = self._spreads[i]
         return data
 
-    def _in_columns(self, data):
+    def _in_columns(self, data: RankingData) -> RankingData:
         """Lists with curves in place of lines, where these are wanted."""
         return data if self.knots is None else data.with_curves(self.knots)
 
-    def _read(self, users, buffer):
+    def _read(self, users: Array, buffer: Array) -> RankingData:
         """The lists of some users of a partition, with their rows in the buffer."""
         start = self._lists.indptr[users[0]]
         stop = self._lists.indptr[users[-1] + 1]
@@ -322,7 +324,7 @@ class _StreamedPartitions(Partitions):
         self._file.read(start, X)
         return self._laid_out(users, X, np.full(users.size, start))
 
-    def _laid_out(self, users, X, first_rows):
+    def _laid_out(self, users: Array, X: Array, first_rows: Array) -> RankingData:
         """The lists of some users; X holds their rows of the file, less `first_rows`."""
         lists = self._lists
         starts = lists.indptr[users]
@@ -346,7 +348,7 @@ class _StreamedPartitions(Partitions):
             label_gain=lists.label_gain,
         )
 
-    def _positives_of(self, users):
+    def _positives_of(self, users: Array) -> Array:
         """The number of positives of each of the users."""
         lists = self._lists
         graded = lists.label_gain is not None
@@ -364,33 +366,35 @@ def _in_megabytes(n_bytes: int) -> str:
 class _FeatureFile:
     """An open file of features that must not change."""
 
-    def __init__(self, source):
+    def __init__(self, source: Source) -> None:
         self.npy, self._file = source.open_features()
         weakref.finalize(self, self._file.close)
         self._identity = self._now()
 
-    def buffer(self, n_rows):
+    def buffer(self, n_rows: int) -> Array:
         """Memory for some rows; it counts only as far as it is written."""
         # the allocator would not give it back to the system when it is not needed any more
         memory = mmap(-1, n_rows * self.npy.row_bytes)
         return np.frombuffer(memory, self.npy.dtype).reshape(n_rows, self.npy.shape[1])
 
-    def check(self):
+    def check(self) -> None:
         """Refuse a file of another size or time than at first."""
         if self._now() != self._identity:
             raise OSError(f"{self.npy.path} has changed")
 
-    def read(self, start, out):
+    def read(self, start: int, out: Array) -> None:
         """Fill `out` with the rows from `start` on."""
         self.npy.read_into(self._file, start, out)
 
-    def _now(self):
+    def _now(self) -> tuple[int, int]:
         status = os.fstat(self._file.fileno())
         return status.st_size, status.st_mtime_ns
 
 
 @kernel
-def _best_first(labels, starts, first_rows, indptr, rows):
+def _best_first(
+    labels: Array, starts: Array, first_rows: Array, indptr: Array, rows: Array
+) -> None:
     """List each user's rows as they are in memory, by decreasing label."""
     for u in range(starts.size):
         end = starts[u] + indptr[u + 1] - indptr[u]
@@ -408,7 +412,9 @@ def _best_first(labels, starts, first_rows, indptr, rows):
 
 
 @kernel
-def _count_positives(labels, gains, graded, indptr, users, n_pos):
+def _count_positives(
+    labels: Array, gains: Array, graded: bool, indptr: Array, users: Array, n_pos: Array
+) -> None:
     """Count each user's rows above gain 0, or with grades above the lowest gain of the list."""
     for i in range(users.size):
         start = indptr[users[i]]
