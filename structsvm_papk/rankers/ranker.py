@@ -207,7 +207,8 @@ class PAPKRanker(AdditiveRanker):
     list is there once for each grade t, with "at least t" as relevant, and weighs what t adds to
     the gain. There is no intercept: ranking ignores it. Columns are divided by their deviation
     within lists, ``sqrt(sum_u sum_i (x_if - mean_uf)^2 / n_rows)``, and so are the pieces of
-    curves, whose weights the penalty holds 3 or 30 times stronger, and those of cells twice.
+    curves, whose weights the penalty holds 3 or 30 times stronger. It holds twice those of the
+    cells of a pair, and that of the product of the two columns, which cells may follow.
 
     ``alpha="auto"`` is ``12 m (d / p)^1.5``: d the effective number of columns that vary within
     lists, ``(sum var)^2 / sum var^2``, m their mean variance as the penalty sees them, p the number

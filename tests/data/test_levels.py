@@ -14,17 +14,24 @@ from structsvm_papk.data.columns.levels import MOST_LEVELS, LevelColumns
 from structsvm_papk.data.columns.pieces import PiecewiseColumns
 
 
-def levels(rng, n, with_none=True):
+def levels(rng, n, with_none=True, patterns=None):
     """A few columns of levels, of which one has as many as there may be, another one only."""
     n_levels = np.array([3, MOST_LEVELS, 1, 7])
     codes = np.column_stack([rng.integers(0, most + with_none, n) for most in n_levels])
     codes[: n // 2, 3] = 2
-    return LevelColumns(codes.astype(np.uint8), n_levels, stiff=3.0)
+    return LevelColumns(codes.astype(np.uint8), n_levels, stiff=3.0, patterns=patterns)
 
 
 def indicators(columns):
     parts = [columns.codes[:, [j]] == np.arange(n) for j, n in enumerate(columns.n_levels.tolist())]
     return np.hstack(parts).astype(float)
+
+
+def patterned(rng, n):
+    """The same with a pattern for each column, of which the third is 0."""
+    patterns = rng.normal(size=3 + MOST_LEVELS + 1 + 7)
+    patterns[3 + MOST_LEVELS] = 0.0
+    return levels(rng, n, patterns=patterns)
 
 
 def beside(rng, n, curves, d=4):
@@ -44,6 +51,34 @@ def test_levels_are_their_indicators(seed, with_none):
     columns = levels(rng, int(rng.integers(9, 400)), with_none)
     np.testing.assert_array_equal(columns.toarray(), indicators(columns))
     assert_as_written_out(columns, rng)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_pattern_is_a_column_of_its_values(seed):
+    rng = np.random.default_rng(seed)
+    columns = patterned(rng, int(rng.integers(9, 400)))
+    of_levels = indicators(columns)
+    ends = np.cumsum(columns.n_levels)
+    of_patterns = [
+        of_levels[:, end - n : end] @ columns.patterns[end - n : end]
+        for end, n in zip(ends, columns.n_levels, strict=True)
+    ]
+    np.testing.assert_array_equal(columns.toarray(), np.column_stack([of_levels, *of_patterns]))
+    is_level = np.arange(columns.n_weights) < columns.patterns.size
+    assert_as_written_out(columns, rng, called_indicators=is_level)
+    weight = columns.n_weights - 1
+    told = columns.values_of(weight, np.arange(columns.n_rows))
+    assert told.column == 3 and told.which == ", pattern,"
+    np.testing.assert_array_equal(told.values, columns.toarray()[:, weight])
+
+
+def test_a_pattern_that_is_the_same_in_all_rows_of_a_list_does_not_vary():
+    codes = np.repeat(np.arange(3), [9, 5, 7])[:, None]
+    patterns = np.array([0.1, 0.7, -0.3])
+    columns = LevelColumns(codes.astype(np.uint8), np.array([3]), patterns=patterns)
+    rows, indptr = np.arange(21), np.array([0, 9, 14, 21])
+    variation = columns.variation(rows, indptr, columns.spread(rows, indptr))
+    assert variation.deviation.tolist() == [0.0] * 4
 
 
 @pytest.mark.parametrize("curves", [False, True])

@@ -1,12 +1,15 @@
 """Pairs of columns: which are found, the optimum with them, and what they add."""
 
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.linalg import block_diag
 
 from structsvm_papk import EmpiricalRisk, PAPKRanker, RankingData, make_surrogate
+from structsvm_papk.data.columns.pairs import PairCuts
 from structsvm_papk.data.columns.tables import in_numbers, levels_of
 from structsvm_papk.rankers import choosing, pairing
 from structsvm_papk.rankers.in_columns import TrainingColumns
@@ -81,18 +84,67 @@ def test_the_optimum_is_that_of_cells_written_out(curves, gaps):
     setting = Setting(make_surrogate("avg", 1, 0.9), "equal", ALPHA, curves)
     columns = TrainingColumns(given, "separate", "auto").of(setting)
     single = columns.lists.columns.toarray() / columns.lists.units.scale
-    # half the difference of a cell's two values, and its stiffness
-    from_cells = fitted.result_.w[single.shape[1] :]
+    # half the difference of a cell's two values, a pattern's deviation, and their stiffness
+    patterns = patterns_by_hand(pairs, X)
+    scale = np.sqrt(2.0) * np.append(np.full(cells.shape[1], 0.5), patterns.deviations)
+    own = fitted.result_.w[single.shape[1] :] / scale
+    of_cells, of_patterns = np.split(own, [cells.shape[1]])
     weights = np.concatenate([weights_of(pair, X) for pair in pairs])
     varies = cells.any(axis=0)
-    scale = np.median((from_cells / weights)[varies & (weights != 0)])
-    assert 0.5 < scale <= 0.5 * np.sqrt(30.0)
-    np.testing.assert_allclose(from_cells[varies], scale * weights[varies], atol=1e-9)
+    added = of_cells + patterns.of_cells @ of_patterns
+    np.testing.assert_allclose(added[varies], weights[varies], atol=1e-9)
+    assert of_patterns[0] > 0.05 and of_patterns[1] == 0.0  # a column of text has no order
+    written = np.hstack([single, np.hstack([cells, cells @ patterns.of_cells]) / scale])
     by_hand = PAPKRanker(
         3, "avg", alpha=ALPHA, tol=1e-9, curves=None, pairs=None, standardize=False
-    ).fit(np.hstack([single, cells / scale]), y, GROUPS)
+    ).fit(written, y, GROUPS)
     assert fitted.result_.objective == pytest.approx(by_hand.result_.objective, rel=1e-8)
     assert fitted.result_.lower_bound <= by_hand.result_.objective * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("curves", [None, 4])
+def test_a_function_has_the_weights_of_its_fit(curves):
+    """What each cell adds is split between cells and patterns as the penalty splits it."""
+    frame, y = table()
+    fitted = ranker(curves=curves).fit(frame, y, GROUPS)
+    given = RankingData.from_groups(places(frame), y, GROUPS, missing="separate")
+    given.levels = {3: ("x", "y", "z")}
+    columns = TrainingColumns(given, "separate", "auto")
+    cuts = PairCuts.of(fitted.function_, columns.plan.with_gaps)
+    setting = Setting(make_surrogate("avg", 1, 0.9), "equal", ALPHA, curves)
+    in_columns = columns.of(setting, cuts)
+    w = in_columns.weights(fitted.function_)
+    np.testing.assert_allclose(w, fitted.result_.w, atol=2e-4)
+    assert w @ w <= fitted.result_.w @ fitted.result_.w * (1 + 1e-12)
+    again, trained = (function.pairs for function in (in_columns.function(w), fitted.function_))
+    for one, other in zip(again, trained, strict=True):
+        np.testing.assert_allclose(one.weights, other.weights, atol=1e-12)
+
+
+class Patterns(NamedTuple):
+    """Of some pairs: a column of their cells for each, and deviations within lists."""
+
+    of_cells: np.ndarray
+    deviations: np.ndarray
+
+
+def patterns_by_hand(pairs, X):
+    """A pattern is the product of the places of the cells, 0 where a column is text or missing."""
+    parts = []
+    deviations = []
+    for pair in pairs:
+        places = []
+        for column, cut in zip(pair.columns, pair.cuts, strict=True):
+            own = [
+                0.0 if cut.edges is None else 2.0 * c / (cut.n_cells - 1) - 1.0
+                for c in range(cut.n_cells)
+            ]
+            places.append([*own, 0.0] if np.isnan(X[:, column]).any() else own)
+        parts.append([a * b for a in places[0] for b in places[1]])
+        value = pd.Series(cells_by_hand(pair, X) @ parts[-1])
+        within = value - value.groupby(GROUPS).transform("mean")
+        deviations.append(np.sqrt(np.mean(within**2)) or 1.0)
+    return Patterns(block_diag(*map(np.atleast_2d, parts)).T, np.array(deviations))
 
 
 def weights_of(pair, X):

@@ -7,6 +7,10 @@ or one that training did not have) has the number L_j, and adds nothing.
 
 In the kernels u counts users, p list positions, f columns, c levels of all columns; every column
 has one more place than levels, for that number.
+
+A column may have one more weight, for a pattern: a number for each of its levels. A row of level l
+then has ``w_l + v pattern_l`` of its weights w_l and v. Where levels follow the pattern the penalty
+is smaller than on a weight for each of them alone.
 """
 
 from __future__ import annotations
@@ -37,6 +41,8 @@ class LevelColumns(Columns):
         How many times stronger the penalty is on the weights than on that of a line.
     names : sequence of str, optional
         What messages call the columns.
+    patterns : ndarray of shape (n_levels.sum(),), optional
+        The pattern of each column, one after the other; their weights come after those of levels.
     """
 
     dtype = np.dtype(np.float64)
@@ -47,13 +53,15 @@ class LevelColumns(Columns):
         n_levels: Array,
         stiff: float = 1.0,
         names: Sequence[str] | None = None,
+        patterns: Array | None = None,
     ) -> None:
         self.codes = codes
         self.n_levels = n_levels
         self.stiff = stiff
         self.names = names
+        self.patterns = patterns
         self.n_rows = codes.shape[0]
-        self.n_weights = int(n_levels.sum())
+        self.n_weights = int(n_levels.sum()) + (0 if patterns is None else n_levels.size)
 
     @property
     def n_entries(self) -> int:
@@ -73,16 +81,30 @@ class LevelColumns(Columns):
         return np.concatenate([[0], np.cumsum(self.n_levels + 1)])
 
     @cached_property
-    def _place_of_weight(self) -> Array:
-        """The place of each weight: all but the last of each column."""
-        has_weight = np.ones(self.starts[-1], dtype=bool)
-        has_weight[self.starts[1:] - 1] = False
-        return np.flatnonzero(has_weight)
+    def _place_of_level(self) -> Array:
+        """The place of each level: all but the last of each column."""
+        has_level = np.ones(self.starts[-1], dtype=bool)
+        has_level[self.starts[1:] - 1] = False
+        return np.flatnonzero(has_level)
+
+    @cached_property
+    def _first_levels(self) -> Array:
+        """The first level of each column among those of all."""
+        return np.cumsum(self.n_levels) - self.n_levels
 
     def _table(self, w: Array) -> Array:
+        """What each place adds to a score."""
         table = np.zeros(self.starts[-1])
-        table[self._place_of_weight] = w
+        table[self._place_of_level] = with_patterns(w, self.n_levels, self.patterns)
         return table
+
+    def _of_weights(self, sums: Array) -> Array:
+        """Sums over the rows of each place, along the last axis, as those of each weight."""
+        of_levels = sums[..., self._place_of_level]
+        if self.patterns is None:
+            return of_levels
+        of_patterns = np.add.reduceat(of_levels * self.patterns, self._first_levels, axis=-1)
+        return np.concatenate([of_levels, of_patterns], axis=-1)
 
     # --- products -------------------------------------------------------------------------------
 
@@ -91,12 +113,12 @@ class LevelColumns(Columns):
     ) -> None:
         sums = np.zeros((bounds.size - 1, self.starts[-1]))
         _sums(read_only(self.codes), rows, coef, active, bounds, self.starts, sums)
-        out += sums[:, self._place_of_weight]
+        out += self._of_weights(sums)
 
     def combined_rows(self, rows: Array, coef: Array) -> Array:
         sums = np.zeros((self.starts[-1], coef.shape[0]))
         _combined_sums(self.codes[rows], np.ascontiguousarray(coef.T), self.starts, sums)
-        return np.ascontiguousarray(sums[self._place_of_weight].T)
+        return np.ascontiguousarray(self._of_weights(sums.T))
 
     def add_in_order(self, rows: Array, w: Array, out: Array) -> None:
         _in_order(read_only(self.codes), rows, self.starts, self._table(w), out)
@@ -105,22 +127,24 @@ class LevelColumns(Columns):
 
     def take(self, rows: Any) -> LevelColumns:
         codes = np.ascontiguousarray(self.codes[rows])
-        return LevelColumns(codes, self.n_levels, self.stiff, self.names)
+        return LevelColumns(codes, self.n_levels, self.stiff, self.names, self.patterns)
 
     def join(self, others: Sequence[LevelColumns]) -> LevelColumns:
         codes = np.concatenate([self.codes, *(other.codes for other in others)])
-        return LevelColumns(codes, self.n_levels, self.stiff, self.names)
+        return LevelColumns(codes, self.n_levels, self.stiff, self.names, self.patterns)
 
     def toarray(self) -> Array:
         place = self.starts[:-1] + self.codes
         written = np.zeros((self.n_rows, self.starts[-1]))
         np.put_along_axis(written, place, 1.0, axis=1)
-        return written[:, self._place_of_weight]
+        return self._of_weights(written)
 
     def content(self) -> Iterator[Any]:
         yield "levels"
         yield self.n_levels
         yield self.codes
+        if self.patterns is not None:
+            yield self.patterns
 
     def digest(self, rows: Array, indptr: Array, gains: Array, digests: Array) -> None:
         DenseColumns(self.codes).digest(rows, indptr, gains, digests)
@@ -128,37 +152,62 @@ class LevelColumns(Columns):
     # --- what the columns are like --------------------------------------------------------------
 
     def spread(self, rows: Array, indptr: Array) -> Spread:
-        one = np.ones(self.n_weights)
+        largest = np.ones(self.n_weights)
+        if self.patterns is not None:
+            of_patterns = np.maximum.reduceat(np.abs(self.patterns), self._first_levels)
+            largest[self.patterns.size :] = of_patterns
         return Spread(
-            largest=one,
-            within=one,
+            largest=largest,
+            within=largest,
             shifted=np.zeros(self.n_weights, dtype=bool),
-            row_terms=self.n_columns,
+            row_terms=self.n_weights - int(self.n_levels.sum()) + self.n_columns,
         )
 
     def variation(self, rows: Array, indptr: Array, spread: Spread) -> Variation:
         squares = np.zeros(self.starts[-1])
         _squares(read_only(self.codes), rows, indptr, self.starts, squares)
-        return Variation(
-            deviation=np.sqrt(squares[self._place_of_weight] / max(rows.size, 1)),
-            low=np.zeros(self.n_weights),
-            high=np.ones(self.n_weights),
-            n_rows=rows.size,
-        )
+        deviation = np.sqrt(squares[self._place_of_level] / max(rows.size, 1))
+        low = np.zeros(deviation.size)
+        high = np.ones(deviation.size)
+        if self.patterns is not None:
+            several = np.full(self.n_columns, np.nan)
+            table = np.zeros(self.starts[-1])
+            table[self._place_of_level] = self.patterns
+            of_patterns = self._deviations_of(table, rows, indptr)
+            deviation = np.concatenate([deviation, of_patterns])
+            low = np.concatenate([low, several])
+            high = np.concatenate([high, several])
+        return Variation(deviation=deviation, low=low, high=high, n_rows=rows.size)
 
     def term_deviations(self, w: Array, rows: Array, indptr: Array, deviation: Array) -> Array:
+        return self._deviations_of(self._table(w), rows, indptr)
+
+    def _deviations_of(self, table: Array, rows: Array, indptr: Array) -> Array:
+        """Deviation within users of what each column adds by a table."""
         squares = np.zeros(self.n_columns)
-        codes = read_only(self.codes)
-        _term_squares(codes, rows, indptr, self.starts, self._table(w), squares)
+        _term_squares(read_only(self.codes), rows, indptr, self.starts, table, squares)
         return np.asarray(np.sqrt(squares / max(rows.size, 1)))
 
     def stiffness(self, stiffness: float) -> Array:
         return np.full(self.n_weights, self.stiff)
 
     def values_of(self, weight: int, rows: Array) -> ColumnValues:
+        n_of_levels = int(self.n_levels.sum())
+        if weight >= n_of_levels:
+            column = weight - n_of_levels
+            place = self.starts[column] + self.codes[rows, column]
+            one = np.arange(self.n_weights) == weight
+            return ColumnValues(column, ", pattern,", self._table(one)[place])
         column = int(np.repeat(np.arange(self.n_columns), self.n_levels)[weight])
         level = weight - int(self.n_levels[:column].sum())
         return ColumnValues(column, f", level {level},", self.codes[rows, column] == level)
+
+
+def with_patterns(w: Array, n_levels: Array, patterns: Array | None) -> Array:
+    """What each level adds to a score: its own weight, and that of the pattern of its column."""
+    if patterns is None:
+        return w
+    return w[: patterns.size] + patterns * np.repeat(w[patterns.size :], n_levels)
 
 
 @kernel
@@ -240,15 +289,23 @@ def _squares(codes: Array, rows: Array, indptr: Array, starts: Array, squares: A
 def _term_squares(
     codes: Array, rows: Array, indptr: Array, starts: Array, table: Array, squares: Array
 ) -> None:
-    """Add the squared distances from the user's mean of what each column adds."""
+    """Add the squared distances from the user's mean of what each column adds.
+
+    Taken from what it adds to the user's first row: what is constant has a distance of 0.
+    """
     mean = np.empty(squares.size)
     for u in range(indptr.size - 1):
         mean[:] = 0.0
-        n = max(indptr[u + 1] - indptr[u], 1)
+        n = indptr[u + 1] - indptr[u]
+        if n == 0:
+            continue
+        first = codes[rows[indptr[u]]]
         for p in range(indptr[u], indptr[u + 1]):
+            row = codes[rows[p]]
             for f in range(squares.size):
-                mean[f] += table[starts[f] + codes[rows[p], f]] / n
+                mean[f] += (table[starts[f] + row[f]] - table[starts[f] + first[f]]) / n
         for p in range(indptr[u], indptr[u + 1]):
+            row = codes[rows[p]]
             for f in range(squares.size):
-                away = table[starts[f] + codes[rows[p], f]] - mean[f]
+                away = table[starts[f] + row[f]] - table[starts[f] + first[f]] - mean[f]
                 squares[f] += away * away

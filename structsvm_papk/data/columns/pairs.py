@@ -2,18 +2,27 @@
 
 A column of numbers is cut into sixths of its rows, a column of levels has a cell for each. Missing
 values are a cell of their own where training had some. A pair has at most 254 cells.
+
+Where both columns count together a cell's weight is often about the product of its places in them.
+So a fit has one more weight for each pair, for
+
+    pattern of a cell  =  (its place in one column, -1 .. 1) (its place in the other)
+
+beside those of cells, which the penalty holds to that pattern: few rows say what it is. The two are
+added up when the fit is over, and a term has nothing but a weight for each cell.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.data.columns.levels import MOST_LEVELS, LevelColumns
+from structsvm_papk.data.columns.levels import MOST_LEVELS, LevelColumns, with_patterns
 from structsvm_papk.data.columns.terms import Cut, Pair
 from structsvm_papk.data.columns.value_counts import ValueCounts
 
@@ -39,6 +48,14 @@ class ColumnCut:
     def n_cells(self) -> int:
         """With that of missing values, where training had some."""
         return self.cut.n_cells + self.with_gap
+
+    @property
+    def places(self) -> Array:
+        """Where each cell stands, from -1 to 1; 0 for levels and missing values: without order."""
+        places = np.zeros(self.n_cells)
+        if self.cut.edges is not None:
+            places[: self.cut.n_cells] = np.linspace(-1.0, 1.0, self.cut.n_cells)
+        return places
 
     def cells(self, rows: FilledRows) -> Array:
         """The cell of each row; -1 for what training did not have."""
@@ -91,6 +108,11 @@ class ColumnPair:
         """Cells of both."""
         return self.first.n_cells * self.second.n_cells
 
+    @property
+    def pattern(self) -> Array:
+        """The product of the places of each cell, shape (n_cells,)."""
+        return np.outer(self.first.places, self.second.places).ravel()
+
     def codes(self, first: Array, second: Array) -> Array:
         """The cell of both of rows in these cells of each, `n_cells` for none of them."""
         known = (first >= 0) & (second >= 0)
@@ -106,7 +128,7 @@ class ColumnPair:
 
 @dataclass(frozen=True, eq=False)
 class PairCuts:
-    """Pairs of columns with a weight for each of their cells."""
+    """Pairs of columns with a weight for each of their cells, and then one for each pattern."""
 
     pairs: tuple[ColumnPair, ...]
 
@@ -135,6 +157,16 @@ class PairCuts:
         """Of each pair."""
         return np.array([pair.n_cells for pair in self.pairs])
 
+    @property
+    def n_weights(self) -> int:
+        """Of cells and of patterns."""
+        return int(self.n_cells.sum()) + len(self.pairs)
+
+    @cached_property
+    def patterns(self) -> Array:
+        """Those of all pairs, one after the other."""
+        return np.concatenate([pair.pattern for pair in self.pairs])
+
     def columns(self, rows: FilledRows) -> LevelColumns:
         """The cells of some rows."""
         cuts = {cut.column: cut for pair in self.pairs for cut in (pair.first, pair.second)}
@@ -143,10 +175,11 @@ class PairCuts:
         for place, pair in enumerate(self.pairs):
             first, second = pair.columns
             codes[:, place] = pair.codes(cells[first], cells[second])
-        return LevelColumns(codes, self.n_cells, stiff=_STIFF)
+        return LevelColumns(codes, self.n_cells, stiff=_STIFF, patterns=self.patterns)
 
     def terms(self, w: Array, names: Sequence[str], deviations: Array) -> tuple[Pair, ...]:
-        """The terms of the weights of all cells."""
+        """The terms of some weights: what each cell adds."""
+        added = with_patterns(w, self.n_cells, self.patterns)
         ends = np.cumsum(self.n_cells).tolist()
         terms = []
         for pair, end, deviation in zip(self.pairs, ends, deviations.tolist(), strict=True):
@@ -156,14 +189,18 @@ class PairCuts:
                     names=(names[first], names[second]),
                     columns=pair.columns,
                     cuts=(pair.first.cut, pair.second.cut),
-                    weights=pair.matrix(w[end - pair.n_cells : end]),
+                    weights=pair.matrix(added[end - pair.n_cells : end]),
                     deviation=deviation,
                 )
             )
         return tuple(terms)
 
-    def weights(self, function: AdditiveFunction) -> Array:
-        """The weights of the cells of a function's pairs, 0 for pairs that it does not have."""
+    def weights(self, function: AdditiveFunction, scale: Array | None = None) -> Array:
+        """The weights with which a function's pairs add the same, 0 for pairs that it lacks.
+
+        The split between cells and patterns is the one of the smallest penalty, where weights are
+        multiplied by `scale` before they are squared.
+        """
         known = {pair.columns: pair for pair in function.pairs}
         parts = []
         for pair in self.pairs:
@@ -172,4 +209,12 @@ class PairCuts:
             if old is not None and old.weights.shape >= own.shape:
                 own = old.weights[: own.shape[0], : own.shape[1]]
             parts.append(own.ravel())
-        return np.concatenate(parts)
+        added = np.concatenate(parts)
+        square = np.ones(self.n_weights) if scale is None else np.square(scale)
+        of_cells, of_patterns = np.split(square, [added.size])
+        firsts = np.cumsum(self.n_cells) - self.n_cells
+        pull = of_cells * self.patterns
+        above = np.add.reduceat(pull * added, firsts)
+        below = np.add.reduceat(pull * self.patterns, firsts)
+        v = above / (of_patterns + below)
+        return np.concatenate([added - self.patterns * np.repeat(v, self.n_cells), v])

@@ -4,7 +4,7 @@
     missing values         a column "is missing" for each column of numbers that has some: 1 or 0
     columns of levels      a weight for each level, of two for the second; where there are missing
                            values a weight for each, and one for those
-    pairs of columns       a weight for each cell
+    pairs of columns       a weight for each cell, and one for their pattern: see `pairs`
 
 They stand beside each other in this order. A missing value that was filled by one number c adds the
 weight of "is missing" and what c adds: both together are the `gap` of the term, and so the penalty
@@ -173,7 +173,7 @@ class Plan:
             of_numbers = of_numbers[self._all_knots().column_of_weight]
         n_free = int(self._n_levels.sum()) if self.levels else 0  # levels and cells have no order
         if self.pairs is not None:
-            n_free += int(self.pairs.n_cells.sum())
+            n_free += self.pairs.n_weights
         return np.concatenate([of_numbers, np.zeros(n_free)])
 
     @property
@@ -274,7 +274,8 @@ class Plan:
             first = len(levels) - self._n_weights(j)
             parts.append(added[first:] - (added[0] if first else 0.0))
         if self.pairs is not None:
-            parts.append(self.pairs.weights(function))
+            own = None if scale is None else scale[-self.pairs.n_weights :]
+            parts.append(self.pairs.weights(function, own))
         return np.concatenate(parts)
 
     def _weights_of_numbers(self, of_column: Sequence[Term], scale: Array | None) -> Array:
