@@ -93,8 +93,8 @@ def critical_depth(risk: EmpiricalRisk) -> CriticalDepth:
     # the answer is in low, .., high; high: none
     low = min(k, deepest)
     high = deepest + 1
+    m = low  # the depth of the paper first
     while low < high:
-        m = k if low == k and direction is None and degenerate_to == 0 else (low + high) // 2
         surrogate = replace(risk.surrogate, depth=max(m, k))
         at_m = EmpiricalRisk(surrogate, risk.data, "cap", n_threads=risk.n_threads)
         verdict = Verdict.INFORMATIVE
@@ -109,5 +109,6 @@ def critical_depth(risk: EmpiricalRisk) -> CriticalDepth:
             if verdict is Verdict.DEGENERATE:
                 degenerate_to = m
             low = m + 1
+        m = (low + high) // 2
     name = risk.surrogate.name
     return CriticalDepth(name, k, degenerate_to, informative_from, deepest, direction)

@@ -466,9 +466,10 @@ def _implication(
     premise: str, conclusion: str, where: list[Shape], control: Statement, words: str
 ) -> Claim:
     as_printed = (premise, conclusion) == ("beta", "weak") and where is EVERY
-    enough = " and n_pos >= 2 beta - 1" if where is ENOUGH else ""
+    enough = ""
     source = f"{PAPER}, Definitions 2-5"
-    if enough:
+    if where is ENOUGH:
+        enough = " and n_pos >= 2 beta - 1"
         source = "corrected here"
     elif {premise, conclusion} == {"beta", "moderate"}:
         source = "no claim of the paper: neither follows from the other"
