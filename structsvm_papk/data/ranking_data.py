@@ -25,7 +25,6 @@ from structsvm_papk.data.columns.value_counts import ValueCounts, counts_of_colu
 from structsvm_papk.data.content import digests_of_lists, fingerprint_of
 from structsvm_papk.data.grades import check_label_gain, gains_of, remark_of_grades
 from structsvm_papk.data.lists import Lists, laid_out, laid_out_by_gain
-from structsvm_papk.data.roles import warn_of_other_order
 from structsvm_papk.errors import InputError, as_floats
 
 
@@ -273,7 +272,7 @@ class RankingData(Lists, Parts):
         InputError
             As for the class; also missing (None, NaN) group labels.
         """
-        warn_of_other_order(X=X, y=y, groups=groups)
+        validation.warn_of_other_order(X=X, y=y, groups=groups)
         X = check_matrix(X, feature_names, missing)
         return cls.from_matrix(X, y, groups, user_weight, feature_names, label_gain)
 

@@ -238,26 +238,6 @@ def warn_of_ids(X: Any) -> None:
         )
 
 
-def warn_of_other_order(**columns: Any) -> None:
-    """Warn of frames and series whose index has the rows of the first one in another order."""
-    indexed = {name: values.index for name, values in columns.items() if hasattr(values, "iloc")}
-    for name, index in indexed.items():
-        first = next(iter(indexed))
-        if _permuted(indexed[first], index):
-            warn(
-                f"the index of {name} has the rows of {first} in another order, and rows are taken "
-                f"by their places: give {name}.loc[{first}.index], or {name}.to_numpy() if that is "
-                "meant"
-            )
-
-
-def _permuted(index: Any, other: Any) -> bool:
-    """Whether two indices without duplicates have the same entries in another order."""
-    if index.equals(other) or index.size != other.size:
-        return False
-    return bool(index.is_unique and other.is_unique and other.isin(index).all())
-
-
 def listed(names: Collection[str]) -> str:
     """Names for a message, the first ones of many."""
     more = f", .. {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""

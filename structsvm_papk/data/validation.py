@@ -18,7 +18,7 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.errors import InputError, as_floats, check_number, is_one_of
+from structsvm_papk.errors import InputError, as_floats, check_number, is_one_of, warn
 
 _SHOWN = 5
 FEWEST_RESAMPLED = 10
@@ -478,3 +478,23 @@ def encode_groups(groups: Any, n_rows: int) -> tuple[Array, Array]:
     if groups is None:
         return np.zeros(1, dtype=np.int64), np.zeros(n_rows, dtype=np.int64)
     return encode(check_ids(groups, n_rows))
+
+
+def warn_of_other_order(**columns: Any) -> None:
+    """Warn of frames and series whose index has the rows of the first one in another order."""
+    indexed = {name: values.index for name, values in columns.items() if hasattr(values, "iloc")}
+    for name, index in indexed.items():
+        first = next(iter(indexed))
+        if _permuted(indexed[first], index):
+            warn(
+                f"the index of {name} has the rows of {first} in another order, and rows are taken "
+                f"by their places: give {name}.loc[{first}.index], or {name}.to_numpy() if that is "
+                "meant"
+            )
+
+
+def _permuted(index: Any, other: Any) -> bool:
+    """Whether two indices without duplicates have the same entries in another order."""
+    if index.equals(other) or index.size != other.size:
+        return False
+    return bool(index.is_unique and other.is_unique and other.isin(index).all())

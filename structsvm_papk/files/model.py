@@ -28,8 +28,9 @@ from structsvm_papk.data.columns.terms import (
     Pair,
     Term,
 )
-from structsvm_papk.data.roles import listed, warn_of_other_order
+from structsvm_papk.data.roles import listed
 from structsvm_papk.data.top import ids_of, top_rows
+from structsvm_papk.data.validation import warn_of_other_order
 from structsvm_papk.errors import (
     DegenerateOptimumWarning,
     InputError,

@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike
 
 from structsvm_papk._types import Array, Features
 from structsvm_papk.data.grades import gains_of
-from structsvm_papk.data.roles import warn_of_other_order
-from structsvm_papk.data.validation import required_groups
+from structsvm_papk.data.validation import required_groups, warn_of_other_order
 from structsvm_papk.errors import InputError, is_one_of
 from structsvm_papk.metrics import _kernels, conventions, definitions
 from structsvm_papk.metrics import ranked_lists as lists

@@ -28,12 +28,13 @@ from structsvm_papk.data.columns.units import ScaleRule
 from structsvm_papk.data.grades import are_grades, check_label_gain, gains_of
 from structsvm_papk.data.lists import Exclusions
 from structsvm_papk.data.ranking_data import Parts, RankingData
-from structsvm_papk.data.roles import warn_of_ids, warn_of_other_order
+from structsvm_papk.data.roles import warn_of_ids
 from structsvm_papk.data.validation import (
     ONE_LIST,
     is_one_list,
     refuse_weights,
     required_groups,
+    warn_of_other_order,
 )
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError, warn
 from structsvm_papk.files.model import Model, certificate_of, save_model, weights_of
