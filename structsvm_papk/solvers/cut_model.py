@@ -28,6 +28,7 @@ _BISECTIONS = 40
 _NEGLIGIBLE = 1e-10  # dual weight that only an interior point gives
 _WIDE = 1000  # features: beyond, inner products of cuts are cheaper than cuts
 _PRODUCTS = 1.7  # of an evaluation may be as many as those of cuts with cuts
+_NUMBERS = 120_000  # in the cuts of an evaluation
 _SMALL = 0.1  # of the entries of the data: the numbers in the cuts of an evaluation
 _WIDE_IDLE = 2  # iterations that a cut may be idle there
 
@@ -35,15 +36,18 @@ _WIDE_IDLE = 2  # iterations that a cut may be idle there
 def default_blocks(oracle: Oracle) -> int:
     """About two cuts a feature and iteration, as long as they stay small beside the data.
 
-    At most 200: with more features the restricted problems take longer than passes are saved. More
-    where steps come from a sample: these are few, and their cuts alone have to make the bound.
+    At most 200, and fewer of many features: else restricted problems take longer than passes are
+    saved. More where steps come from a sample: these are few, and their cuts alone have to make the
+    bound.
     """
     d = oracle.n_features
     if d > _WIDE:  # each cut costs a product with every other: not more than an evaluation does
         pays = np.sqrt(_PRODUCTS * oracle.n_entries / d)
         affordable = max(1, (8 << 20) // (8 * d))
         return int(min(np.clip(pays, 20, 100), affordable))
-    usual = int(np.clip(2 * d, 32, 200)) if oracle.sample is None else 400
+    usual = 400
+    if oracle.sample is None:
+        usual = int(np.clip(2 * d, 32, min(200, _NUMBERS // d)))
     small = int(_SMALL * oracle.n_entries / d)
     return min(usual, max(small, 32))
 
