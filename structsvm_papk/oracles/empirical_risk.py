@@ -37,7 +37,7 @@ from structsvm_papk.solvers.oracle import (
     Oracle,
 )
 from structsvm_papk.surrogates import Surrogate
-from structsvm_papk.surrogates.base import MajorantSurrogate
+from structsvm_papk.surrogates.base import ListTerms, MajorantSurrogate
 from structsvm_papk.surrogates.losses import Avg
 
 _GRAM_BYTES = 1 << 29  # of Avg: where its matrices may need more, cuts take less
@@ -171,11 +171,22 @@ class EmpiricalRisk(DualListRisk, BoxedOracle, FiniteSumOracle):
 
         Blocks are runs of users, or parts of a single user's list where its terms are known.
         """
-        if self.n_users == 1 and n_blocks > 1:
-            terms = self.surrogate.list_terms(int(self.data.n_pos[0]), int(self.data.n_neg[0]))
-            if terms is not None:
-                return OneListCuts(self, terms, n_blocks)
+        terms = self._terms_of_one_list
+        if terms is not None and n_blocks > 1:
+            return OneListCuts(self, terms, n_blocks)
         return super().with_blocks(n_blocks)
+
+    @property
+    def most_blocks(self) -> int | None:  # type: ignore[override]
+        """More blocks than that hardly save passes: of one list, where its terms say so."""
+        terms = self._terms_of_one_list
+        return None if terms is None else terms.most_blocks
+
+    @property
+    def _terms_of_one_list(self) -> ListTerms | None:
+        if self.n_users != 1:
+            return None
+        return self.surrogate.list_terms(int(self.data.n_pos[0]), int(self.data.n_neg[0]))
 
     def majorant(self, w: Array) -> MajorantRisk:
         """A convex risk that is nowhere below this one, and tight at w.

@@ -40,6 +40,11 @@ def default_blocks(oracle: Oracle) -> int:
     saved. More where steps come from a sample: these are few, and their cuts alone have to make the
     bound.
     """
+    usual = _usual_blocks(oracle)
+    return usual if oracle.most_blocks is None else min(usual, oracle.most_blocks)
+
+
+def _usual_blocks(oracle):
     d = oracle.n_features
     if d > _WIDE:  # each cut costs a product with every other: not more than an evaluation does
         pays = np.sqrt(_PRODUCTS * oracle.n_entries / d)

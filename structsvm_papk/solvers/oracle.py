@@ -81,6 +81,8 @@ class Oracle(ABC):
         Numbers of the data that an evaluation multiplies, where they are known.
     n_blocks : int
         Cuts that one evaluation gives.
+    most_blocks : int or None
+        More cuts an evaluation hardly save passes, where that is known.
     sample : Oracle or None
         A risk like this one that is much cheaper to evaluate.
     exact : bool
@@ -92,6 +94,7 @@ class Oracle(ABC):
     nonnegative: bool = False
     n_entries: int = 0
     n_blocks: int = 1
+    most_blocks: int | None = None
     sample: Oracle | None = None
     exact: bool = False
 

@@ -379,13 +379,15 @@ class ListTerms(ABC):
 
     so that any partition of the terms gives blocks, each convex in (scores, s); the proofs are in
     docs/math/proofs.md, "One long list". `depth` is m, the negatives that count. `of_mean`: the
-    terms are ``(1 - mean(p) + q_j)_+``, whose dual has a variable for each negative.
+    terms are ``(1 - mean(p) + q_j)_+``, whose dual has a variable for each negative. More than
+    `most_blocks` blocks hardly save passes.
     """
 
     n_terms: int
     depth: int
     over_negatives: ClassVar[bool]
     of_mean: ClassVar[bool] = False
+    most_blocks: ClassVar[int | None] = None
 
     @abstractmethod
     def blocks(self, scores: Array, n_pos: int, bounds: Array) -> TermBlocks:

@@ -308,6 +308,7 @@ class NegativeTerms(ListTerms):
     n_rows: int
     pooled: bool = False
     over_negatives = True
+    most_blocks = 8  # each has a slope at every positive: an evaluation gets dearer with them
 
     def blocks(self, scores: Array, n_pos: int, bounds: Array) -> TermBlocks:  # noqa: D102
         thresholds, order = self._thresholds(scores[:n_pos])

@@ -22,6 +22,7 @@ from structsvm_papk.solvers.cut_model import (
     _InnerProducts,
     _WrittenOut,
     block_sweeps,
+    default_blocks,
     gram_sweeps,
 )
 from structsvm_papk.solvers.qp import (
@@ -159,6 +160,17 @@ def test_a_risk_that_is_not_convex_after_all_is_found_out():
     assert wrong.status is Status.INCONSISTENT
     assert wrong.lower_bound == -np.inf
     assert "no bound" in wrong.message
+
+
+@pytest.mark.parametrize(
+    ("name", "n_positives", "few"),
+    [("ts", 40, True), ("pauc", 40, True), ("pauc", 160, False), ("avg", 40, False)],
+)
+def test_terms_of_one_list_with_slopes_at_every_partner_have_few_blocks(name, n_positives, few):
+    rng = np.random.default_rng(0)
+    y = np.arange(200) < n_positives
+    data = RankingData.from_groups(rng.normal(size=(200, 3)), y, np.zeros(200))
+    assert (default_blocks(EmpiricalRisk(make_surrogate(name, 5, 0.9), data)) == 8) == few
 
 
 def test_sweeps_by_inner_products_are_those_by_slopes():
