@@ -11,7 +11,7 @@ Of one list the largest mean wins. Of lists
   or curves alone two (of many lists 20 pairs may lose more than curves gain);
 * then pairs have to gain one and a half over curves alone, so that a ranker does not have twenty
   maps that say nothing;
-* of 16 columns and more, 150 pairs as much over 20 (of one list one standard error);
+* of 16 columns and more, 300 pairs as much over 20 (of one list 150, one standard error);
 * stiff curves, which are best of some features of web pages and worse of others, as much over the
   winner (`benchmarks/results/columns.md`).
 
@@ -43,7 +43,7 @@ from structsvm_papk.files.checkpoint import Checkpoint
 from structsvm_papk.rankers.candidates import Candidate, TimeIsOverError, Training, values_on
 from structsvm_papk.rankers.folds import FAR, Fold, Gain, folds_of_lists, folds_of_rows, mean_gain
 from structsvm_papk.rankers.in_columns import TrainingColumns
-from structsvm_papk.rankers.pairing import MANY_PAIRS, PAIRS
+from structsvm_papk.rankers.pairing import MANY_OF_ONE_LIST, MANY_PAIRS, PAIRS
 from structsvm_papk.rankers.settings import (
     ALSO_WITH_LINES,
     STIFF,
@@ -309,7 +309,7 @@ def choose(
         n_blocks = None if columns.given.is_sparse else _BLOCKS
         training = Training(_MAX_ITER, n_blocks, n_threads, deadline)
         candidates = _of_one_list(columns, given, left)
-        many = [each for each in candidates if each.setting.n_pairs == MANY_PAIRS]
+        many = [each for each in candidates if each.setting.n_pairs == MANY_OF_ONE_LIST]
         choice = ChoiceOfOneList(candidates, many)
     else:
         return None
@@ -455,7 +455,8 @@ def _with_pairs(candidate: Candidate, columns: TrainingColumns, left: Left) -> l
         return []
     paired = [candidate.with_pairs(PAIRS)]
     if n_columns >= _MANY_COLUMNS:
-        paired.append(candidate.with_pairs(MANY_PAIRS))
+        one_list = columns.given.n_users == 1
+        paired.append(candidate.with_pairs(MANY_OF_ONE_LIST if one_list else MANY_PAIRS))
     return paired
 
 

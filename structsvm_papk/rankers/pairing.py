@@ -25,7 +25,8 @@ from structsvm_papk.oracles.list_risk import RowSlopes
 from structsvm_papk.rankers.in_columns import TrainingColumns
 
 PAIRS = 20  # what `pairs="auto"` tries,
-MANY_PAIRS = 150  # and this of many columns
+MANY_PAIRS = 300  # and this of many columns,
+MANY_OF_ONE_LIST = 150  # of one list this, whose fits take longer
 MOST_COLUMNS = 300  # among which pairs are looked for
 _SMALL = 5.0  # rows that are added to those of a cell
 _SWEEPS = 3  # over both columns, to fit a function of each

@@ -157,8 +157,8 @@ class PAPKRanker(AdditiveRanker):
     pairs : {'auto', None} or int
         How many pairs of columns have a weight for each of their cells: sixths of numbers, each
         level. 'auto': where folds choose curves or lines, they also choose none or 20 pairs beside
-        curves, or 150 of 16 columns and more. Those are taken that lower the loss most after a fit
-        without pairs. A column that has to rise or fall is in no pair.
+        curves, or 300 of 16 columns and more (of one list 150). Those are taken that lower the loss
+        most after a fit without pairs. A column that has to rise or fall is in no pair.
 
     Attributes
     ----------
@@ -217,7 +217,7 @@ class PAPKRanker(AdditiveRanker):
 
     Five folds of the lists choose by the average precision of the lists that a fold leaves out:
     lines; or curves, where with 20 pairs of columns they gain more than a quarter of the standard
-    error of the gain, or two without. Pairs have to gain one and a half over the same curves, 150
+    error of the gain, or two without. Pairs have to gain one and a half over the same curves, 300
     as much over 20, and curves ten times as stiff as much over the winner. Fewer folds are enough
     where one of them is far ahead, or lines are behind and pairs or stiff curves gain nothing.
     `result_.notes` says what was chosen.
