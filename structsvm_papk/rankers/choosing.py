@@ -29,7 +29,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from structsvm_papk._types import Array
 from structsvm_papk.data.columns.checks import columns_of
@@ -370,6 +369,8 @@ def decide(
     if choice is None:
         return Decided(given)
     if choice.ended_by:
+        from sklearn.exceptions import ConvergenceWarning  # commands begin without it
+
         warn(choice.summary, ConvergenceWarning)
     notes = [choice.summary]
     if kept is None or choice.n_folds > kept.n_folds or not choice.ended_by:
