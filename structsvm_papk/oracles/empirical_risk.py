@@ -52,20 +52,25 @@ class DualListRisk(ListRisk, DualOracle):
 
     def dual_blocks(self, alpha: float, start: Any = None) -> DualBlocks | None:
         """Users as blocks of the dual, see `oracles.user_blocks`; None where it is not known."""
-        terms = self.surrogate.list_terms(1, 1)
-        if terms is not None and terms.of_mean and gram_bytes(self) <= _GRAM_BYTES:
+        if self._has_a_variable_each():
             return AverageBlocks(self, alpha, start)
-        return CutBlocks(self, alpha, start) if self._restricts() else None
+        part = np.arange(self.data.sizes[0])
+        known_of_parts = self.surrogate.restricted(part, 1) is not None
+        return CutBlocks(self, alpha, start) if known_of_parts else None
 
     def suits_dual_ascent(self, alpha: float) -> bool:
-        """Whether the ascent is likely to be faster: where users share little of what they need."""
+        """Whether the ascent is likely to be faster: where users share little of what they need.
+
+        Where users' cuts stand for their corners, cutting planes took .03 to 1 of its time.
+        """
         many_features = self.n_features >= self.thresholds.ascent_features
         many_users = self.n_users >= self.thresholds.ascent_users
-        return many_features and many_users and self.data.is_sparse and self._restricts()
+        return many_features and many_users and self.data.is_sparse and self._has_a_variable_each()
 
-    def _restricts(self):
-        """Whether the surrogate knows what it is on a part of a list."""
-        return self.surrogate.restricted(np.arange(self.data.sizes[0]), 1) is not None
+    def _has_a_variable_each(self) -> bool:
+        """Whether each negative has a variable of the dual, with room for their products."""
+        terms = self.surrogate.list_terms(1, 1)
+        return terms is not None and terms.of_mean and gram_bytes(self) <= _GRAM_BYTES
 
 
 class EmpiricalRisk(DualListRisk, BoxedOracle, FiniteSumOracle):
