@@ -1,4 +1,7 @@
-"""Candidates for what a fit minimises, and their fits on folds, which stop at a gap of 1%."""
+"""Candidates for what a fit minimises, fitted on folds to a gap of 1%, and what folds say of them.
+
+A fold leaves out lists, or rows of one list: they judge what the rest learns.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from structsvm_papk._types import Array
 from structsvm_papk.data.columns.pairs import ColumnPair, PairCuts
+from structsvm_papk.data.content import Digests
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import AUTO, is_auto
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
-from structsvm_papk.rankers.folds import (
-    FAR,
-    Fold,
-    average_precisions,
-    mean_gain,
-    weights_of_values,
-)
 from structsvm_papk.rankers.in_columns import InColumns, TrainingColumns
 from structsvm_papk.rankers.pairing import screened_pairs
 from structsvm_papk.rankers.settings import (
@@ -31,6 +30,42 @@ from structsvm_papk.rankers.solver_choice import make_solver
 from structsvm_papk.solvers.solver import SolverResult, Status
 
 TOL = 1e-2
+FAR = 3.0  # standard errors behind another candidate, and one will hardly win
+
+
+class Fold(NamedTuple):
+    """List positions to train and to score on, as masks."""
+
+    train: Array
+    test: Array
+
+
+def folds_of_lists(n_folds: int, data: RankingData, digests: Digests) -> list[Fold]:
+    """Folds of the lists in the order of their content; copies of a list stand in one of them."""
+    _, place = np.unique(digests.lists, return_inverse=True)
+    of_row = (place % n_folds)[data.user_of_position]
+    folds = [Fold(of_row != number, of_row == number) for number in range(n_folds)]
+    return [part for part in folds if part.train.any() and part.test.any()]
+
+
+def folds_of_rows(n_folds: int, data: RankingData, digests: Digests) -> list[Fold]:
+    """Folds of the rows of one list in the order of their content; copies of a row together.
+
+    The distinct rows of each class are dealt out. Of many copies of few rows a fold may have none
+    of a class: it is left out.
+    """
+    labels = data.labels
+    fold = np.empty(data.rows.size, dtype=int)
+    for label in (False, True):
+        of_class = labels == label
+        _, place = np.unique(digests.rows[of_class], return_inverse=True)
+        fold[of_class] = place % n_folds
+    folds = [Fold(fold != number, fold == number) for number in range(n_folds)]
+    return [
+        part
+        for part in folds
+        if all(labels[mask].any() and not labels[mask].all() for mask in part)
+    ]
 
 
 class TimeIsOverError(Exception):
@@ -199,3 +234,76 @@ def values_on(
             ended.add(path)
         last[path] = of_lists
     return FoldValues(values, weights)
+
+
+# --- what the lists of a fold say -----------------------------------------------------------------
+
+
+class Gain(NamedTuple):
+    """A mean difference of scores, and its standard error."""
+
+    mean: float
+    error: float
+
+    def exceeds(self, errors: float) -> bool:
+        """Whether it is larger than so many of its standard errors, and than 0."""
+        return self.mean > max(errors * self.error, 0.0)
+
+
+def mean_gain(gains: Array, weights: Array) -> Gain:
+    """The mean over lists whose gain is known; its error is infinite where none can be told.
+
+    Lists of unequal weights say as much as ``(sum w)^2 / sum w^2`` of equal ones. Sums that differ
+    by their rounding only are the same.
+    """
+    known = ~np.isnan(gains) & (weights > 0.0)
+    if not known.any():
+        return Gain(0.0, np.inf)
+    gains = gains[known]
+    weights = weights[known]
+    mean = round(float(np.average(gains, weights=weights)), 12)
+    n_lists = weights.sum() ** 2 / np.square(weights).sum()
+    if n_lists <= 1.0:
+        return Gain(mean, np.inf)
+    variance = np.average(np.square(gains - mean), weights=weights)
+    return Gain(mean, float(np.sqrt(variance / (n_lists - 1.0))))
+
+
+def average_precisions(scores: Array, lists: RankingData) -> Array:
+    """Average precision of each list, of grades as mean over them; NaN where it is not defined.
+
+    Of one list the precision at each of its positives, whose mean it is: so that the gain of one
+    ranker over another has a standard error. Of grades a row is a positive of each that it reaches.
+    """
+    parts = lists.weighted("equal").by_grade()
+    source = np.arange(lists.n_users)  # of each part
+    if parts.shared is not None:
+        source = parts.shared.source
+        scores = parts.shared.handed_out(scores[parts.shared.order])
+    precisions = _precisions(scores, parts)
+    if lists.n_users == 1:
+        return precisions
+    list_of_positive = source.repeat(parts.n_pos)
+    weight = np.repeat(parts.weight_of_user / np.maximum(parts.n_pos, 1), parts.n_pos)
+    total = np.bincount(list_of_positive, weight, lists.n_users)
+    values = np.bincount(list_of_positive, weight * precisions, lists.n_users)
+    return np.divide(values, total, where=total > 0.0, out=np.full(lists.n_users, np.nan))
+
+
+def _precisions(scores: Array, lists: RankingData) -> Array:
+    """The precision at each positive, of equal scores at the last of them."""
+    import pandas as pd  # commands begin without it
+
+    user = lists.user_of_position
+    positive = lists.labels
+    place = pd.Series(-scores).groupby(user).rank("max").to_numpy()[positive]
+    hits = pd.Series(-scores[positive]).groupby(user[positive]).rank("max").to_numpy()
+    return np.asarray(hits / place)
+
+
+def weights_of_values(lists: RankingData) -> Array:
+    """What each of `average_precisions` counts: lists by weight, grades of one list equally."""
+    if lists.n_users > 1:
+        return lists.weight_of_user
+    n_pos = lists.by_grade().n_pos
+    return np.repeat(1.0 / n_pos, n_pos)

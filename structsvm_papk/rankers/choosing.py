@@ -39,8 +39,18 @@ from structsvm_papk.data.content import Digests, digests_of, digests_of_lists, f
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import check_number, warn
 from structsvm_papk.files.checkpoint import Checkpoint
-from structsvm_papk.rankers.candidates import Candidate, TimeIsOverError, Training, values_on
-from structsvm_papk.rankers.folds import FAR, Fold, Gain, folds_of_lists, folds_of_rows, mean_gain
+from structsvm_papk.rankers.candidates import (
+    FAR,
+    Candidate,
+    Fold,
+    Gain,
+    TimeIsOverError,
+    Training,
+    folds_of_lists,
+    folds_of_rows,
+    mean_gain,
+    values_on,
+)
 from structsvm_papk.rankers.in_columns import TrainingColumns
 from structsvm_papk.rankers.pairing import MANY_OF_ONE_LIST, MANY_PAIRS, PAIRS
 from structsvm_papk.rankers.settings import (

@@ -23,7 +23,7 @@ from structsvm_papk.data.columns.knots import PIECES
 from structsvm_papk.data.content import digests_of
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.rankers import candidates, choosing
-from structsvm_papk.rankers.folds import (
+from structsvm_papk.rankers.candidates import (
     average_precisions,
     folds_of_lists,
     folds_of_rows,

@@ -14,7 +14,7 @@ from structsvm_papk.data.content import digests_of
 from structsvm_papk.files.partitions import open_source
 from structsvm_papk.oracles import StreamedRisk
 from structsvm_papk.rankers import choosing
-from structsvm_papk.rankers.folds import folds_of_lists, folds_of_rows
+from structsvm_papk.rankers.candidates import folds_of_lists, folds_of_rows
 
 Linear = partial(PAPKRanker, curves=None)
 
