@@ -13,13 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.data.columns.pairs import ColumnPair, PairCuts
+from structsvm_papk.data.columns.pairs import ColumnPair, PairCuts, best_pairs
 from structsvm_papk.data.content import Digests
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import AUTO, is_auto
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
 from structsvm_papk.rankers.in_columns import InColumns, TrainingColumns
-from structsvm_papk.rankers.pairing import screened_pairs
 from structsvm_papk.rankers.settings import (
     SURROGATE_OF_LISTS,
     Evidence,
@@ -184,7 +183,9 @@ class CandidateFit(NamedTuple):
 
     def pairs_left(self, columns: TrainingColumns, n_pairs: int) -> tuple[ColumnPair, ...]:
         """The pairs of columns that the solution leaves to be found, the best first."""
-        return screened_pairs(columns, self.risk.slopes_of_rows(self.result.w), n_pairs)
+        residuals = self.risk.slopes_of_rows(self.result.w)
+        rows = columns.rows.take(residuals.rows)
+        return best_pairs(columns.cuts_for_pairs, rows, residuals.slopes, n_pairs)
 
 
 class FoldValues(NamedTuple):

@@ -52,9 +52,11 @@ from structsvm_papk.rankers.candidates import (
     values_on,
 )
 from structsvm_papk.rankers.in_columns import TrainingColumns
-from structsvm_papk.rankers.pairing import MANY_OF_ONE_LIST, MANY_PAIRS, PAIRS
 from structsvm_papk.rankers.settings import (
     ALSO_WITH_LINES,
+    MANY_OF_ONE_LIST,
+    MANY_PAIRS,
+    PAIRS,
     STIFF,
     STIFFNESS,
     SURROGATES_OF_ONE_LIST,

@@ -49,6 +49,10 @@ ALSO_WITH_LINES = "ts"  # whose fits of more columns take ten times as long
 STIFFNESS = 3.0  # benchmarks/results/columns.md
 STIFF = 30.0  # what folds try besides
 
+PAIRS = 20  # what `pairs="auto"` tries,
+MANY_PAIRS = 300  # and this of many columns,
+MANY_OF_ONE_LIST = 150  # of one list this, whose fits take longer
+
 FACTOR = 12.0
 POWER = 1.5
 OF_ONE_LIST = 0.1

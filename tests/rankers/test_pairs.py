@@ -9,11 +9,11 @@ import pytest
 from scipy.linalg import block_diag
 
 from structsvm_papk import EmpiricalRisk, PAPKRanker, RankingData, make_surrogate
-from structsvm_papk.data.columns.pairs import PairCuts
+from structsvm_papk.data.columns import pairs as pairs_of_columns
+from structsvm_papk.data.columns.pairs import PairCuts, best_pairs
 from structsvm_papk.data.columns.tables import in_numbers, levels_of
-from structsvm_papk.rankers import choosing, pairing
+from structsvm_papk.rankers import choosing
 from structsvm_papk.rankers.in_columns import TrainingColumns
-from structsvm_papk.rankers.pairing import screened_pairs
 from structsvm_papk.rankers.settings import Setting
 
 N_LISTS, N_ROWS = 30, 16
@@ -178,9 +178,15 @@ def test_pairs_are_those_that_lower_the_risk_most():
         gains = gains_by_hand(columns, slopes)
         order = sorted(gains, key=lambda pair: -gains[pair])
         for n_pairs in (1, 3, 20):
-            found = screened_pairs(columns, slopes, n_pairs)
+            found = best_of(columns, slopes, n_pairs)
             expected = [pair for pair in order[:n_pairs] if gains[pair] > 0]
             assert [pair.columns for pair in found] == expected
+
+
+def best_of(columns, residuals, n_pairs):
+    """The best pairs of columns by the residuals of rows."""
+    rows = columns.rows.take(residuals.rows)
+    return best_pairs(columns.cuts_for_pairs, rows, residuals.slopes, n_pairs)
 
 
 def gains_by_hand(columns, residuals):
@@ -257,8 +263,8 @@ def test_of_many_rows_some_are_looked_at_and_not_positives_only(monkeypatch):
     setting = Setting(make_surrogate("avg", 1, 0.9), "equal", 0.1)
     risk = EmpiricalRisk(setting.surrogate, columns.of(setting).lists, "cap")
     residuals = risk.slopes_of_rows(np.zeros(3))
-    monkeypatch.setattr(pairing, "_UPDATES", 12_000)  # half of the rows
-    found = screened_pairs(columns, residuals, 1)
+    monkeypatch.setattr(pairs_of_columns, "_UPDATES", 12_000)  # half of the rows
+    found = best_of(columns, residuals, 1)
     assert [pair.columns for pair in found] == [(0, 1)]
 
 
