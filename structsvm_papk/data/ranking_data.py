@@ -15,8 +15,7 @@ from scipy import sparse
 
 from structsvm_papk._types import Array
 from structsvm_papk.data import validation
-from structsvm_papk.data.columns.base import Columns, ListRows, Spread, Variation
-from structsvm_papk.data.columns.beside import ColumnsBeside
+from structsvm_papk.data.columns.base import Columns, ColumnsBeside, ListRows, Spread, Variation
 from structsvm_papk.data.columns.checks import check_matrix, columns_of, refuse_non_finite
 from structsvm_papk.data.columns.knots import Knots
 from structsvm_papk.data.columns.pieces import PiecewiseColumns

@@ -8,7 +8,7 @@ import pytest
 
 from helpers.columns import assert_as_written_out, knots_at_quantiles, lists_of, mixed_columns
 from structsvm_papk import RankingData
-from structsvm_papk.data.columns.beside import ColumnsBeside
+from structsvm_papk.data.columns.base import ColumnsBeside
 from structsvm_papk.data.columns.dense import DenseColumns
 from structsvm_papk.data.columns.levels import MOST_LEVELS, LevelColumns
 from structsvm_papk.data.columns.pieces import PiecewiseColumns

@@ -22,8 +22,7 @@ from typing import Any
 import numpy as np
 
 from structsvm_papk._types import Array
-from structsvm_papk.data.columns.base import Columns
-from structsvm_papk.data.columns.beside import ColumnsBeside
+from structsvm_papk.data.columns.base import Columns, ColumnsBeside
 from structsvm_papk.data.columns.dense import DenseColumns
 from structsvm_papk.data.columns.knots import Knots
 from structsvm_papk.data.columns.levels import LevelColumns
