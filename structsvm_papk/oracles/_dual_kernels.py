@@ -150,37 +150,6 @@ def _shift_one(heights: Array, gram: Array, i: int, n: int, change: float) -> No
 
 
 @kernel
-def scores(matrix: Matrix, rows: Array, w: Array, out: Array) -> None:
-    """Write ``x . w`` of these rows."""
-    for i in range(rows.size):
-        out[i] = row_dot(matrix, rows[i], w)
-
-
-@kernel
-def move(matrix: Matrix, point: Primal, rows: Array, factors: Array) -> None:
-    """Add M times the rows, times their factors, to w."""
-    _add_rows(matrix, point.metric, rows, factors, point.w)
-
-
-@kernel
-def _add_rows(
-    matrix: Matrix, metric: Array | None, rows: Array, factors: Array, out: Array
-) -> None:
-    for i in range(rows.size):
-        if factors[i] != 0.0:
-            add_row(matrix, metric, rows[i], factors[i], out)
-
-
-@kernel
-def products(matrix: Matrix, point: Primal, rows: Array, coef: Array, out: Array) -> None:
-    """Write ``X M X' coef`` for the matrix X of these rows."""
-    _add_rows(matrix, point.metric, rows, coef, point.work)
-    scores(matrix, rows, point.work, out)
-    for row in rows:
-        clear_row(matrix, row, point.work)
-
-
-@kernel
 def pairwise_ascent(
     theta: Array,
     heights: Array,

@@ -18,7 +18,6 @@ from structsvm_papk._types import Array
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import check_choice, check_type, whole_number
 from structsvm_papk.oracles.boxes import Boxes
-from structsvm_papk.oracles.cut_blocks import CutBlocks
 from structsvm_papk.oracles.list_risk import (
     DEFAULTS,
     ListRisk,
@@ -27,11 +26,10 @@ from structsvm_papk.oracles.list_risk import (
     users_needed,
 )
 from structsvm_papk.oracles.one_list import OneListCuts
-from structsvm_papk.oracles.user_blocks import AverageBlocks, gram_bytes
+from structsvm_papk.oracles.user_blocks import UserBlocks, gram_bytes
 from structsvm_papk.solvers.oracle import (
     BlockOracle,
     BoxedOracle,
-    DualBlocks,
     DualOracle,
     FiniteSumOracle,
     Oracle,
@@ -40,40 +38,12 @@ from structsvm_papk.surrogates import Surrogate
 from structsvm_papk.surrogates.base import ListTerms, MajorantSurrogate
 from structsvm_papk.surrogates.losses import Avg
 
-_GRAM_BYTES = 1 << 29  # of Avg: where its matrices may need more, cuts take less
+_GRAM_BYTES = 1 << 29  # more of them dual blocks may not take
 _DEEP = 0.9  # share of the negatives that 'deep_avg' counts
 _RIDGE = 1e-4
 
 
-class DualListRisk(ListRisk, DualOracle):
-    """Lists in memory whose users are blocks of the dual, too."""
-
-    thresholds: Thresholds = DEFAULTS
-
-    def dual_blocks(self, alpha: float, start: Any = None) -> DualBlocks | None:
-        """Users as blocks of the dual, see `oracles.user_blocks`; None where it is not known."""
-        if self._has_a_variable_each():
-            return AverageBlocks(self, alpha, start)
-        part = np.arange(self.data.sizes[0])
-        known_of_parts = self.surrogate.restricted(part, 1) is not None
-        return CutBlocks(self, alpha, start) if known_of_parts else None
-
-    def suits_dual_ascent(self, alpha: float) -> bool:
-        """Whether the ascent is likely to be faster: where users share little of what they need.
-
-        Where users' cuts stand for their corners, cutting planes took .03 to 1 of its time.
-        """
-        many_features = self.n_features >= self.thresholds.ascent_features
-        many_users = self.n_users >= self.thresholds.ascent_users
-        return many_features and many_users and self.data.is_sparse and self._has_a_variable_each()
-
-    def _has_a_variable_each(self) -> bool:
-        """Whether each negative has a variable of the dual, with room for their products."""
-        terms = self.surrogate.list_terms(1, 1)
-        return terms is not None and terms.of_mean and gram_bytes(self) <= _GRAM_BYTES
-
-
-class EmpiricalRisk(DualListRisk, BoxedOracle, FiniteSumOracle):
+class EmpiricalRisk(ListRisk, DualOracle, BoxedOracle, FiniteSumOracle):
     """Mean over users of a surrogate of their lists, ``R(w) = sum_u v_u S(X_u w) / sum_u v_u``.
 
     The weights v are those of the data, by default all the same. With grades it is the mean over
@@ -193,6 +163,21 @@ class EmpiricalRisk(DualListRisk, BoxedOracle, FiniteSumOracle):
             return None
         return self.surrogate.list_terms(int(self.data.n_pos[0]), int(self.data.n_neg[0]))
 
+    def dual_blocks(self, alpha: float, start: Any = None) -> UserBlocks | None:
+        """Users as blocks of the dual, see `oracles.user_blocks`; None where it is not known."""
+        return UserBlocks(self, alpha, start) if self._has_a_weight_each else None
+
+    def suits_dual_ascent(self, alpha: float) -> bool:
+        """Whether the ascent is likely to be faster: where users share little of what they need."""
+        many_features = self.n_features >= self.thresholds.ascent_features
+        many_users = self.n_users >= self.thresholds.ascent_users
+        return many_features and many_users and self.data.is_sparse and self._has_a_weight_each
+
+    @property
+    def _has_a_weight_each(self) -> bool:
+        """Whether each negative has a weight in the dual, with room for their products."""
+        return self.surrogate.weighs_negatives and gram_bytes(self) <= _GRAM_BYTES
+
     def majorant(self, w: Array) -> MajorantRisk:
         """A convex risk that is nowhere below this one, and tight at w.
 
@@ -232,7 +217,7 @@ def _sample_of(
     return EmpiricalRisk(surrogate, few, "cap", n_threads=n_threads, thresholds=thresholds)
 
 
-class MajorantRisk(DualListRisk):
+class MajorantRisk(ListRisk):
     """A convex risk that is nowhere below another one, `majorised`, and tight at one point."""
 
     surrogate: MajorantSurrogate
@@ -241,7 +226,6 @@ class MajorantRisk(DualListRisk):
         # no sample of the users: what is frozen belongs to all of them
         data = majorised.data
         super().__init__(surrogate, data, majorised.user_bounds, majorised.n_threads)
-        self.thresholds = majorised.thresholds
         self.exact = majorised.surrogate.is_convex_on(data.n_pos)
 
 

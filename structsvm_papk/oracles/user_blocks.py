@@ -1,4 +1,4 @@
-"""Users as blocks of the dual: what `DualAscent` asks of a risk in memory.
+"""Users as blocks of the dual: what `DualAscent` asks of the risk of Avg in memory.
 
 With weights v of the users that add up to 1, and points (c_u, b_u) of each user's dual polytope,
 which lies in the space of the user's scores,
@@ -6,12 +6,13 @@ which lies in the space of the user's scores,
     S(s) >= c_u . s + b_u for all scores s,    w = -1/alpha sum_u v_u X_u' c_u,
     min F >= sum_u v_u b_u - alpha/2 ||w||^2.
 
-c_u is zero on all but few rows. The polytopes: docs/math/proofs.md, "Ascent on the dual".
+c_u is the weight of each negative, and less their sum over the number of positives at each
+positive; b_u is their sum. Few weights are above zero. See docs/math/proofs.md, "Ascent on the
+dual".
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -36,42 +37,29 @@ PAIRWISE = 64 * EPS  # of a pairwise sum, of any number of terms there can be
 class Duals:
     """A point of every user's polytope, and the lists that it belongs to.
 
-    `coef` is c, over the list positions, and `intercepts` b, for each user; rounding may have put b
-    above what is right by `errors`. Each entry of c was rounded `roundings` times and a few more.
+    `coef` is c, over the list positions, and `sums` b, for each user; rounding may have put b above
+    what is right by `errors`.
     """
 
     risk: ListRisk
     coef: Array
-    intercepts: Array
+    sums: Array
     errors: Array
-    roundings: int
-
-    def scaled(self, factor: Array | float) -> Duals:
-        """Times a factor between 0 and 1, for all users or for each: zero is in every polytope."""
-        per_user = np.broadcast_to(factor, self.intercepts.shape)
-        coef = self.coef * np.repeat(per_user, self.risk.data.sizes)
-        errors = self.errors * per_user + EPS * np.abs(self.intercepts)
-        return Duals(self.risk, coef, self.intercepts * per_user, errors, self.roundings + 2)
 
     def arrays(self) -> dict[str, Array]:
         """The numbers by name, for a file."""
         positions = np.flatnonzero(self.coef)
-        return {
-            "positions": positions,
-            "coef": self.coef[positions],
-            "intercepts": self.intercepts,
-            "errors": self.errors,
-            "roundings": np.array(self.roundings),
-        }
+        return {"positions": positions, "coef": self.coef[positions]}
 
 
 class UserBlocks(DualBlocks):
-    """The users of a risk as blocks; a subclass knows the polytope.
+    """The users of Avg as blocks: weights of at most 1/m on negatives, adding up to at most 1.
 
-    A visit solves a block to `ACCURACY` times its gap: the other blocks soon move w anyway.
+    A visit solves a block to `ACCURACY` times its gap: the other blocks soon move w anyway. A user
+    has `room` slots at first, beside those for the negatives that count.
     """
 
-    def __init__(self, risk: ListRisk, alpha: float) -> None:
+    def __init__(self, risk: ListRisk, alpha: float, start: Any = None, *, room: int = 16) -> None:
         self.risk = risk
         self.alpha = alpha
         data = risk.data
@@ -94,21 +82,41 @@ class UserBlocks(DualBlocks):
             metric=None if data.units.scale is None else data.units.scale**-2,
             work=np.zeros(data.n_features),
         )
-
-    @abstractmethod
-    def _visit(self, order: Array, full: bool) -> int:
-        """Visit users; return how many rows were scored."""
+        self.active: Any = None
+        self.atoms: Any = None
+        self._make_room(np.minimum(self.lists.n_counted + room, data.n_neg))
+        if start is not None:
+            self._begin_with(self._started(start))
 
     @property
-    @abstractmethod
-    def duals(self) -> Duals:
-        """The point of every user, inside its polytope whatever rounding did."""
+    def n_atoms(self) -> int:  # type: ignore[override]
+        """Negatives that are active."""
+        return int(self.active.used.sum())
 
     def sweep(self, blocks: Array, full: bool) -> float:  # noqa: D102
+        active = self.active
+        if full and active.wanted.any():
+            most = active.room + np.maximum(active.wanted, active.room)
+            most = np.minimum(most, self.risk.data.n_neg)
+            room = np.where(active.wanted > 0, most, active.room)
+            active.wanted[:] = 0
+            self._make_room(room)
+        visit = kernels.Visit(order=blocks, full=full, n_candidates=CANDIDATES, accuracy=ACCURACY)
         self.passes += full
-        self.rows_scored += self._visit(blocks, full)
+        self.rows_scored += kernels.average_sweep(
+            self.matrix, self.primal, self.lists, self.active, self.atoms,
+            visit, self._gaps, self._gains,
+        )  # fmt: skip
         self.gaps = self.share * self._gaps
         return float(self.share[blocks] @ self._gains[blocks])
+
+    @property
+    def duals(self) -> Duals:
+        """The point of every user, inside its polytope whatever rounding did."""
+        coef = np.zeros(self.risk.data.rows.size)
+        sums = np.zeros(self.n_blocks)
+        most = kernels.average_duals(self.lists, self.active, self.atoms, coef, sums)
+        return Duals(self.risk, coef, sums, error_of_sum(most, sums))
 
     def certificate(self) -> DualPoint:  # noqa: D102
         duals = self.duals
@@ -119,12 +127,12 @@ class UserBlocks(DualBlocks):
         off = self._slope_errors(duals)
         worse = float(np.sum(off * (np.abs(slope) + 0.5 * off))) / self.alpha
         worse += float(np.sum(self.share * duals.errors))
-        worse += PAIRWISE * (float(np.sum(self.share * np.abs(duals.intercepts))) + square)
-        bound = float(np.sum(self.share * duals.intercepts)) - square
+        worse += PAIRWISE * (float(np.sum(self.share * duals.sums)) + square)
+        bound = float(np.sum(self.share * duals.sums)) - square
         bound -= (1.0 + PAIRWISE) * worse
         scores, values, objective, error = self._evaluated(w, bound)
         products = np.add.reduceat(duals.coef * scores, self.risk.data.indptr[:-1])
-        self._gaps[:] = np.maximum(values - products - duals.intercepts, 0.0)
+        self._gaps[:] = np.maximum(values - products - duals.sums, 0.0)
         self.gaps = self.share * self._gaps
         return DualPoint(w, objective, error, bound)
 
@@ -151,7 +159,7 @@ class UserBlocks(DualBlocks):
         counts = np.zeros(risk.n_features, dtype=np.int64)
         weights = duals.coef * np.repeat(self.share, risk.data.sizes)
         kernels.column_sizes(self.matrix, self.lists.rows, weights, sizes, counts)
-        terms = counts + risk.edges.size + duals.roundings
+        terms = counts + risk.edges.size
         return error_of_sum(terms, np.abs(risk.units.of_columns(sizes)))
 
     def _move_to(self, w: Array) -> None:
@@ -168,8 +176,8 @@ class UserBlocks(DualBlocks):
         blocks: Any = self.risk.with_blocks(n_blocks)
         duals = self.duals
         first = blocks.user_bounds[:-1]
-        intercepts = np.add.reduceat(self.share * (duals.intercepts - duals.errors), first)
-        intercepts -= PAIRWISE * np.add.reduceat(self.share * np.abs(duals.intercepts), first)
+        intercepts = np.add.reduceat(self.share * (duals.sums - duals.errors), first)
+        intercepts -= PAIRWISE * np.add.reduceat(self.share * duals.sums, first)
         return BlockCuts(
             slopes=blocks.slopes(duals.coef),
             intercepts=intercepts,
@@ -179,37 +187,32 @@ class UserBlocks(DualBlocks):
             risk=self.risk,
         )
 
-    def _started(self, start: object) -> Duals:
-        """The duals of any start, scaled for the highest bound."""
+    def _started(self, start: object) -> Array:
+        """The weights of negatives of any start, scaled for the highest bound."""
         if isinstance(start, np.ndarray):
-            tangents = self.risk.tangents(self.risk.scores(start))
-            duals = Duals(
-                self.risk, tangents.coef, tangents.intercepts, tangents.errors, roundings=0
-            )
+            coef = self.risk.tangents(self.risk.scores(start)).coef
         elif isinstance(start, Duals):
-            duals = self._adopted(start)
+            coef = self._adopted(start)
         elif isinstance(start, Mapping):
             return self._restored(start)
         else:
             raise InputError(
                 "the warm start's dual variables are not of users: give w_init=result.w"
             )
-        slope = self._pulled(duals.coef)
-        rise = self.alpha * float(self.share @ duals.intercepts)
+        slope = self._pulled(coef)
+        sums = np.add.reduceat(np.maximum(coef, 0.0), self.risk.data.indptr[:-1])
+        rise = self.alpha * float(self.share @ sums)
         square = float(slope @ slope)
-        factor = 1.0 if rise >= square else max(rise, 0.0) / square
-        return duals.scaled(factor) if factor < 1.0 else duals
+        return coef if rise >= square else coef * (max(rise, 0.0) / square)
 
-    def _adopted(self, given: Duals) -> Duals:
-        """Duals of the same lists, where a smaller depth is scaled to a larger one.
+    def _adopted(self, given: Duals) -> Array:
+        """Weights of the same lists, where a smaller depth is scaled to a larger one.
 
         The m largest terms add up to no more than the m' >= m largest, none of which is negative.
         """
         risk = self.risk
         other = given.risk
-        same = risk.surrogate is other.surrogate or risk.surrogate == replace(
-            other.surrogate, depth=risk.surrogate.depth
-        )  # majorants, which hold what was frozen, are equal to themselves only
+        same = risk.surrogate == replace(other.surrogate, depth=risk.surrogate.depth)
         lists = risk.data is other.data or risk.data.fingerprint() == other.data.fingerprint()
         if not (same and lists):
             raise InputError(
@@ -217,54 +220,18 @@ class UserBlocks(DualBlocks):
             )
         old = other.surrogate.negatives_counted(other.data.n_neg)
         factor = np.minimum(1.0, old / self.lists.n_counted)
-        duals = given.scaled(factor) if (factor < 1.0).any() else given
-        return Duals(risk, duals.coef, duals.intercepts, duals.errors, duals.roundings)
+        return given.coef * np.repeat(factor, risk.data.sizes)
 
-    def _restored(self, arrays: Mapping[str, Array]) -> Duals:
-        """Duals of this risk that were kept as arrays."""
-        data = self.risk.data
-        coef = np.zeros(data.rows.size)
+    def _restored(self, arrays: Mapping[str, Array]) -> Array:
+        """Weights of this risk that were kept as arrays."""
+        coef = np.zeros(self.risk.data.rows.size)
         try:
             coef[arrays["positions"]] = arrays["coef"]
-            intercepts = arrays["intercepts"]
-            errors = arrays["errors"]
-            roundings = int(arrays["roundings"])
         except (KeyError, IndexError, ValueError, TypeError):
             raise InputError("the dual variables that were kept do not fit the risk") from None
-        one_a_user = (data.n_users,)
-        fit = intercepts.shape == one_a_user and errors.shape == one_a_user
-        if not (fit and np.isfinite(coef).all() and np.isfinite(intercepts).all()):
+        if not np.isfinite(coef).all():
             raise InputError("the dual variables that were kept do not fit the risk")
-        return Duals(self.risk, coef, intercepts, errors, roundings)
-
-
-class AverageBlocks(UserBlocks):
-    """Blocks of Avg: weights of at most 1/m on negatives, adding up to at most 1.
-
-    ``c`` is the weight of each negative, and less their sum over the number of positives at each
-    positive; ``b`` is their sum. A user has `room` slots at first, beside those for the negatives
-    that count.
-    """
-
-    def __init__(
-        self,
-        risk: ListRisk,
-        alpha: float,
-        start: Any = None,
-        *,
-        room: int = 16,
-    ) -> None:
-        super().__init__(risk, alpha)
-        self.active: Any = None
-        self.atoms: Any = None
-        self._make_room(np.minimum(self.lists.n_counted + room, risk.data.n_neg))
-        if start is not None:
-            self._begin_with(self._started(start))
-
-    @property
-    def n_atoms(self) -> int:  # type: ignore[override]
-        """Negatives that are active."""
-        return int(self.active.used.sum())
+        return coef
 
     def _make_room(self, room: Array) -> None:
         """Allocate slots for so many negatives of each user; keep what there is."""
@@ -293,9 +260,9 @@ class AverageBlocks(UserBlocks):
         )
         self.atoms = kernels.Weights(theta=theta, square=square, gram=gram)
 
-    def _begin_with(self, duals: Duals) -> None:
+    def _begin_with(self, coef: Array) -> None:
         data = self.risk.data
-        negative = np.flatnonzero((duals.coef > 0.0) & ~data.labels)
+        negative = np.flatnonzero((coef > 0.0) & ~data.labels)
         user = np.searchsorted(data.indptr, negative, side="right") - 1
         counts = np.bincount(user, minlength=data.n_users)
         self._make_room(np.minimum(np.maximum(self.active.room, 2 * counts), data.n_neg))
@@ -306,32 +273,10 @@ class AverageBlocks(UserBlocks):
             self.active,
             self.atoms,
             negative,
-            duals.coef,
+            coef,
             counts,
         )
         self._move_to(-self._pulled(self.duals.coef) / self.alpha)
-
-    def _visit(self, order: Array, full: bool) -> int:
-        active = self.active
-        if full and active.wanted.any():
-            most = active.room + np.maximum(active.wanted, active.room)
-            most = np.minimum(most, self.risk.data.n_neg)
-            room = np.where(active.wanted > 0, most, active.room)
-            active.wanted[:] = 0
-            self._make_room(room)
-        visit = kernels.Visit(order=order, full=full, n_candidates=CANDIDATES, accuracy=ACCURACY)
-        return kernels.average_sweep(
-            self.matrix, self.primal, self.lists, self.active, self.atoms,
-            visit, self._gaps, self._gains,
-        )  # fmt: skip
-
-    @property
-    def duals(self) -> Duals:  # noqa: D102
-        coef = np.zeros(self.risk.data.rows.size)
-        sums = np.zeros(self.n_blocks)
-        most = kernels.average_duals(self.lists, self.active, self.atoms, coef, sums)
-        errors = error_of_sum(most, sums)
-        return Duals(self.risk, coef, sums, errors, 0)
 
 
 def matrix_of(risk: ListRisk) -> tuple[kernels.Matrix, Array]:

@@ -73,6 +73,8 @@ def solver_name(name: str, surrogate: Surrogate) -> str:
         raise InputError(f"CCCP solves {' and '.join(able)}, not {surrogate.name!r}")
     if (name == "one_slack" or _SOLVERS[name].convex_only) and not surrogate.convex:
         raise not_convex(f"surrogate {surrogate.name!r}")
+    if name == "dual_ascent" and not surrogate.weighs_negatives:
+        raise InputError(f"the dual ascent solves Avg, not {surrogate.name!r}: use cutting_plane")
     return name
 
 

@@ -31,7 +31,6 @@ from structsvm_papk.solvers.descent import (
     follow_majorants,
     quasi_newton,
 )
-from structsvm_papk.solvers.dual_ascent import DualAscent
 from structsvm_papk.solvers.oracle import MajorisedOracle, Oracle, needed
 from structsvm_papk.solvers.solver import (
     NO_DECREASE,
@@ -158,7 +157,7 @@ class CCCP(Solver[CCCPResult]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._cutting_plane(self.alpha, self.n_blocks, self.time_limit)  # refuses what it does
+        self.inner(self.n_blocks, self.alpha, self.time_limit)  # refuses what it does
         for name in ("starts", "continuation"):
             check_type(name, getattr(self, name), (tuple, list), "a sequence", optional=True)
         if self.starts is not None and not self.starts:
@@ -217,16 +216,8 @@ class CCCP(Solver[CCCPResult]):
             ladder=tuple(ladder),
         )
 
-    def inner(self, majorant: Oracle, alpha: float, time_limit: float | None) -> Solver[Any]:
+    def inner(self, n_blocks: int | None, alpha: float, time_limit: float | None) -> CuttingPlane:
         """The solver of a majorant."""
-        free = not np.any(self.positive)
-        if free and majorant.suits_dual_ascent(alpha):
-            return DualAscent(alpha, 0.5 * self.tol, _INNER_ITERATIONS, time_limit)
-        return self._cutting_plane(alpha, majorant.n_blocks, time_limit)
-
-    def _cutting_plane(
-        self, alpha: float, n_blocks: int | None, time_limit: float | None
-    ) -> CuttingPlane:
         return CuttingPlane(
             alpha,
             tol=0.5 * self.tol,

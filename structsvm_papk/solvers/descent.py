@@ -255,7 +255,7 @@ def _lower(
     problem: PenalisedRisk, majorant: Oracle, point: Iterate, budget: Budget
 ) -> SolverResult:
     """The minimiser of a majorant, from the point that it belongs to."""
-    inner = problem.config.inner(majorant, point.alpha, budget.clock.left())
+    inner = problem.config.inner(majorant.n_blocks, point.alpha, budget.clock.left())
     result = inner.solve(majorant, point.w)
     budget.passes += result.data_passes
     return result

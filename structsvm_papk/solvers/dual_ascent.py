@@ -32,16 +32,19 @@ _WORTH = 0.2  # of what the look at all of them gained, that such a sweep has to
 _CERTIFY = 0.25  # of the last certified gap, to which the gaps have to fall for the next pass
 _OPTIMAL = 0.1  # of the tolerance: a block with so small a gap is not updated
 _STALL = 50  # iterations without any progress before the solver gives up
-_NO_DUALS = "{} offers no dual blocks: use CuttingPlane, which asks for cuts only"
+_NO_DUALS = (
+    "{} offers no dual blocks, which Avg has where their matrices take less than half a gigabyte: "
+    "use CuttingPlane, which asks for cuts only"
+)
 
 
 @dataclass(frozen=True)
 class DualAscent(Solver[SolverResult]):
     """Certified minimiser of ``alpha/2 ||w||^2 + R(w)`` for convex R, by ascent on the dual.
 
-    For risks with many blocks and features, above all sparse ones: `CuttingPlane` stores dense cuts
-    and needs ever more of them there. It asks for a `DualOracle`, and works in one thread. Its cuts
-    are a warm start of `CuttingPlane`.
+    For risks of Avg with many blocks and features, above all sparse ones: `CuttingPlane` stores
+    dense cuts and needs ever more of them there. It asks for a `DualOracle`, and works in one
+    thread. Its cuts are a warm start of `CuttingPlane`.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import cache
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
@@ -216,14 +216,11 @@ class Surrogate(ABC):
         if "evaluate" in defined and "list_terms" not in defined:
             cls.list_terms = Surrogate.list_terms  # type: ignore[method-assign]
 
-    def restricted(self, positions: Array, m: int) -> Surrogate | None:
-        """This loss of a user's list with all its positives and some of its negatives.
-
-        `positions` are those of the rows that are left, m negatives or more; m of them count. A
-        loss that is a mean of terms is nowhere larger on fewer negatives, so that its cuts are cuts
-        of the loss of the whole list. None where that is not known.
-        """
-        return None if self.list_terms(1, 1) is None else replace(self, depth=max(m, self.k))
+    @property
+    def weighs_negatives(self) -> bool:
+        """Whether its dual is a weight of each negative, which `DualAscent` asks for."""
+        terms = self.list_terms(1, 1)
+        return terms is not None and terms.of_mean
 
     def majorant(self, scores: Array, indptr: Array, n_pos: Array) -> MajorantSurrogate:
         """A convex surrogate that is nowhere below this one, and tight at these scores.
@@ -329,9 +326,6 @@ class MajorantSurrogate(PairMean):
 
     def settings(self) -> tuple[Any, ...]:  # noqa: D102
         return self.name, self.k, self.depth, self.frozen
-
-    def restricted(self, positions: Array, m: int) -> Surrogate:  # noqa: D102
-        return replace(self, depth=max(m, self.k), frozen=self.frozen.take(positions, axis=1))
 
 
 def _checked_depth(given: object, k: int) -> int | float | None:

@@ -28,8 +28,7 @@ SOLVERS = {
     "bundle": (CuttingPlane(1e-3), make_risk()),
     "one list": (CuttingPlane(1e-3), make_risk("max", n_users=1)),
     "one_slack": (CuttingPlane(1e-2, method="one_slack"), make_risk()),
-    "ascent": (DualAscent(1e-2), make_risk(n_users=6)),
-    "ascent, avg": (DualAscent(1e-2), make_risk("avg", n_users=6)),
+    "ascent": (DualAscent(1e-2), make_risk("avg", n_users=6)),
     "cccp": (CCCP(1e-2), make_risk("clipped_ramp")),
     "cccp, race": (CCCP(1e-2, tol=1e-4), make_risk("clipped_ramp", n_users=24)),
 }
@@ -144,8 +143,6 @@ WRONG = {  # in the file of a solver: what is changed
     "no starts": ("cccp", _without_starts),
     "dual positions": ("ascent", lambda d, a: a.update({"dual.positions": np.array([10**6])})),
     "dual coef": ("ascent", lambda d, a: a.update({"dual.coef": np.array([np.nan])})),
-    "dual intercepts": ("ascent", lambda d, a: a.update({"dual.intercepts": np.zeros(3)})),
-    "dual roundings": ("ascent", lambda d, a: a.update({"dual.roundings": np.zeros(2)})),
 }
 
 

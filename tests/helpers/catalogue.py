@@ -66,7 +66,6 @@ EXACT = tuple(name for name in CONVEX if SURROGATES[name].formula)  # in fractio
 WITH_SHARES = tuple(  # whose slopes are known, as bounds on stability need them
     name for name in CONVEX if _MADE[name].weight_shares(np.ones(1), np.ones(1)) is not None
 )
-WITH_TERMS = tuple(name for name in CONVEX if _MADE[name].list_terms(1, 1) is not None)
 
 
 @dataclass(frozen=True)
@@ -109,7 +108,7 @@ SOLVERS = {
     "one_slack, clarabel": SolverRow(
         partial(CuttingPlane, method="one_slack", qp_solver="clarabel")
     ),
-    "dual_ascent": SolverRow(DualAscent, WITH_TERMS, keeps_signs=False),
+    "dual_ascent": SolverRow(DualAscent, ("avg",), keeps_signs=False),
     "cccp": SolverRow(CCCP, RAMPS, certifies=False),
     "global": SolverRow(GlobalRamp, RAMPS, keeps_signs=False),
     "subgradient": SolverRow(SubgradientDescent, _EVERY, certifies=False),

@@ -43,14 +43,13 @@ SOLVERS = {
     "bundle": (CuttingPlane(1e-3), risk("ts")),
     "sample": (CuttingPlane(1e-2), of_many_users()),
     "one_slack": (CuttingPlane(1e-2, method="one_slack"), risk("ts")),
-    "ascent, avg": (DualAscent(1e-3), risk("avg")),
-    "ascent, max": (DualAscent(1e-2), risk("max")),
+    "ascent": (DualAscent(1e-3), risk("avg")),
     "cccp": (CCCP(1e-2, tol=1e-3), risk("clipped_ramp")),
     "global": (GlobalRamp(1.0, tol=1e-2), risk("ramp", n_features=1)),
     "subgradient": (SubgradientDescent(1e-2, max_iter=20), risk("ts")),
     "average": (SubgradientDescent(1e-2, max_iter=20, keep="average"), risk("ts")),
 }
-LONG = ("one_slack", "ascent, max")
+LONG = ("one_slack",)
 NAMES = [slow(name) if name in LONG else name for name in SOLVERS]
 
 

@@ -74,8 +74,8 @@ class Plane:
     ],
 )
 def test_an_object_keeps_its_settings_and_its_name(solver, name, alpha, tmp_path):
-    named = Linear(2, "ts", alpha=0.1, tol=1e-8).fit(*ROWS)
-    ranker = Linear(2, "ts", alpha=alpha, solver=solver)
+    named = Linear(2, "avg", alpha=0.1, tol=1e-8).fit(*ROWS)
+    ranker = Linear(2, "avg", alpha=alpha, solver=solver)
     assert type(solver).__name__ in repr(ranker)
     for one in (ranker, clone(ranker), pickle.loads(pickle.dumps(ranker))):
         one.check_settings()

@@ -48,7 +48,7 @@ def heavy_tails(name, scale):
 @pytest.mark.parametrize("solver", ["bundle", "dual_ascent"])
 def test_no_bound_is_below_0_of_a_risk_that_is_not(name, solver):
     if not SOLVERS[solver].solves(name):
-        pytest.skip("it has no terms")
+        pytest.skip("it is not for this one")
     risk = heavy_tails(name, 1e40 if name == "avg" else 1e12)
     result = SOLVERS[solver].make(1e-2, max_iter=30 if solver == "bundle" else 2).solve(risk)
     assert 0.0 <= result.lower_bound <= result.objective <= 1.0

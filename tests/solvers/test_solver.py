@@ -36,7 +36,7 @@ SOLVERS = (CuttingPlane, DualAscent, CCCP, GlobalRamp, SubgradientDescent)
     [
         (CuttingPlane(1e-2), "ts"),
         (CuttingPlane(1e-2, method="one_slack", tol=1e-3), "ts"),
-        (DualAscent(1e-2), "ts"),
+        (DualAscent(1e-2), "avg"),
         (CCCP(1e-2), "ramp"),
         (GlobalRamp(1.0, tol=0.1), "ramp"),
         (SubgradientDescent(1e-2, max_iter=5), "ts"),

@@ -90,7 +90,7 @@ def _a_solver(problem, rng):
     alpha, name = problem.alpha, str(rng.choice(["bundle", "other", "ascent"]))
     if not problem.convex:
         return CCCP(alpha, tol=1e-3, max_iter=10), "cccp"
-    if name == "ascent":
+    if name == "ascent" and problem.surrogate == "avg":
         # resumed it takes up to four times as many iterations
         return DualAscent(alpha, TOL, max_iter=400), name
     name = name if name == "bundle" else "one_slack"
@@ -153,6 +153,8 @@ def path(problem, rng, report):
 
 def ascent(problem, rng, report):
     """Ascent on the dual: cold, from dual variables of another alpha, from afar."""
+    if problem.surrogate != "avg":
+        return []
     settings = {"max_iter": int(rng.choice([3, 40, 150])), "seed": int(rng.integers(1000))}
     risk, alpha = problem.risk(), problem.alpha * 10.0 ** rng.uniform(-1.5, 1.5)
     first = DualAscent(alpha, TOL, **settings).solve(risk)
