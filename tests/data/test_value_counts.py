@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 from structsvm_papk.data.columns.knots import knots_of
-from structsvm_papk.data.columns.pairs import cut_of_numbers
 from structsvm_papk.data.columns.value_counts import (
-    LongColumn,
     ValueCounts,
     counts_of_columns,
     joined_counts,
@@ -80,41 +78,3 @@ def test_knots_are_quantiles_of_all_rows_in_any_order():
         assert np.isin(expected, knots.positions).all()
         begins = np.append(True, np.diff(knots.piece) > 0)
         np.testing.assert_array_equal(knots.positions[:-1][begins], expected[:-1])
-
-
-def long_columns():
-    """Columns of all kinds; of some so many values are in one bin that they are sorted."""
-    rng = np.random.default_rng(1)
-    X = columns()
-    close = 1e-7 * rng.normal(size=N)
-    wide = {
-        "outlier": np.append(rng.normal(size=N - 1), 1e300),
-        "two decimals": np.round(rng.normal(size=N), 2),
-        "counts": rng.poisson(3, N) * 1.0,
-        "zeros of both signs": np.where(rng.random(N) < 0.3, -0.0, np.maximum(X[:, 0], 0.0)),
-        "float32": rng.random(N).astype(np.float32),
-        "nothing": np.full(N, np.nan),
-        "least often": np.where(rng.random(N) < 0.3, -1.0, np.abs(X[:, 0]) - 1.0),
-        "clusters": np.where(rng.random(N) < 0.5, close, 1.0 + close),
-        "tiny": 1e-300 * rng.normal(size=N),
-    }
-    return list(X.T) + list(wide.values())
-
-
-@pytest.mark.parametrize("n_pieces", [1, 16, 254])
-def test_a_long_column_has_the_knots_and_cuts_of_the_sorted_one(n_pieces):
-    n_binned = 0
-    for column in long_columns():
-        counted = LongColumn.of(column)
-        n_binned += isinstance(counted, LongColumn)
-        ordered = ValueCounts.of(column)
-        assert counted.counts.sum() == ordered.counts.sum()
-        binned, by_sorting = (knots_of([counts], n_pieces) for counts in (counted, ordered))
-        np.testing.assert_array_equal(binned.positions, by_sorting.positions)
-        np.testing.assert_array_equal(binned.scores, by_sorting.scores)
-        np.testing.assert_array_equal(binned.piece, by_sorting.piece)
-        if ordered.values.size:
-            cuts = [cut_of_numbers(0, counts, with_gap=False) for counts in (counted, ordered)]
-            np.testing.assert_array_equal(cuts[0].cut.edges, cuts[1].cut.edges)
-            assert not np.signbit(cuts[0].cut.edges[cuts[0].cut.edges == 0.0]).any()
-    assert 6 <= n_binned < len(long_columns())

@@ -91,13 +91,6 @@ def knots_of(columns: Iterable[ValueCounts], n_pieces: int, rising: Array | None
 
 
 def _knots(column: ValueCounts, n_pieces: int) -> ColumnKnots:
-    """The knots of one column, each of them a single value where those are known."""
-    knots = _knots_at_bins(column, n_pieces)
-    finer = column.opened(knots.positions)
-    return knots if finer is column else _knots(finer, n_pieces)
-
-
-def _knots_at_bins(column: ValueCounts, n_pieces: int) -> ColumnKnots:
     if not column.values.size:
         return ColumnKnots.of_line()
     distinct, counts = _apart(column)

@@ -83,9 +83,6 @@ def cut_of_numbers(column: int, values: ValueCounts, with_gap: bool) -> ColumnCu
         rows = np.cumsum(values.counts)
         shares = np.arange(1, _CELLS) / _CELLS
         edges = np.unique(distinct[np.searchsorted(rows, shares * rows[-1])])
-    finer = values.opened(edges)
-    if finer is not values:
-        return cut_of_numbers(column, finer, with_gap)
     edges = edges[edges > distinct[0]]
     if not edges.size:  # nearly all rows have the lowest value: it, and the others
         edges = distinct[1:2]
