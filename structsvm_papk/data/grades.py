@@ -106,26 +106,16 @@ class SharedRows:
 
     def handed_out(self, values: Array) -> Array:
         """Values of the rows in their order, at the positions of all lists."""
-        return self.handed_to(0, self.source.size, values)
-
-    def handed_to(self, first: int, last: int, values: Array) -> Array:
-        """`handed_out`, to the lists ``first <= i < last`` only."""
-        source = self.source[first:last]
         bounds = self.lists.indptr
-        out = np.empty((bounds[source + 1] - bounds[source]).sum(), dtype=values.dtype)
-        _hand_out(values, self._place, bounds, source, out)
+        out = np.empty(np.diff(bounds)[self.source].sum(), dtype=values.dtype)
+        _hand_out(values, self._place, bounds, self.source, out)
         return out
 
-    def added_up(self, values: Array, weight: Any) -> Array:
+    def added_up(self, values: Array, weight: Array) -> Array:
         """Sums of the lists' values, times their weights, for the rows in their order."""
         out = np.zeros(self.order.size)
-        self.add_up(values, weight, 0, self.source.size, out)
+        _add_up(values, weight, self._place, self.lists.indptr, self.source, out)
         return out
-
-    def add_up(self, values: Array, weight: Any, first: int, last: int, out: Array) -> None:
-        """Write the sums of the lists ``first <= i < last``, which are all of some of `lists`."""
-        source = self.source[first:last]
-        _add_up(values, weight[first:last], self._place, self.lists.indptr, source, out)
 
     @cached_property
     def _place(self) -> Array:

@@ -8,11 +8,10 @@ S is a surrogate, which sees the scores ``X_u w`` of user u only, and v_u the us
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property, partial
-from itertools import pairwise
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -211,34 +210,16 @@ class ListRisk(BlockOracle):
 
     def cuts(self, w: Array) -> Cuts:
         """The cuts of an evaluation at w, one for each block; see `Cuts`."""
-        if self._in_pieces:
-            of_rows = self._scores_of_rows(w)
-            check_scores(of_rows)
-            shared: Any = self.data.shared
-            tangents = self._tangents_in_pieces(partial(shared.handed_to, values=of_rows))
-            return self._cuts(w, tangents, tangents.coef)
         # S(s') >= S(s) + coef . (s' - s): the intercept is S(s) - coef . s, whatever rounding did
         # to the scores s
         tangents = self.tangents(self.scores(w))
-        return self._cuts(w, tangents, self._of_rows(tangents.coef))
-
-    @property
-    def _in_pieces(self):
-        """Whether lists have rows in common, and may be evaluated a few at a time.
-
-        What a majorant has frozen stands by position of all lists.
-        """
-        return self.data.shared is not None and not self.surrogate.is_frozen
-
-    def _cuts(self, w: Array, tangents: Tangents, coef: Array) -> Cuts:
-        """The cuts of the users' tangents, with weighted coefficients of the rows."""
         values = self._block_sums(tangents.values)
         # what the sum over a block's users may lose comes on top of what its terms have lost
         n_users = np.diff(self.user_bounds)
         sizes = self._block_sums(np.abs(tangents.values) + np.abs(tangents.intercepts))
         return Cuts(
             value=float(values.sum()),
-            slopes=self._pulled(coef),
+            slopes=self.slopes(tangents.coef),
             intercepts=self._block_sums(tangents.intercepts),
             point=w,
             errors=self._block_sums(tangents.errors) + n_users * EPS * sizes,
@@ -248,11 +229,6 @@ class ListRisk(BlockOracle):
 
     def scores(self, w: Array) -> Array:
         """``X @ w`` at the list positions: linear in w, the costlier half of an evaluation."""
-        out = self._scores_of_rows(w)
-        return out if self.data.shared is None else self.data.shared.handed_out(out)
-
-    def _scores_of_rows(self, w: Array) -> Array:
-        """``X @ w`` of the rows that are multiplied, in their order."""
         columns, rows = self._multiplied
         w = self.units.of_columns(checked_weights(w, self.n_features))
         out = np.empty(rows.size)
@@ -262,7 +238,7 @@ class ListRisk(BlockOracle):
             columns.scores(rows, w, lo, hi, out)
 
         self.map_ranges(part, self.edges)
-        return out
+        return out if self.data.shared is None else self.data.shared.handed_out(out)
 
     def column_text(self, f: int) -> str:
         """A column with its mean and spread, for messages."""
@@ -299,38 +275,7 @@ class ListRisk(BlockOracle):
     def tangents(self, scores: Array) -> Tangents:
         """The users' `Tangents` at some scores."""
         values, coef = self.user_values(scores)
-        parts = tangent_intercepts(scores, coef, self.data.indptr, values)
-        return self._tangents(values, coef, *parts)
-
-    def _tangents_in_pieces(self, scores: Callback) -> Tangents:
-        """`tangents` of lists that have rows in common; `coef` are weighted sums for the rows.
-
-        A few lists at a time, whose scores (of lists ``first <= i < last``) and coefficients stay
-        in the processor's cache.
-        """
-        data = self.data
-        shared: Any = data.shared
-        values, intercepts, sizes, steep = np.empty((4, data.n_users))
-        of_rows = np.zeros(shared.order.size)
-
-        def piece(first: int, last: int) -> None:
-            some = scores(first, last)
-            indptr = data.indptr[first : last + 1] - data.indptr[first]
-            n_pos = data.n_pos[first:last]
-            coef = np.empty(some.size)
-            own = values[first:last]
-            self.surrogate.evaluate(some, indptr, n_pos, 0, n_pos.size, own, coef)
-            parts = tangent_intercepts(some, coef, indptr, own)
-            intercepts[first:last], sizes[first:last], steep[first:last] = parts
-            shared.add_up(coef, data.user_weight, first, last, of_rows)
-
-        bounds = runs_of_users(data, -(-data.rows.size // CHUNK_ROWS))
-        self.map(piece, list(pairwise(bounds.tolist())))
-        return self._tangents(values, of_rows, intercepts, sizes, steep)
-
-    def _tangents(
-        self, values: Array, coef: Array, intercepts: Array, sizes: Array, steep: Array
-    ) -> Tangents:
+        intercepts, sizes, steep = tangent_intercepts(scores, coef, self.data.indptr, values)
         steepest = float((steep / self.surrogate.l1_bound(self.data.n_pos)).max())
         return Tangents(
             values=values,
@@ -370,21 +315,10 @@ class ListRisk(BlockOracle):
 
     def slopes(self, coef: Array) -> Array:
         """Weighted mean over the users of ``X_u' coef_u``, block by block."""
-        return self._pulled(self._of_rows(coef))
-
-    def _of_rows(self, coef: Array) -> Array:
-        """Weighted coefficients of the rows that are multiplied."""
-        weight = self.data.user_weight
-        if self.data.shared is not None:
-            return self.data.shared.added_up(coef, weight)
-        return coef if weight is None else coef * np.repeat(weight, self.data.sizes)
-
-    def _pulled(self, coef: Array) -> Array:
-        """``X_u' coef_u`` of each block, over the sum of the weights."""
-        data = self.data
         columns, rows = self._multiplied
+        coef = self._of_rows(coef)
         edges = self.edges
-        sums = np.zeros((edges.size - 1, data.n_features))
+        sums = np.zeros((edges.size - 1, self.n_features))
 
         def part(lo: int, hi: int) -> None:
             bounds = edges[lo : hi + 1]
@@ -393,6 +327,13 @@ class ListRisk(BlockOracle):
         self.map_ranges(part, np.arange(edges.size))
         blocks = np.add.reduceat(sums, self._block_starts, axis=0)
         return self.units.of_columns(blocks) / self._total
+
+    def _of_rows(self, coef: Array) -> Array:
+        """Weighted coefficients of the rows that are multiplied."""
+        weight = self.data.user_weight
+        if self.data.shared is not None:
+            return self.data.shared.added_up(coef, self.data.weight_of_user)
+        return coef if weight is None else coef * np.repeat(weight, self.data.sizes)
 
     def _weigh(self, values: Array) -> Array:
         """Values of the users times the users' weights."""
@@ -410,16 +351,8 @@ class ListRisk(BlockOracle):
             return
         n_ranges = min(bounds.size - 1, 4 * self.n_threads)
         ends = bounds[np.linspace(0, bounds.size - 1, n_ranges + 1).astype(np.int64)]
-        self.map(task, list(pairwise(ends.tolist())))
-
-    def map(self, task: Callback, arguments: Sequence[tuple[Any, ...]]) -> None:
-        """``task(*each)`` for each of the arguments, on the threads."""
-        if self.n_threads == 1 or len(arguments) == 1:
-            for each in arguments:
-                task(*each)
-            return
         with ThreadPoolExecutor(self.n_threads) as pool:
-            list(pool.map(lambda each: task(*each), arguments))
+            list(pool.map(task, ends[:-1].tolist(), ends[1:].tolist()))
 
 
 class Need(NamedTuple):

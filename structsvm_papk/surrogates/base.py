@@ -100,7 +100,6 @@ class Surrogate(ABC):
     top_negatives_only: ClassVar[bool] = False
     above_slope_at_zero: ClassVar[bool] = False
     shift_invariant: ClassVar[bool] = False
-    is_frozen: ClassVar[bool] = False  # it holds what belongs to the scores of some lists
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", whole_number("k", self.k))
@@ -319,7 +318,6 @@ class MajorantSurrogate(PairMean):
     """
 
     frozen: Array
-    is_frozen = True
     above_slope_at_zero = False
     __eq__ = object.__eq__  # arrays are not compared
     __hash__ = object.__hash__
