@@ -123,26 +123,7 @@ class DenseColumns(MatrixColumns):
 
 @kernel
 def _rows_in_order(X: Array, rows: Array, w: Array, out: Array) -> None:
-    in_fours = rows.size - rows.size % 4
-    for p in range(0, in_fours, 4):  # four sums at a time: one alone waits for its own additions
-        row_0 = X[rows[p]]
-        row_1 = X[rows[p + 1]]
-        row_2 = X[rows[p + 2]]
-        row_3 = X[rows[p + 3]]
-        total_0 = out[p]
-        total_1 = out[p + 1]
-        total_2 = out[p + 2]
-        total_3 = out[p + 3]
-        for f in range(w.size):
-            total_0 += np.float64(row_0[f]) * w[f]
-            total_1 += np.float64(row_1[f]) * w[f]
-            total_2 += np.float64(row_2[f]) * w[f]
-            total_3 += np.float64(row_3[f]) * w[f]
-        out[p] = total_0
-        out[p + 1] = total_1
-        out[p + 2] = total_2
-        out[p + 3] = total_3
-    for p in range(in_fours, rows.size):
+    for p in range(rows.size):
         row = X[rows[p]]
         total = out[p]
         for f in range(w.size):

@@ -212,27 +212,7 @@ def with_patterns(w: Array, n_levels: Array, patterns: Array | None) -> Array:
 
 @kernel
 def _in_order(codes: Array, rows: Array, starts: Array, table: Array, out: Array) -> None:
-    in_fours = rows.size - rows.size % 4
-    for p in range(0, in_fours, 4):  # four sums at a time: one alone waits for its own additions
-        row_0 = codes[rows[p]]
-        row_1 = codes[rows[p + 1]]
-        row_2 = codes[rows[p + 2]]
-        row_3 = codes[rows[p + 3]]
-        total_0 = out[p]
-        total_1 = out[p + 1]
-        total_2 = out[p + 2]
-        total_3 = out[p + 3]
-        for f in range(row_0.size):
-            first = starts[f]
-            total_0 += table[first + row_0[f]]
-            total_1 += table[first + row_1[f]]
-            total_2 += table[first + row_2[f]]
-            total_3 += table[first + row_3[f]]
-        out[p] = total_0
-        out[p + 1] = total_1
-        out[p + 2] = total_2
-        out[p + 3] = total_3
-    for p in range(in_fours, rows.size):
+    for p in range(rows.size):
         row = codes[rows[p]]
         total = out[p]
         for f in range(row.size):

@@ -293,31 +293,7 @@ def _linear(table: Array, c: int, x: float) -> float:
 def _rows_in_order(
     X: Array, cells: Array, rows: Array, cell_starts: Array, table: Array, out: Array
 ) -> None:
-    in_fours = rows.size - rows.size % 4
-    for p in range(0, in_fours, 4):  # four sums at a time: one alone waits for its own additions
-        row_0 = X[rows[p]]
-        row_1 = X[rows[p + 1]]
-        row_2 = X[rows[p + 2]]
-        row_3 = X[rows[p + 3]]
-        cell_0 = cells[rows[p]]
-        cell_1 = cells[rows[p + 1]]
-        cell_2 = cells[rows[p + 2]]
-        cell_3 = cells[rows[p + 3]]
-        total_0 = out[p]
-        total_1 = out[p + 1]
-        total_2 = out[p + 2]
-        total_3 = out[p + 3]
-        for f in range(row_0.size):
-            first = cell_starts[f]
-            total_0 += _linear(table, first + cell_0[f], row_0[f])
-            total_1 += _linear(table, first + cell_1[f], row_1[f])
-            total_2 += _linear(table, first + cell_2[f], row_2[f])
-            total_3 += _linear(table, first + cell_3[f], row_3[f])
-        out[p] = total_0
-        out[p + 1] = total_1
-        out[p + 2] = total_2
-        out[p + 3] = total_3
-    for p in range(in_fours, rows.size):
+    for p in range(rows.size):
         row = X[rows[p]]
         cell = cells[rows[p]]
         total = out[p]
