@@ -10,8 +10,7 @@ import typer
 
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.outputs import check_outputs, save_plot
-from structsvm_papk.cli._shared.own_surrogate import surrogate_of
-from structsvm_papk.cli._shared.reading import Problem, TrainingReading, say_columns
+from structsvm_papk.cli._shared.reading import Problem, TrainingReading, say_columns, surrogate_of
 from structsvm_papk.errors import InputError, check_choice
 from structsvm_papk.oracles.list_risk import refuse_deeper_than_all
 from structsvm_papk.plots import figures as plots

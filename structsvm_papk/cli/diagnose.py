@@ -8,8 +8,7 @@ from structsvm_papk import diagnosis
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.reading import GradedReading, Problem, say_columns
 from structsvm_papk.diagnosis.convex_test import Verdict
-from structsvm_papk.diagnosis.critical_depth import CriticalDepth
-from structsvm_papk.diagnosis.zero_test import SURROGATES, Diagnosis
+from structsvm_papk.diagnosis.zero_test import SURROGATES, CriticalDepth, Diagnosis
 from structsvm_papk.errors import check_choice
 from structsvm_papk.oracles import EmpiricalRisk
 from structsvm_papk.oracles.list_risk import refuse_deeper_than_all

@@ -19,8 +19,7 @@ from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.files.trec import is_run
 from structsvm_papk.metrics.conventions import PRESETS, resolve
 from structsvm_papk.metrics.definitions import known_names, parse
-from structsvm_papk.metrics.evaluation import Evaluation
-from structsvm_papk.metrics.significance import Comparison
+from structsvm_papk.metrics.significance import Comparison, Evaluation
 from structsvm_papk.metrics.table import MetricTable
 from structsvm_papk.plots.evaluation import evaluation_page, sections
 

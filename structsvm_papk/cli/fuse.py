@@ -21,8 +21,7 @@ from structsvm_papk.fusion.held_out import Settings
 from structsvm_papk.fusion.joining import Joined, join
 from structsvm_papk.fusion.page import fusion_page, sections
 from structsvm_papk.fusion.report import FusionReport
-from structsvm_papk.fusion.requests import read_weights
-from structsvm_papk.fusion.serving import Fusing
+from structsvm_papk.fusion.requests import Fusing, read_weights
 
 _learning_option = partial(typer.Option, rich_help_panel="Learning")
 _LISTS = "a run, CSV, TSV or Parquet"

@@ -12,7 +12,7 @@ from structsvm_papk import propositions
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.outputs import check_outputs
 from structsvm_papk.files.atomic import write_atomically
-from structsvm_papk.plots.templates import check_templates
+from structsvm_papk.plots.page import check_templates
 from structsvm_papk.propositions.running import ALL_IDS, expanded, render
 
 

@@ -3,8 +3,7 @@
 Answers with certificates before any training. May import risks, data and surrogates.
 """
 
-from structsvm_papk.diagnosis.critical_depth import critical_depth
-from structsvm_papk.diagnosis.zero_test import diagnose
+from structsvm_papk.diagnosis.zero_test import critical_depth, diagnose
 
 __all__ = [
     "critical_depth",

@@ -8,10 +8,9 @@ beside every run alone and beside the yardsticks `rrf` and `combsum`. May import
 
 from structsvm_papk.files.trec import write_run
 from structsvm_papk.fusion.comparing import cross_validate, for_engine
+from structsvm_papk.fusion.engines import combsum, rrf
 from structsvm_papk.fusion.joining import join_lists
-from structsvm_papk.fusion.requests import load_weights
-from structsvm_papk.fusion.serving import fuse
-from structsvm_papk.fusion.yardsticks import combsum, rrf
+from structsvm_papk.fusion.requests import fuse, load_weights
 
 __all__ = [
     "combsum",

@@ -24,8 +24,7 @@ from structsvm_papk.fusion.deciding import (
     titled,
 )
 from structsvm_papk.fusion.engines import engine_of, rules_of, siblings_of
-from structsvm_papk.fusion.held_out import FOLD_TOL, CrossValidation, Settings, shares
-from structsvm_papk.fusion.in_rule import InRule
+from structsvm_papk.fusion.held_out import FOLD_TOL, CrossValidation, InRule, Settings, shares
 from structsvm_papk.fusion.joining import Joined, join
 from structsvm_papk.fusion.report import NO_WEIGHTS, FusionReport, Ranking, RunWeight
 from structsvm_papk.fusion.requests import EngineWeights

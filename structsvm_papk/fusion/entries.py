@@ -14,7 +14,7 @@ from structsvm_papk.data import validation
 from structsvm_papk.data.roles import pair_columns
 from structsvm_papk.errors import InputError, check_choice, check_type
 from structsvm_papk.files import trec
-from structsvm_papk.files.lists import (
+from structsvm_papk.files.trec import (
     GRADE,
     SCORE,
     checked_label_gain,

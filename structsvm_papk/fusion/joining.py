@@ -16,7 +16,7 @@ import numpy as np
 from structsvm_papk._types import Array
 from structsvm_papk.data import roles, validation
 from structsvm_papk.errors import InputError, as_names, check_number, check_type, warn
-from structsvm_papk.files.lists import GRADE
+from structsvm_papk.files.trec import GRADE
 from structsvm_papk.fusion.entries import Entries, InputRules, entries_of, run_of
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from structsvm_papk._types import Array
 from structsvm_papk.data.roles import RETRIEVED, list_roles
 from structsvm_papk.errors import InputError
 from structsvm_papk.files import tables, trec
+from structsvm_papk.fusion.engines import combsum, from_lowest, rrf
 from structsvm_papk.fusion.entries import places
 from structsvm_papk.fusion.joining import Joined
-from structsvm_papk.fusion.yardsticks import combsum, from_lowest, rrf
 
 _ENDINGS = (".gz", ".run", ".txt", ".trec", ".res", ".csv", ".tsv", ".parquet", ".pq")
 METHODS: dict[str, Callable[..., Array]] = {"rrf": rrf, "combsum": combsum}

@@ -6,9 +6,8 @@
 """
 
 from structsvm_papk.metrics.definitions import described
-from structsvm_papk.metrics.frames import evaluate_frame
 from structsvm_papk.metrics.significance import compare, interval
-from structsvm_papk.metrics.table import evaluate, scorer
+from structsvm_papk.metrics.table import evaluate, evaluate_frame, scorer
 
 __doc__ += f"\n\nThe table of metrics:\n\n{described()}\n"
 

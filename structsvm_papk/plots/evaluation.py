@@ -8,8 +8,7 @@ import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.metrics.definitions import parse
-from structsvm_papk.metrics.evaluation import Evaluation, mean_text
-from structsvm_papk.metrics.significance import ends_text, paired_values
+from structsvm_papk.metrics.significance import Evaluation, ends_text, mean_text, paired_values
 from structsvm_papk.metrics.table import MetricTable
 from structsvm_papk.plots.page import Column, Drawing, Row, Section, page
 

@@ -1,19 +1,20 @@
 """Tables with drawings, of `evaluate` and of `fuse`, and one self-contained page of them.
 
 Commands print the same tables. On the page nothing is loaded from elsewhere, and nothing runs; it
-needs jinja2 (the extra `report`).
+needs jinja2 (the extra `report`), as other pages of the package do, see `filled`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from math import ceil
 from typing import Self, TypeAlias
 
 import numpy as np
 
-from structsvm_papk.plots.templates import filled
+from structsvm_papk.errors import InputError
 
 _WIDTH = 100.0  # units of a drawing
 _CHARACTERS = 18  # of the longest bar, in a terminal
@@ -118,3 +119,33 @@ def page(title: str, sections: Sequence[Section], advice: str = "", facts: str =
         "sections": [section.placed() for section in sections],
     }
     return filled("plots/page.html", values)
+
+
+# --- templates ------------------------------------------------------------------------------------
+
+
+def check_templates() -> None:
+    """Refuse a page that could not be made, before the work starts: jinja2 is missing."""
+    if find_spec("jinja2") is None:
+        raise InputError("HTML pages need jinja2; pip install 'structsvm-papk[report]'")
+
+
+def filled(
+    template: str,
+    values: Mapping[str, object],
+    filters: Mapping[str, Callable[..., object]] | None = None,
+) -> str:
+    """A template of the package with values put in; text is escaped, also inside of `tojson`."""
+    check_templates()
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    page = Environment(
+        loader=PackageLoader("structsvm_papk", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    page.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
+    page.filters.update(filters or {})
+    return page.get_template(template).render(values)

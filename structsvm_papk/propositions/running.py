@@ -14,7 +14,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from structsvm_papk.errors import InputError, as_names, check_callback, check_choice, check_number
-from structsvm_papk.plots.templates import filled
+from structsvm_papk.plots.page import filled
 from structsvm_papk.propositions import claims, depth, descending, optimising
 from structsvm_papk.propositions.search import Effort, Found, Words
 

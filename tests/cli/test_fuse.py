@@ -156,7 +156,7 @@ def test_runs_are_fused_without_judgments(small, capsys, monkeypatch, method):
     monkeypatch.chdir(small)
     assert run("fuse", "a.run", "b.run", "--method", method, "--output", "o.csv") in (0, None)
     joined = fusion.join_lists({"a": small / "a.run", "b": small / "b.run"})
-    joined["score"] = getattr(fusion.yardsticks, method)(joined)
+    joined["score"] = getattr(fusion, method)(joined)
     order = joined.sort_values(["query", "score", "document"], ascending=[True, False, False])
     written = pd.read_csv(small / "o.csv")
     assert written["document"].tolist() == order["document"].tolist()

@@ -13,7 +13,7 @@ from helpers.values import values_of
 from structsvm_papk import PAPKRanker, RankingData, bounds, margins, metrics
 from structsvm_papk.errors import InputError
 from structsvm_papk.integrations import hooks
-from structsvm_papk.metrics.frames import evaluate_frame
+from structsvm_papk.metrics.table import evaluate_frame
 
 pytestmark = pytest.mark.portable
 

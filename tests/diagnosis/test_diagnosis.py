@@ -15,8 +15,7 @@ from structsvm_papk import CuttingPlane, EmpiricalRisk, PAPKRanker, RankingData,
 from structsvm_papk.datasets import linear_lists
 from structsvm_papk.diagnosis import critical_depth
 from structsvm_papk.diagnosis.convex_test import Verdict
-from structsvm_papk.diagnosis.critical_depth import CriticalDepth
-from structsvm_papk.diagnosis.zero_test import SURROGATES, diagnose
+from structsvm_papk.diagnosis.zero_test import SURROGATES, CriticalDepth, diagnose
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.solvers.cccp import CCCP
 from structsvm_papk.solvers.solver import Status

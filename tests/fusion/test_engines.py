@@ -13,8 +13,7 @@ from structsvm_papk import fusion
 from structsvm_papk.datasets import retrieval_runs
 from structsvm_papk.errors import InputError
 from structsvm_papk.fusion.engines import ENGINES
-from structsvm_papk.fusion.held_out import CrossValidation, Settings
-from structsvm_papk.fusion.in_rule import InRule
+from structsvm_papk.fusion.held_out import CrossValidation, InRule, Settings
 from structsvm_papk.fusion.joining import join
 from structsvm_papk.fusion.requests import EngineWeights, load_weights
 

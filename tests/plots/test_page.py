@@ -6,7 +6,7 @@ import pytest
 
 from helpers.commands import run, run_json
 from structsvm_papk import metrics
-from structsvm_papk.metrics.evaluation import Evaluation
+from structsvm_papk.metrics.significance import Evaluation
 from structsvm_papk.plots.evaluation import evaluation_page
 from structsvm_papk.plots.page import Column, Drawing, Section, page
 

@@ -246,7 +246,7 @@ def test_the_table_of_the_manual_names_checks_that_there_are():
 
 def test_verify_refuses_before_the_search(tmp_path, monkeypatch):
     monkeypatch.setattr("structsvm_papk.propositions.verify", lambda *args: pytest.fail("searched"))
-    monkeypatch.setattr("structsvm_papk.plots.templates.find_spec", lambda name: None)
+    monkeypatch.setattr("structsvm_papk.plots.page.find_spec", lambda name: None)
     for wrong, words in (
         (("--check", "prop7"), "unknown check 'prop7'"),
         (("--check", "Prop3"), "did you mean prop3 or"),

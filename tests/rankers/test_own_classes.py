@@ -27,7 +27,7 @@ from structsvm_papk import (
     cli,
     make_surrogate,
 )
-from structsvm_papk.cli._shared.own_surrogate import surrogate_of
+from structsvm_papk.cli._shared.reading import surrogate_of
 from structsvm_papk.datasets import linear_lists
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError, OracleFailure
 from structsvm_papk.files import load_model

@@ -28,12 +28,11 @@ from structsvm_papk.data.validation import ONE_LIST, is_binary
 from structsvm_papk.errors import DegenerateOptimumWarning, InputError
 from structsvm_papk.files import tables, trec
 from structsvm_papk.files.lines import errors_name
-from structsvm_papk.files.lists import GRADE, SCORE, checked_label_gain, read_pairs
 from structsvm_papk.files.model import Model, load_model
 from structsvm_papk.files.tables import Table
-from structsvm_papk.metrics.frames import evaluate_frame
+from structsvm_papk.files.trec import GRADE, SCORE, checked_label_gain, read_pairs
 from structsvm_papk.metrics.relevant import Pairs, match, pairs_of
-from structsvm_papk.metrics.table import MetricTable, evaluate_by_grade
+from structsvm_papk.metrics.table import MetricTable, evaluate_by_grade, evaluate_frame
 
 if TYPE_CHECKING:
     import pandas as pd
