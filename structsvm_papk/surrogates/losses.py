@@ -14,7 +14,6 @@ Yu and Joachims, "Learning structural SVMs with latent variables", ICML 2009 (fr
 from dataclasses import dataclass
 from difflib import get_close_matches
 from inspect import isclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -230,43 +229,45 @@ def make_surrogate(name: str, k: int, depth: int | float | None = None) -> Surro
 # --- terms of a single list, for `list_terms` ---------------------------------------------------
 
 
-class _Swept(NamedTuple):
-    """Sums of hinges by blocks of the terms.
+def _hinge_blocks(
+    thresholds: Array,
+    partners: Array,
+    terms: Array,
+    counted: Array,
+    *,
+    sign: float,
+    r: int,
+    bounds: Array,
+    n_scores: int,
+) -> TermBlocks:
+    """Blocks of the terms ``sum_i (terms_j - thresholds_i)_+ / r`` that count.
 
-    Attributes
-    ----------
-    sums : ndarray of shape (n_blocks,)
-    active : ndarray
-        Active pairs of each term that counts.
-    active_with : ndarray of shape (n_blocks, n_groups)
-        Active pairs of each threshold of a group with the terms of a block.
-    edges : ndarray of shape (n_groups + 1,)
-        Where groups of thresholds begin, and the last one ends.
-    n_used : ndarray of shape (n_blocks,)
-        Terms that count.
+    Thresholds, which do not increase, are of the positions `partners`; terms of the positions
+    `counted`, which increase and say in which block a term is. A term rises with its score (`sign`
+    is 1) or falls, and a threshold likewise.
     """
-
-    sums: Array
-    active: Array
-    active_with: Array
-    edges: Array
-    n_used: Array
-
-
-def _swept(thresholds: Array, terms: Array, positions: Array, bounds: Array) -> _Swept:
-    """The sums of ``(terms_j - thresholds_i)_+``; positions, which increase, say in which block."""
     n_blocks = bounds.size - 1
-    in_block = np.searchsorted(positions, bounds)
+    in_block = np.searchsorted(counted, bounds)
     sums = np.empty(n_blocks)
-    active = np.empty(terms.size, dtype=np.int64)
-    active_with = np.empty((n_blocks, thresholds.size), dtype=np.int64)
+    active = np.empty(terms.size, dtype=np.int64)  # pairs of each term
+    active_with = np.empty((n_blocks, thresholds.size), dtype=np.int64)  # of each threshold
     _kernels.sweep_blocks(thresholds, terms, in_block, sums, active_with, active)
     # no count falls along the thresholds: where their sum stays, each does
     starts = np.flatnonzero(np.diff(active_with.sum(axis=0), prepend=-1))
     if starts.size > _GROUPS * n_blocks:  # they would cost more than the thresholds one by one
         starts = np.arange(thresholds.size)
-    edges = np.append(starts, thresholds.size)
-    return _Swept(sums, active, active_with[:, starts], edges, np.diff(in_block))
+    scale = 1.0 / (counted.size * r)
+    slopes = np.zeros(n_scores)
+    slopes[counted] = sign * scale * active
+    return TermBlocks(
+        values=scale * sums,
+        slopes=slopes,
+        partner_slopes=-sign * scale * active_with[:, starts],
+        partners=partners,
+        edges=np.append(starts, thresholds.size),
+        n_used=np.diff(in_block),
+        lowest=np.maximum(terms.min() - thresholds, 0.0).sum() / r,
+    )
 
 
 @dataclass(frozen=True)
@@ -281,21 +282,10 @@ class PositiveTerms(ListTerms):
         counted = top_k(-scores[:n_pos], self.n_counted)
         # (q - t)_+ is (-t - -q)_+: the negatives are the thresholds here
         order = partners[np.argsort(scores[partners], kind="stable")]
-        swept = _swept(-scores[order], 1.0 - scores[counted], counted, bounds)
-        ceiling = scores[counted].max()
-        lowest = np.maximum(1.0 - ceiling + scores[partners], 0.0).sum() / self.depth
-        scale = 1.0 / (self.n_counted * self.depth)
-        slopes = np.zeros(scores.size)
-        slopes[counted] = -scale * swept.active
-        return TermBlocks(
-            values=scale * swept.sums,
-            slopes=slopes,
-            partner_slopes=scale * swept.active_with,
-            partners=order,
-            edges=swept.edges,
-            n_used=swept.n_used,
-            lowest=lowest,
-        )
+        return _hinge_blocks(
+            -scores[order], order, 1.0 - scores[counted], counted,
+            sign=-1.0, r=self.depth, bounds=bounds, n_scores=scores.size,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -313,21 +303,10 @@ class NegativeTerms(ListTerms):
     def blocks(self, scores: Array, n_pos: int, bounds: Array) -> TermBlocks:  # noqa: D102
         thresholds, order = self._thresholds(scores[:n_pos])
         counted = n_pos + top_k(scores[n_pos:], self.depth)
-        swept = _swept(thresholds, scores[counted], counted, bounds)
-        floor = scores[counted].min()
-        lowest = np.maximum(floor - thresholds, 0.0).sum() / self.n_rows
-        scale = 1.0 / (self.n_rows * self.depth)
-        slopes = np.zeros(scores.size)
-        slopes[counted] = scale * swept.active
-        return TermBlocks(
-            values=scale * swept.sums,
-            slopes=slopes,
-            partner_slopes=-scale * swept.active_with,
-            partners=order,
-            edges=swept.edges,
-            n_used=swept.n_used,
-            lowest=lowest,
-        )
+        return _hinge_blocks(
+            thresholds, order, scores[counted], counted,
+            sign=1.0, r=self.n_rows, bounds=bounds, n_scores=scores.size,
+        )  # fmt: skip
 
     def _thresholds(self, positives: Array) -> tuple[Array, Array]:
         """Thresholds that do not increase, and the positives behind them."""
