@@ -89,8 +89,8 @@ class PAPKRanker(AdditiveRanker):
         Regularization strength, above 0. 'auto' is a rule (Notes); for one list folds choose it.
         Change it only by cross-validation: ten times more or less seldom costs much.
     solver : str, object or function
-        'auto' suits the surrogate. By name: 'cutting_plane', 'one_slack', 'dual_ascent', 'cccp',
-        and without a certificate 'subgradient', 'averaged', 'stochastic'.
+        'auto' suits the surrogate. By name: 'cutting_plane', 'one_slack', 'dual_ascent' (of Avg),
+        'cccp', and without a certificate 'subgradient', 'averaged', 'stochastic'.
         An object such as ``CuttingPlane(alpha=0.1, tol=1e-8)`` is used as it is; what is given here
         as well has to agree. A function is called as ``solver(risk, alpha)`` (Notes).
     tol : float

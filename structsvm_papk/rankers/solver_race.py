@@ -313,10 +313,10 @@ def compare(
     alpha : float or 'auto'
         As for `PAPKRanker`.
     solvers : sequence of str
-        'cutting_plane' (bundle), 'one_slack' (its restricted problems by cvxpy), 'dual_ascent';
-        without certificates 'subgradient' (the paper's Algorithm 1 with steps eta/sqrt(t+1), on
-        the ball that holds the optimum), 'averaged' and 'stochastic' (steps 1/(alpha t), all users
-        or one at a time, with weighted averages).
+        'cutting_plane' (bundle), 'one_slack' (its restricted problems by cvxpy), 'dual_ascent'
+        (of Avg); without certificates 'subgradient' (the paper's Algorithm 1 with steps
+        eta/sqrt(t+1), on the ball that holds the optimum), 'averaged' and 'stochastic' (steps
+        1/(alpha t), all users or one at a time, with weighted averages).
     etas : sequence of float
         Step sizes of 'subgradient', of which the best one counts: by default the paper's twelve
         and six larger ones, each with the whole budget.
