@@ -41,6 +41,7 @@ LISTS = sp.RankingData.from_groups(X, Y, USERS)
 TS = sp.make_surrogate("ts", 2)
 RISK = sp.EmpiricalRisk(TS, LISTS)
 RAMP = sp.EmpiricalRisk(sp.make_surrogate("ramp", 2), LISTS)
+AVG = sp.EmpiricalRisk(sp.make_surrogate("avg", 2), LISTS)
 FRAME = {"user_id": USERS, "item_id": np.tile(np.arange(6), 4), "score": SCORES, "label": Y}
 FRAME |= {"rank": np.tile(np.arange(1, 7), 4)}
 ROWS = {"scores": SCORES, "labels": Y, "groups": USERS}
@@ -124,7 +125,7 @@ def calls(folder):
         surrogates.check_surrogate: {"surrogate": TS},
         solved(sp.CuttingPlane): limits | {"method": "bundle"},
         sp.CuttingPlane(1.0, 1e-3).solve: {"oracle": RISK},
-        solved(sp.DualAscent): limits,
+        solved(sp.DualAscent, AVG): limits,
         solved(sp.SubgradientDescent): {"alpha": 1.0, "eta": 0.1, "max_iter": 9},
         solved(sp.CCCP, RAMP): limits | {"starts": ("zero",), "quasi_newton": 5},
         solved(sp.GlobalRamp, RAMP): {"alpha": 1.0, "tol": 0.5, "max_boxes": 10, "time_limit": 1.0},
