@@ -204,7 +204,8 @@ def values_on(
     are not tried behind one that is far worse than the one before. Raises `TimeIsOverError`.
     """
     values: list[Array | None] = []
-    weights = weights_of_values(columns.given.at_positions(fold.test))
+    one_list = columns.given.n_users == 1  # a fold may leave out one of several
+    weights = weights_of_values(columns.given.at_positions(fold.test), one_list)
     last: dict[Setting, Array] = {}  # of each path of alphas
     ended: set[Setting] = set()
     before: CandidateFit | None = None
@@ -229,7 +230,7 @@ def values_on(
                 paired = replace(candidate, columns=columns.of(candidate.setting, pairs))
                 solved = training.solved(paired, fold.train, before)
         tested = solved.candidate.lists.at_positions(fold.test)
-        of_lists = average_precisions(tested.scores(solved.result.w), tested)
+        of_lists = average_precisions(tested.scores(solved.result.w), tested, one_list)
         values.append(of_lists)
         if path in last and mean_gain(last[path] - of_lists, weights).exceeds(FAR):
             ended.add(path)
@@ -270,11 +271,12 @@ def mean_gain(gains: Array, weights: Array) -> Gain:
     return Gain(mean, float(np.sqrt(variance / (n_lists - 1.0))))
 
 
-def average_precisions(scores: Array, lists: RankingData) -> Array:
+def average_precisions(scores: Array, lists: RankingData, one_list: bool) -> Array:
     """Average precision of each list, of grades as mean over them; NaN where it is not defined.
 
-    Of one list the precision at each of its positives, whose mean it is: so that the gain of one
-    ranker over another has a standard error. Of grades a row is a positive of each that it reaches.
+    Where one list trains, the precision at each of its positives, whose mean it is: so that the
+    gain of one ranker over another has a standard error. Of grades a row is a positive of each that
+    it reaches.
     """
     parts = lists.weighted("equal").by_grade()
     source = np.arange(lists.n_users)  # of each part
@@ -282,7 +284,7 @@ def average_precisions(scores: Array, lists: RankingData) -> Array:
         source = parts.shared.source
         scores = parts.shared.handed_out(scores[parts.shared.order])
     precisions = _precisions(scores, parts)
-    if lists.n_users == 1:
+    if one_list:
         return precisions
     list_of_positive = source.repeat(parts.n_pos)
     weight = np.repeat(parts.weight_of_user / np.maximum(parts.n_pos, 1), parts.n_pos)
@@ -302,9 +304,9 @@ def _precisions(scores: Array, lists: RankingData) -> Array:
     return np.asarray(hits / place)
 
 
-def weights_of_values(lists: RankingData) -> Array:
+def weights_of_values(lists: RankingData, one_list: bool) -> Array:
     """What each of `average_precisions` counts: lists by weight, grades of one list equally."""
-    if lists.n_users > 1:
+    if not one_list:
         return lists.weight_of_user
     n_pos = lists.by_grade().n_pos
     return np.repeat(1.0 / n_pos, n_pos)

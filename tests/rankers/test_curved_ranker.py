@@ -226,7 +226,7 @@ def test_weaker_penalties_behind_one_that_is_far_worse_are_not_tried(monkeypatch
         "average_precisions",
         lambda *_: np.broadcast_to(next(scores), n_positives),
     )
-    monkeypatch.setattr(candidates, "weights_of_values", lambda _: np.ones(n_positives))
+    monkeypatch.setattr(candidates, "weights_of_values", lambda *_: np.ones(n_positives))
     (fold, *_) = folds_of_rows(5, data, digests_of(data))
     found = candidates.values_on(fold, tried, columns, candidates.Training())
     assert [of is not None for of in found.of_candidates] == [
@@ -260,10 +260,27 @@ def test_of_one_list_the_precisions_at_its_positives_are_the_average_precision()
     y = rng.random(200) < 0.2
     scores = rng.integers(0, 40, 200).astype(float)  # with ties
     lists = RankingData.from_groups(rng.normal(size=(200, 2)), y, np.zeros(200))
-    found = average_precisions(scores[lists.rows], lists)
+    found = average_precisions(scores[lists.rows], lists, one_list=True)
     assert found.shape == (y.sum(),)
     assert found.mean() == pytest.approx(average_precision_score(y, scores))
-    np.testing.assert_array_equal(weights_of_values(lists), 1.0 / y.sum())
+    np.testing.assert_array_equal(weights_of_values(lists, one_list=True), 1.0 / y.sum())
+
+
+def test_of_several_lists_one_that_a_fold_leaves_out_counts_as_one_list():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    grades = np.resize([0, 1, 0, 2, 0, 0], 60)
+    data = RankingData.from_groups(
+        X, grades, np.repeat(np.arange(6), 10), label_gain="linear"
+    )  # five folds: one has two lists
+    columns = TrainingColumns(data, None, "auto")
+    setting = Setting(make_surrogate("avg", 3), "uniform", 0.1)
+    tried = [candidates.Candidate(setting, columns.of(setting))]
+    shapes = []
+    for fold in folds_of_lists(5, data, digests_of(data)):
+        found = candidates.values_on(fold, tried, columns, candidates.Training())
+        shapes.append((found.of_candidates[0].size, found.weights.tolist()))
+    assert sorted(shapes) == [*[(1, [1.0])] * 4, (2, [1.0, 1.0])]
 
 
 def test_of_grades_in_one_list_a_row_is_a_positive_of_each_that_it_reaches():
@@ -275,7 +292,8 @@ def test_of_grades_in_one_list_a_row_is_a_positive_of_each_that_it_reaches():
     )
     of_grades = [average_precision_score(grades >= grade, scores) for grade in (1, 3)]
     found = np.average(
-        average_precisions(scores[lists.rows], lists), weights=weights_of_values(lists)
+        average_precisions(scores[lists.rows], lists, one_list=True),
+        weights=weights_of_values(lists, one_list=True),
     )
     assert found == pytest.approx(np.mean(of_grades))
 
