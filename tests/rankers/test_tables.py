@@ -61,10 +61,8 @@ def by_hand(frame, curves=None, signs=None):
     if frame["kind"].isna().any():
         levels.append(frame["kind"].isna())
     levels.append(frame["pool"])  # of two levels the second has a weight
-    # straight parts come first, and "is missing" has nothing else
-    written = np.column_stack([filled[:, :2], gaps, filled[:, 2:], *levels]).astype(float)
-    ones = np.ones(gaps.shape[1]), np.ones(len(levels))
-    return written, np.concatenate([stiff[:2], ones[0], stiff[2:], ones[1]])
+    written = np.column_stack([filled, gaps, *levels]).astype(float)
+    return written, np.concatenate([stiff, np.ones(gaps.shape[1] + len(levels))])
 
 
 def risk_by_hand(fitted, frame, y, curves=None):

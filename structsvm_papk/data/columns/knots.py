@@ -196,18 +196,6 @@ class Knots:
             is_rising=rising & is_curve,
         )
 
-    def with_lines(self, n: int) -> Knots:
-        """These, and behind them so many columns that are lines through 0."""
-        if n == 0:
-            return self
-        return Knots(
-            positions=np.append(self.positions, np.zeros(n)),
-            scores=np.append(self.scores, np.zeros(n)),
-            starts=np.append(self.starts, self.starts[-1] + 1 + np.arange(n)),
-            piece=self.piece,
-            is_rising=np.append(self.is_rising, np.zeros(n, dtype=bool)),
-        )
-
     @property
     def n_columns(self) -> int:
         """Columns of X."""

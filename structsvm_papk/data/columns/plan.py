@@ -1,7 +1,7 @@
 """Which terms the columns of some lists become, and back: the terms of a solution's weights.
 
     columns of numbers     a line or a curve each; missing values were filled, see `missing`
-    missing values         a column "is missing" for each column of numbers that has some: 1 or 0
+    missing values         a weight for each column of numbers that has some: "is missing"
     columns of levels      a weight for each level, of two for the second; where there are missing
                            values a weight for each, and one for those
     pairs of columns       a weight for each cell, and one for their pattern: see `pairs`
@@ -103,37 +103,32 @@ class Plan:
         X = rows.X
         parts: list[Columns] = []
         numbers = self.numbers
-        gaps = self.gaps
         if numbers.size:
             values = X if numbers.size == self.n_columns else np.ascontiguousarray(X[:, numbers])
-            if gaps.size:
-                assert rows.holes is not None
-                values = np.hstack([values, rows.holes[:, gaps].astype(values.dtype)])
-            parts.append(self._of_numbers(values))
-        if self.levels:
-            parts.append(self._of_levels(X))
+            if self.knots is None:
+                parts.append(DenseColumns(values))
+            else:
+                parts.append(PiecewiseColumns(values, self.knots))
+        if self._n_levels.size:
+            parts.append(LevelColumns(self._all_codes(rows), self._n_levels))
         return parts[0] if len(parts) == 1 else ColumnsBeside(parts)
 
-    def _of_numbers(self, values: Array) -> Columns:
-        if self.knots is None:
-            return DenseColumns(values)
-        return PiecewiseColumns(values, self._all_knots())
+    def _all_codes(self, rows: FilledRows) -> Array:
+        """Which numbers are missing, level 0 of one, and the levels of the other columns."""
+        codes = np.empty((rows.X.shape[0], self._n_levels.size), dtype=np.uint8)
+        n_gaps = self.gaps.size
+        if n_gaps:
+            assert rows.holes is not None
+            codes[:, :n_gaps] = ~rows.holes[:, self.gaps]
+        for place, j in enumerate(self.levels, start=n_gaps):
+            codes[:, place] = self._codes(rows.X[:, j], j)
+        return codes
 
-    def _all_knots(self) -> Knots:
-        """Knots of the columns of numbers, and of the lines that say what is missing."""
-        assert self.knots is not None
-        return self.knots.with_lines(self.gaps.size)
-
-    def _of_levels(self, X: Array) -> LevelColumns:
-        codes = np.empty((X.shape[0], len(self.levels)), dtype=np.uint8)
-        for place, j in enumerate(self.levels):
-            codes[:, place] = self._codes(X[:, j], j)
-        return LevelColumns(codes, self._n_levels)
-
-    @property
+    @cached_property
     def _n_levels(self) -> Array:
-        """Levels of each column, with that of missing values where training had some."""
-        return np.array([self._n_weights(j) + bool(self.with_gaps[j]) for j in self.levels])
+        """One of each column of numbers with gaps, then the levels, and the gap, of the others."""
+        of_levels = [self._n_weights(j) + bool(self.with_gaps[j]) for j in self.levels]
+        return np.array([1] * self.gaps.size + of_levels, dtype=np.int64)
 
     def _n_weights(self, j: int) -> int:
         """Levels of a column that have a weight.
@@ -167,13 +162,13 @@ class Plan:
         if positive:
             of_columns = np.ones(self.n_columns)
         of_gaps = np.full(self.gaps.size, -1.0 if positive and self.adds_fill else 0.0)
-        of_numbers = np.concatenate([of_columns[self.numbers], of_gaps])
+        of_numbers = of_columns[self.numbers]
         if self.knots is not None:
-            of_numbers = of_numbers[self._all_knots().column_of_weight]
-        n_free = int(self._n_levels.sum()) if self.levels else 0  # levels and cells have no order
+            of_numbers = of_numbers[self.knots.column_of_weight]
+        n_free = int(self._n_levels[self.gaps.size :].sum())  # levels and cells have no order
         if self.pairs is not None:
             n_free += self.pairs.n_weights
-        return np.concatenate([of_numbers, np.zeros(n_free)])
+        return np.concatenate([of_numbers, of_gaps, np.zeros(n_free)])
 
     @property
     def straight(self) -> Array:
@@ -193,18 +188,19 @@ class Plan:
         of `weight_names`.
         """
         spread = np.zeros(len(self.weight_names)) if deviations is None else deviations
-        n_lines = self.numbers.size + self.gaps.size
-        n_of_numbers = n_lines if self.knots is None else self._all_knots().n_weights
-        own = np.split(w, np.cumsum([n_of_numbers, *self._n_levels]))  # numbers, levels, pairs
-        of_numbers, of_levels, of_pairs = np.split(spread, [n_lines, n_lines + len(self.levels)])
-        curves = self._curves(own[0], of_numbers.tolist())
+        n_numbers = self.numbers.size
+        n_gaps = self.gaps.size
+        n_of_numbers = n_numbers if self.knots is None else self.knots.n_weights
+        of_numbers, *own, of_pairs = np.split(w, np.cumsum([n_of_numbers, *self._n_levels]))
+        spreads = np.split(spread, np.cumsum([n_numbers, n_gaps, len(self.levels)]))
+        curves = self._curves(of_numbers, own[:n_gaps], spreads[0].tolist())
         levels = [
             self._levels_of(j, weights, deviation)
             for j, weights, deviation in zip(
-                self.levels, own[1:-1], of_levels.tolist(), strict=True
+                self.levels, own[n_gaps:], spreads[2].tolist(), strict=True
             )
         ]
-        pairs = self.pairs.terms(own[-1], self.names, of_pairs) if self.pairs else ()
+        pairs = self.pairs.terms(of_pairs, self.names, spreads[3]) if self.pairs else ()
         return AdditiveFunction(tuple(curves), tuple(levels), pairs)
 
     def _levels_of(self, j: int, own: Array, deviation: float) -> Levels:
@@ -219,23 +215,22 @@ class Plan:
             gap=float(own[-1]) if self.with_gaps[j] else None,
         )
 
-    def _curves(self, w: Array, deviations: Sequence[float]) -> list[Curve]:
+    def _curves(
+        self, w: Array, of_gaps: Sequence[Array], deviations: Sequence[float]
+    ) -> list[Curve]:
         """The terms of the columns of numbers."""
         numbers = self.numbers
         if self.knots is None:
-            slopes = w[: numbers.size]
-            of_gaps = w[numbers.size :]
+            slopes = w
             knots = [np.zeros(1)] * numbers.size
             values = knots
         else:
-            inner = self._all_knots()
-            all_slopes = inner.slopes(w)
-            slopes = all_slopes[: numbers.size]
-            of_gaps = all_slopes[numbers.size :]
+            inner = self.knots
+            slopes = inner.slopes(w)
             at_knots = inner.values(w)
             knots = [inner.column(i) for i in range(numbers.size)]
             values = [at_knots[inner.starts[i] : inner.starts[i + 1]] for i in range(numbers.size)]
-        gap_of = dict(zip(self.gaps.tolist(), of_gaps.tolist(), strict=True))
+        gap_of = {j: float(own[0]) for j, own in zip(self.gaps.tolist(), of_gaps, strict=True)}
         curves = []
         for i, j in enumerate(numbers.tolist()):
             slope = float(slopes[i])
@@ -266,6 +261,7 @@ class Plan:
         parts = []
         if self.numbers.size:
             parts.append(self._weights_of_numbers(of_column, scale))
+            parts.append(np.array([self._weight_of_gap(of_column[j]) for j in self.gaps.tolist()]))
         for j, levels in self.levels.items():
             added = of_column[j].at_levels(levels)
             if self.with_gaps[j]:
@@ -280,15 +276,11 @@ class Plan:
     def _weights_of_numbers(self, of_column: Sequence[Term], scale: Array | None) -> Array:
         old = [of_column[j] for j in self.numbers.tolist()]
         slopes = np.array([term.mean_slope for term in old])
-        of_gaps = np.array([self._weight_of_gap(of_column[j]) for j in self.gaps.tolist()])
-        straight = np.concatenate([slopes, of_gaps])
         if self.knots is None:
-            return straight
-        knots = self._all_knots()
-        values = [term.of([knots.column(i)]) for i, term in enumerate(old)]
-        at_knots = np.concatenate([*values, np.zeros(of_gaps.size)])
-        own = None if scale is None else scale[: knots.n_weights]
-        return knots.weights(at_knots, straight, own)
+            return slopes
+        values = [term.of([self.knots.column(i)]) for i, term in enumerate(old)]
+        own = None if scale is None else scale[: self.knots.n_weights]
+        return self.knots.weights(np.concatenate(values), slopes, own)
 
     def _weight_of_gap(self, term: Term) -> float:
         gap = term.gap or 0.0
