@@ -15,11 +15,12 @@ import numpy as np
 
 from structsvm_papk._types import Array, Callback
 from structsvm_papk.data.columns.checks import LOWEST
+from structsvm_papk.data.columns.dense import DenseColumns
 from structsvm_papk.data.columns.knots import Knots, knots_of
 from structsvm_papk.data.columns.missing import Filling, falling_columns
 from structsvm_papk.data.columns.pairs import ColumnCut, PairCuts, cut_of_numbers
 from structsvm_papk.data.columns.plan import Plan
-from structsvm_papk.data.columns.terms import AdditiveFunction, Cut
+from structsvm_papk.data.columns.terms import AdditiveFunction, Cut, FilledRows, added_by
 from structsvm_papk.data.ranking_data import Parts, RankingData
 from structsvm_papk.diagnosis.zero_test import beside_zero
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
@@ -103,6 +104,10 @@ class ColumnsToFit(ABC, Generic[PartsT]):
     @abstractmethod
     def risk(self, surrogate: Surrogate, lists: PartsT, policy: str, n_threads: int) -> Any:
         """The risk of a surrogate on lists that `of` has put into columns."""
+
+    def fitted(self, in_columns: InColumns[PartsT], w: Array) -> AdditiveFunction:
+        """The function of a solver's weights, with the deviations of its terms."""
+        return in_columns.function(w, with_deviations=True)
 
     def beside_zero(
         self, risk: Any, solver: Any, result: SolverResult, callback: Callback
@@ -214,6 +219,23 @@ class TrainingColumns(ColumnsToFit[RankingData]):
         self, surrogate: Surrogate, lists: RankingData, policy: str, n_threads: int
     ) -> EmpiricalRisk:
         return EmpiricalRisk(surrogate, lists, policy, n_threads=n_threads)
+
+    def fitted(  # noqa: D102
+        self, in_columns: InColumns[RankingData], w: Array
+    ) -> AdditiveFunction:
+        function = super().fitted(in_columns, w)
+        with_gap = [term for term in function.curves if term.gap is not None]
+        if not with_gap:
+            return function
+        # numbers and their gaps are two columns of weights, and one term
+        rows = self.rows if self.missing == LOWEST else FilledRows(self.given.X)
+        added = DenseColumns(np.column_stack([added_by(term, rows) for term in with_gap]))
+        lists = self.given
+        spread = added.spread(lists.rows, lists.indptr)
+        deviations = added.variation(lists.rows, lists.indptr, spread).deviation.tolist()
+        return function.with_deviations(
+            {term.column: own for term, own in zip(with_gap, deviations, strict=True)}
+        )
 
     def beside_zero(  # noqa: D102
         self, risk: Any, solver: Any, result: SolverResult, callback: Callback

@@ -490,7 +490,7 @@ class PAPKRanker(AdditiveRanker):
         )
         self.scale_ = in_columns.scale
         self._scale_rule = in_columns.lists.units.rule
-        self.function_ = in_columns.function(result.w, with_deviations=True)
+        self.function_ = columns.fitted(in_columns, result.w)
         self._take(result, risk.exclusions, chosen.notes + remarks)
         self._warn_of_result(in_columns.lists)
         return self

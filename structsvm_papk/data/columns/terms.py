@@ -19,7 +19,7 @@ the same score, wherever they stand and however they are stored.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
@@ -473,7 +473,7 @@ class AdditiveFunction:
         def fill(start: int) -> None:
             block = slice(start, start + _BLOCK_ROWS)
             for term in self.terms:
-                out[block] += _added(term, rows, block)
+                out[block] += added_by(term, rows, block)
 
         for_each(fill, starts, n_threads)
         return out
@@ -483,8 +483,16 @@ class AdditiveFunction:
         rows = _dense(rows)
         added = np.empty((rows.X.shape[0], len(self.terms)))
         for t, term in enumerate(self.terms):
-            added[:, t] = _added(term, rows, slice(None))
+            added[:, t] = added_by(term, rows)
         return added
+
+    def with_deviations(self, deviations: Mapping[int, float]) -> AdditiveFunction:
+        """The same, where the terms of some columns of numbers have other deviations."""
+        curves = [
+            replace(curve, deviation=deviations.get(curve.column, curve.deviation))
+            for curve in self.curves
+        ]
+        return replace(self, curves=tuple(curves))
 
     def refuse_new_gaps(self, X: Any, names: Sequence[str] | None) -> None:
         """Refuse a missing value of a column of numbers that had none in training."""
@@ -517,7 +525,7 @@ def _dense(rows: FilledRows) -> FilledRows:
     return rows._replace(X=rows.X.toarray()) if sparse.issparse(rows.X) else rows
 
 
-def _added(term: Term, rows: FilledRows, block: slice) -> Array:
+def added_by(term: Term, rows: FilledRows, block: slice = slice(None)) -> Array:
     """What a term adds to some rows; where values were filled, its `gap` comes on top.
 
     A pair of columns has cells for missing values instead.
