@@ -132,7 +132,10 @@ def test_empty_cells_are_missing_values_which_have_to_be_asked_for(tmp_path, suf
     ("value", "said"),
     [
         ("day {:03}", r"has 255 different values \('day 000', ..\), and .* at most 254"),
-        ("2024-01-02 {:03}", r"holds dates as text \('2024-01-02 000'\): give days since"),
+        (
+            "2024-01-02 {:03}",
+            r"holds dates or durations as text \('2024-01-02 000'\): give days",
+        ),
     ],
 )
 def test_columns_of_text_that_are_no_features(tmp_path, suffix, value, said):

@@ -104,6 +104,12 @@ def as_frame(X: Any) -> Any:
         raise InputError("X is one column of a data frame: give a frame, such as X.to_frame()")
     if not X.shape[1]:
         raise InputError("X has no columns")
+    if not X.columns.is_unique:
+        name = X.columns[X.columns.duplicated()][0]
+        raise InputError(
+            f"X has several columns called {name!r}: give each a name of its own, or keep the "
+            "first, X.loc[:, ~X.columns.duplicated()]"
+        )
     kinds = {isinstance(name, str) for name in X.columns}
     if len(kinds) == 2:
         raise InputError(
@@ -256,6 +262,8 @@ def _shown(value: Any) -> str:
         return repr(str(value))
     if isinstance(value, _NESTED):
         return f"a {type(value).__name__}"
+    if isinstance(value, np.timedelta64):
+        value = value.astype("timedelta64[s]").item()  # as "3 days, 0:00:00"
     if is_number(type(value)) or isinstance(value, (bytes, *_TIMES)):
         return str(value)
     return f"a value of type {type(value).__name__}"

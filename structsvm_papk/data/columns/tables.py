@@ -25,8 +25,15 @@ from structsvm_papk.errors import InputError, warn
 
 Levels = Mapping[int, tuple[Any, ...]]
 FROM_DTYPE = "from_dtype"
-_COMMA = re.compile(r"-?\d+,\d+")
-_DATE = re.compile(r"\d{4}[-/]\d{2}[-/]\d{2}|\d{1,2}(/\d{1,2}/\d{2,4}|\.\d{1,2}\.\d{4})$")
+_MAYBE_WITH_COMMAS = re.compile(r"-?\d+([.,]\d+)*")
+_THOUSANDS = re.compile(r"-?\d{1,3}(,\d{3})+(\.\d+)?")
+_DATE = re.compile(
+    r"\d{4}[-/]\d{2}[-/]\d{2}"
+    r"|\d{1,2}(/\d{1,2}/\d{2,4}|\.\d{1,2}\.\d{4})$"
+    r"|\d{1,2}[- ]?(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*[- ]?\d{2,4}$"
+    r"|-?\d+ days?\b",
+    re.IGNORECASE,
+)
 
 
 def levels_of(X: Any, categorical: Any) -> dict[int, tuple[Any, ...]]:
@@ -134,13 +141,17 @@ def levels_in(values: Array, name: str) -> tuple[Any, ...]:
     dates = [value for value in different if _DATE.match(str(value))]
     if dates and len(dates) == len(different):
         raise InputError(
-            f"column {name!r} holds dates as text ({min(dates)!r}): give days since a fixed "
-            f"date {YOUR_TABLE}"
+            f"column {name!r} holds dates or durations as text ({min(dates)!r}): give days, of "
+            f"dates since a fixed one {YOUR_TABLE}"
         )
-    if different and all(_COMMA.fullmatch(str(value)) for value in different):
+    with_comma = [value for value in different if "," in str(value)]
+    if with_comma and all(_MAYBE_WITH_COMMAS.fullmatch(str(value)) for value in different):
+        how = "column.str.replace(',', '.').astype(float)"
+        if all(_THOUSANDS.fullmatch(value) for value in with_comma):
+            how = f"column.str.replace(',', '').astype(float); of decimal commas, {how}"
         raise InputError(
-            f"column {name!r} holds numbers with a comma as text ({min(different)!r}): give "
-            f"numbers, column.str.replace(',', '.').astype(float) {YOUR_TABLE}"
+            f"column {name!r} holds numbers with a comma as text ({min(with_comma)!r}): give "
+            f"numbers, {how} {YOUR_TABLE}"
         )
     texts = [value for value in different if _kind_of(value) == "text"]
     if 0 < len(texts) < len(different):
