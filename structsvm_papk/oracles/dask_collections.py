@@ -15,7 +15,13 @@ from scipy import sparse
 
 from structsvm_papk.data import validation as _validation
 from structsvm_papk.data.columns.base import joined
-from structsvm_papk.data.columns.checks import columns_of, first_non_finite, refuse_non_finite
+from structsvm_papk.data.columns.checks import (
+    SEPARATE,
+    check_matrix,
+    columns_of,
+    first_non_finite,
+    refuse_non_finite,
+)
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.dask_risk import connect
@@ -199,13 +205,14 @@ def check_block(b, X, y, groups):
     try:
         y = _validation.check_grades(y, y.size, name="y")
         groups = _validation.check_ids(groups, groups.size)
-        _refuse_text_and_gaps(X)
+        X = _numbers_without_gaps(X)
     except InputError as error:
         raise InputError(f"block {b}: {error}") from None
     return _BlockRows(X, y, groups)
 
 
-def _refuse_text_and_gaps(X):
+def _numbers_without_gaps(X):
+    """X, of objects that are numbers as floats."""
     if X.dtype.kind in "OUST":
         text = next((value for value in X.flat if isinstance(value, str)), None)
         if text is not None:
@@ -213,6 +220,8 @@ def _refuse_text_and_gaps(X):
                 f"X holds text ({text!r}), which has levels only where the lists are in memory: "
                 "give a sample of the users, or leave its column out"
             )
+    if X.dtype.kind not in "biuf" and X.size:
+        X = check_matrix(X, missing=SEPARATE)
     if X.dtype.kind == "f":
         feature = first_non_finite(X)
         if feature is not None and np.isnan(feature.value):
@@ -221,6 +230,7 @@ def _refuse_text_and_gaps(X):
                 "missing values need the lists in memory: give a sample of the users, or fill them"
             )
         refuse_non_finite(X)
+    return X
 
 
 def count_users(rows: _BlockRows) -> _Overview:

@@ -1,6 +1,7 @@
 """Dask arrays and data frames in the estimator."""
 
 import time
+from datetime import date
 
 import dask.array as da
 import dask.dataframe as dd
@@ -212,6 +213,14 @@ BROKEN = {
     r"block \d: X holds text \('a'\), .*lists are in memory": (
         "X",
         lambda X: X.map_blocks(lambda block: np.full(block.shape, "a", object), dtype=object),
+    ),
+    r"block \d: X holds NaN at row 0, column 0 .*lists in memory": (
+        "X",
+        lambda X: X.map_blocks(lambda block: np.full(block.shape, None), dtype=object),
+    ),
+    r"block \d: X holds 2026-05-01 at row 0, column 0 .*give days": (
+        "X",
+        lambda X: X.map_blocks(lambda b: np.full(b.shape, date(2026, 5, 1)), dtype=object),
     ),
     r"block \d: X holds inf at row \d+, column": ("X", lambda X: da.where(X > 3.0, np.inf, X)),
     "y must have one dimension": ("y", lambda y: np.column_stack([y, y])),
