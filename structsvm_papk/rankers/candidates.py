@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -87,6 +88,25 @@ class Candidate:
         """The same with so many pairs of columns."""
         return replace(self, setting=replace(self.setting, n_pairs=n_pairs))
 
+    def of_pairs(self, found: Sequence[ColumnPair], columns: TrainingColumns) -> Candidate:
+        """The same in columns with the first of some pairs, where there are any."""
+        if not found:
+            return self
+        pairs = PairCuts.of_pairs(found[: self.setting.n_pairs])
+        return replace(self, columns=columns.of(self.setting, pairs))
+
+    @property
+    def for_pairs(self) -> Candidate:
+        """The one without pairs whose fit says which pairs there are.
+
+        Of one list at the same alpha on all of a path, so that its fits are of the same columns.
+        """
+        alone = self.without_pairs
+        if self.lists.n_users > 1:
+            return alone
+        alpha = Evidence.of(self.lists, self.lists).mean_variance
+        return replace(alone, setting=replace(alone.setting, alpha=alpha))
+
     @property
     def lists(self) -> RankingData:
         """The lists that train."""
@@ -135,6 +155,8 @@ class Training:
     ) -> CandidateFit:
         """The solution of a candidate on its lists, or some positions, warm from another there."""
         start: dict[str, Any] = {}
+        span = candidate.columns.span
+        all_lists = candidate.lists if span is None else span.lists
         if before is not None and candidate.minimises_like(before.candidate):
             risk = before.risk
             start = {"warm_start": before.result} if risk.convex else {"w_init": before.result.w}
@@ -142,16 +164,16 @@ class Training:
             surrogate = candidate.setting.surrogate
             if not surrogate.convex:
                 surrogate = candidate.setting.with_surrogate(SURROGATE_OF_LISTS).surrogate
-            lists = candidate.lists
-            if positions is not None:
-                lists = lists.at_positions(positions)
+            lists = all_lists if positions is None else all_lists.at_positions(positions)
             risk = EmpiricalRisk(surrogate, lists, "cap", n_threads=self.n_threads)
-            if before is not None:
-                function = before.candidate.columns.function(before.result.w)
-                start = {"w_init": candidate.columns.weights(function)}
         alpha: Any = candidate.setting.alpha
         if is_auto(alpha):
             alpha = automatic_alpha(Evidence.of(candidate.columns.for_alpha, risk.of_users))
+        if before is not None and not start:
+            w = before.weights_for(candidate)
+            # a strong penalty, or another surrogate, may be better off at zero
+            if w is not None and alpha / 2 * (w @ w) + risk(w)[0] < risk(np.zeros(w.size))[0]:
+                start = {"w_init": w}
         solver = make_solver(
             "auto", risk.surrogate, alpha, risk, tol=TOL, max_iter=self.max_iter,
             n_blocks=self.n_blocks, positive=candidate.columns.constrained,
@@ -162,7 +184,7 @@ class Training:
             raise KeyboardInterrupt
         if result.status is Status.TIME_LIMIT:
             raise TimeIsOverError
-        return CandidateFit(candidate, risk, result)
+        return CandidateFit(candidate, all_lists, risk, result)
 
     def _seconds_left(self) -> float | None:
         """Until the deadline."""
@@ -178,8 +200,23 @@ class CandidateFit(NamedTuple):
     """A candidate, the risk that was minimised, and the solution."""
 
     candidate: Candidate
+    lists: RankingData  # in columns whose weights are the solution
     risk: EmpiricalRisk
     result: SolverResult
+
+    def scores(self, positions: Array | None = None) -> Array:
+        """At all positions of the lists, or some."""
+        lists = self.lists if positions is None else self.lists.at_positions(positions)
+        return lists.scores(self.result.w)
+
+    def weights_for(self, candidate: Candidate) -> Array | None:
+        """Weights with which another candidate scores the lists alike, where they are known."""
+        span = candidate.columns.span
+        if span is not None:
+            return span.weights(self.scores())
+        if self.candidate.columns.span is not None:
+            return None
+        return candidate.columns.weights(self.candidate.columns.function(self.result.w))
 
     def pairs_left(self, columns: TrainingColumns, n_pairs: int) -> tuple[ColumnPair, ...]:
         """The pairs of columns that the solution leaves to be found, the best first."""
@@ -200,42 +237,42 @@ def values_on(
 ) -> FoldValues:
     """The scores of the lists that a fold leaves out, for each candidate.
 
-    Neighbours should be close to each other: each fit starts at the one before. Weaker penalties
-    are not tried behind one that is far worse than the one before. Raises `TimeIsOverError`.
+    Neighbours should be close to each other: each fit starts at the one before, with pairs at the
+    one without. Weaker penalties are not tried behind one that is far worse than the one before.
+    Raises `TimeIsOverError`.
     """
-    values: list[Array | None] = []
+    values: dict[Candidate, Array] = {}
+    tested = columns.given.at_positions(fold.test)
     one_list = columns.given.n_users == 1  # a fold may leave out one of several
-    weights = weights_of_values(columns.given.at_positions(fold.test), one_list)
-    last: dict[Setting, Array] = {}  # of each path of alphas
-    ended: set[Setting] = set()
-    before: CandidateFit | None = None
-    found: tuple[ColumnPair, ...] | None = None  # of the fit before
+    weights = weights_of_values(tested, one_list)
     most = max((each.setting.n_pairs or 0 for each in candidates), default=0)
-    for candidate in candidates:
-        path = replace(candidate.setting, alpha=AUTO)
-        if path in ended:
-            values.append(None)
-            continue
-        alone = candidate.without_pairs
-        if before is None or before.candidate.setting != alone.setting:
-            before = training.solved(alone, fold.train, before)
-            found = None
-        solved = before
-        n_pairs = candidate.setting.n_pairs
-        if n_pairs is not None:
-            if found is None:
-                found = before.pairs_left(columns, most)
-            if found:
-                pairs = PairCuts.of_pairs(found[:n_pairs])
-                paired = replace(candidate, columns=columns.of(candidate.setting, pairs))
-                solved = training.solved(paired, fold.train, before)
-        tested = solved.candidate.lists.at_positions(fold.test)
-        of_lists = average_precisions(tested.scores(solved.result.w), tested, one_list)
-        values.append(of_lists)
-        if path in last and mean_gain(last[path] - of_lists, weights).exceeds(FAR):
-            ended.add(path)
-        last[path] = of_lists
-    return FoldValues(values, weights)
+    alone: dict[Setting, CandidateFit] = {}  # fits without pairs
+    found: dict[Setting, tuple[ColumnPair, ...]] = {}  # the pairs that some of them leave
+    before: CandidateFit | None = None
+    for _, path in groupby(candidates, key=lambda each: replace(each.setting, alpha=AUTO)):
+        own, *_ = on_path = list(path)
+        if own.setting.n_pairs is None:
+            before = next(reversed(alone.values()), None)
+        else:
+            asked = own.for_pairs
+            if asked.setting not in alone:
+                alone[asked.setting] = training.solved(asked, fold.train, before)
+            before = alone[asked.setting]
+            if asked.setting not in found:
+                found[asked.setting] = before.pairs_left(columns, most)
+            own = own.of_pairs(found[asked.setting], columns)
+        last = None
+        for candidate in on_path:
+            setting = candidate.setting
+            before = training.solved(replace(own, setting=setting), fold.train, before)
+            if setting.n_pairs is None:
+                alone[setting] = before
+            of_lists = average_precisions(before.scores(fold.test), tested, one_list)
+            values[candidate] = of_lists
+            if last is not None and mean_gain(last - of_lists, weights).exceeds(FAR):
+                break
+            last = of_lists
+    return FoldValues([values.get(each) for each in candidates], weights)
 
 
 # --- what the lists of a fold say -----------------------------------------------------------------

@@ -16,8 +16,10 @@ Of one list the largest mean wins. Of lists
   winner (`benchmarks/results/columns.md`).
 
 After each fold those that will hardly win are left out, and on a fold a path of alphas ends where a
-weaker penalty is as far behind the one before. Of one list each positive counts as a list does:
-average precision is the mean of the precision at the places of the positives.
+weaker penalty is as far behind the one before. Pairs are those that curves leave at the same alpha,
+of one list at the mean variance of the columns, so that a path has the same ones. Where weights are
+many and rows few, fits are in the span of the rows. Of one list each positive counts as a list
+does: average precision is the mean of the precision at the places of the positives.
 """
 
 from __future__ import annotations
@@ -421,8 +423,8 @@ def pairs_left(columns: TrainingColumns, setting: Setting, training: Training) -
         return None
     seen, digests = _as_folds_see(columns, some)
     order = np.argsort(digests.columns, kind="stable")
-    alone = Candidate(setting, seen.of(setting)).without_pairs
-    found = training.solved(alone).pairs_left(seen, setting.n_pairs)
+    asked = Candidate(setting, seen.of(setting)).for_pairs
+    found = training.solved(asked).pairs_left(seen, setting.n_pairs)
     if not found:
         return None
     own = [sorted(order[list(pair.columns)].tolist()) for pair in found]
@@ -456,21 +458,20 @@ def _lines_or_curves(columns: TrainingColumns, given: Setting, left: Left) -> Ch
             replace(given, pieces=PIECES, stiffness=STIFFNESS),
         )
     )
+    tried = _tried_pairs(columns, left)
     if lines.lists.n_features == curves.lists.n_features:  # binary columns are lines in any case
-        return ChoiceOfLists(lines, lines, paired=_with_pairs(lines, columns, left))
-    return ChoiceOfLists(lines, curves, stiff, _with_pairs(curves, columns, left))
+        return ChoiceOfLists(lines, lines, paired=[lines.with_pairs(n) for n in tried])
+    return ChoiceOfLists(lines, curves, stiff, [curves.with_pairs(n) for n in tried])
 
 
-def _with_pairs(candidate: Candidate, columns: TrainingColumns, left: Left) -> list[Candidate]:
-    """The candidate with few pairs, and with many, where folds may choose some."""
+def _tried_pairs(columns: TrainingColumns, left: Left) -> list[int]:
+    """How many pairs folds try: few, and many of many columns."""
     n_columns = len(columns.cuts_for_pairs)
     if not left.pairs or n_columns < 2:
         return []
-    paired = [candidate.with_pairs(PAIRS)]
-    if n_columns >= _MANY_COLUMNS:
-        one_list = columns.given.n_users == 1
-        paired.append(candidate.with_pairs(MANY_OF_ONE_LIST if one_list else MANY_PAIRS))
-    return paired
+    if n_columns < _MANY_COLUMNS:
+        return [PAIRS]
+    return [PAIRS, MANY_OF_ONE_LIST if columns.given.n_users == 1 else MANY_PAIRS]
 
 
 def _can_be_cut(lists: RankingData) -> bool:
@@ -501,8 +502,10 @@ def _of_one_list(columns: TrainingColumns, given: Setting, left: Left) -> list[C
         if richest is not lines:
             candidates += _on_path(lines, multiples, columns, left)
             multiples = MULTIPLES[2:-1] if lines is surrogates[0] else MULTIPLES[2:-2]
-        for alone in _on_path(richest, multiples, columns, left):
-            candidates += [alone, *_with_pairs(alone, columns, left)]
+        on_path = _on_path(richest, multiples, columns, left)
+        candidates += on_path
+        for n_pairs in _tried_pairs(columns, left):
+            candidates += [each.with_pairs(n_pairs) for each in on_path]
     if left.surrogate and given.n_pairs is None:
         also = given.with_surrogate(ALSO_WITH_LINES)
         candidates += _on_path(also, MULTIPLES[2:-1], columns, left)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import lapack
 
+from structsvm_papk._cholesky import factor_of
 from structsvm_papk._jit import kernel
 from structsvm_papk._rounding import EPS, OF_A_FEW
 from structsvm_papk._types import Array
@@ -454,7 +454,7 @@ class _InnerProducts:
 
     def slopes(self) -> Array:
         """Slopes with these inner products, in the span of the cuts."""
-        return _factor(self._gram)
+        return factor_of(self._gram).rows
 
     def sweep(self, heights: Array, starts: Array, theta: Array, target: float) -> float:
         """As of `_WrittenOut`; a step costs as many products as there are cuts."""
@@ -512,15 +512,6 @@ def _products_of(slopes: Array) -> _WrittenOut | _InnerProducts:
     if slopes.shape[1] <= max(_WIDE, slopes.shape[0]):
         return _WrittenOut(slopes)
     return _InnerProducts(slopes @ slopes.T)
-
-
-def _factor(gram: Array) -> Array:
-    """L with ``L L' = gram`` for a positive semidefinite matrix, by pivoted Cholesky."""
-    factor, pivots, rank, _ = lapack.dpstrf(gram, lower=1, tol=-1.0)
-    lower = np.tril(factor)[:, :rank]
-    out = np.empty_like(lower)
-    out[pivots - 1] = lower
-    return out
 
 
 @kernel(fastmath={"reassoc", "contract", "nsz"})

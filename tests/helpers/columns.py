@@ -56,6 +56,13 @@ def assert_as_written_out(columns, rng, called_indicators=True):
     np.testing.assert_allclose(reported, written[rows] @ w, **close)
     assert (columns.reported_scores(w)[rows] == reported).all()
 
+    factors = rng.normal(size=columns.n_weights)
+    products = columns.inner_products(factors)
+    bound = 1e-11 * max(np.abs(products).max(), 1e-300)
+    np.testing.assert_allclose(
+        products, (written * factors) @ (written * factors).T, rtol=1e-11, atol=bound
+    )
+
     coef = np.where(rng.random(n) < 0.5, 0.0, rng.normal(size=n))
     edges = np.array([0, n // 3, n])
     sums = np.zeros((2, columns.n_weights))

@@ -159,6 +159,11 @@ class Columns(ABC):
     def toarray(self) -> Array:
         """M written out, in float64."""
 
+    def inner_products(self, factors: Array) -> Array:
+        """``Z Z'`` of all rows, where Z is M with the column of each weight times its factor."""
+        written = self.toarray() * factors
+        return written @ written.T
+
     def written_out(self, rows: Array) -> WrittenOut:
         """Some rows written out, an array of its own, in the columns that have entries there."""
         written = np.array(self.take(rows).toarray(), order="C")
@@ -346,6 +351,12 @@ class ColumnsBeside(Columns):
 
     def toarray(self) -> Array:
         return np.hstack([part.toarray() for part in self.parts])
+
+    def inner_products(self, factors: Array) -> Array:
+        products = np.zeros((self.n_rows, self.n_rows))
+        for part, own in self._each():
+            products += part.inner_products(factors[own])
+        return products
 
     def content(self) -> Iterator[Any]:
         for part in self.parts:

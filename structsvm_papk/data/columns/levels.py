@@ -139,6 +139,19 @@ class LevelColumns(Columns):
         np.put_along_axis(written, place, 1.0, axis=1)
         return self._of_weights(written)
 
+    def inner_products(self, factors: Array) -> Array:
+        n_of_levels = int(self.n_levels.sum())
+        squares = np.zeros(self.starts[-1])
+        squares[self._place_of_level] = np.square(factors[:n_of_levels])
+        products = np.zeros((self.n_rows, self.n_rows))
+        _add_of_same_levels(read_only(self.codes), self.starts, squares, products)
+        if self.patterns is not None:
+            pattern = np.zeros(self.starts[-1])
+            pattern[self._place_of_level] = self.patterns
+            of_patterns = pattern[self.starts[:-1] + self.codes] * factors[n_of_levels:]
+            products += of_patterns @ of_patterns.T
+        return products
+
     def content(self) -> Iterator[Any]:
         yield "levels"
         yield self.n_levels
@@ -245,6 +258,20 @@ def _combined_sums(codes: Array, coef: Array, starts: Array, sums: Array) -> Non
             own = sums[starts[f] + codes[i, f]]
             for part in range(own.size):
                 own[part] += coef[i, part]
+
+
+@kernel
+def _add_of_same_levels(codes: Array, starts: Array, squares: Array, products: Array) -> None:
+    """Add to ``products[i, j]`` the squares of the levels that rows i and j have both."""
+    for i in range(codes.shape[0]):
+        for j in range(i + 1):
+            total = 0.0
+            for f in range(codes.shape[1]):
+                if codes[i, f] == codes[j, f]:
+                    total += squares[starts[f] + codes[i, f]]
+            products[i, j] += total
+            if i != j:
+                products[j, i] += total
 
 
 @kernel

@@ -1,0 +1,143 @@
+"""Fits on folds: in the span of the rows, from which start, with which pairs."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from structsvm_papk import RankingData, make_surrogate
+from structsvm_papk._cholesky import factor_of
+from structsvm_papk.data.columns.pairs import PairCuts
+from structsvm_papk.data.content import digests_of
+from structsvm_papk.rankers import candidates
+from structsvm_papk.rankers.candidates import Candidate, Training
+from structsvm_papk.rankers.in_columns import TrainingColumns
+from structsvm_papk.rankers.settings import Setting
+
+N_ROWS = 60
+
+
+def one_list(seed=0, n_rows=N_ROWS, n_columns=6):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, n_columns))
+    score = X[:, 0] * X[:, 1] + X[:, 2] + rng.normal(size=n_rows)
+    return RankingData.from_groups(X, score > 0.5, np.zeros(n_rows))
+
+
+def setting(surrogate="avg", pieces=4, alpha=0.1):
+    return Setting(make_surrogate(surrogate, 3, 0.9), "uniform", alpha, pieces)
+
+
+def with_all_pairs(columns, of):
+    """A candidate in columns with every pair, of more weights than rows."""
+    alone = Candidate(of, columns.of(of))
+    found = Training().solved(alone.for_pairs).pairs_left(columns, 15)
+    return alone.with_pairs(15).of_pairs(found, columns)
+
+
+@pytest.mark.parametrize("rank", [1, 7, 20])
+def test_rows_of_a_factor_have_the_inner_products_and_coordinates(rank):
+    rng = np.random.default_rng(rank)
+    vectors = rng.normal(size=(20, rank)) @ rng.normal(size=(rank, 30))
+    factor = factor_of(vectors @ vectors.T)
+    assert factor.rows.shape == (20, rank)
+    np.testing.assert_allclose(factor.rows @ factor.rows.T, vectors @ vectors.T, atol=1e-9)
+    v = rng.normal(size=rank)
+    np.testing.assert_allclose(factor.coordinates(factor.rows @ v), v, rtol=1e-6)
+
+
+@pytest.mark.parametrize("surrogate", ["avg", "pauc", "ts"])
+def test_in_the_span_of_the_rows_it_is_the_same_problem(surrogate, monkeypatch):
+    columns = TrainingColumns(one_list(), None, "auto")
+    candidate = with_all_pairs(columns, setting(surrogate))
+    span = candidate.columns.span
+    assert span is not None and span.lists.n_features <= N_ROWS < candidate.lists.n_features / 5
+    monkeypatch.setattr(candidates, "TOL", 1e-8)
+    positions = np.arange(N_ROWS) % 5 > 0
+    within = Training().solved(candidate, positions)
+    written = replace(candidate, columns=replace(candidate.columns))
+    written.columns.__dict__["span"] = None
+    outside = Training().solved(written, positions)
+    assert np.abs(within.scores()).max() > 0.1
+    assert within.result.objective == pytest.approx(outside.result.objective, rel=2e-8)
+    assert within.result.lower_bound <= outside.result.objective * (1 + 1e-12)
+    np.testing.assert_allclose(within.scores(), outside.scores(), atol=2e-3)
+    again = Training().solved(candidate, positions, within)
+    assert again.result.objective == pytest.approx(outside.result.objective, rel=2e-8)
+
+
+def test_weights_in_the_span_give_the_scores_of_a_fit_outside():
+    columns = TrainingColumns(one_list(), None, "auto")
+    lines = Candidate(setting(pieces=None), columns.of(setting(pieces=None)))
+    paired = with_all_pairs(columns, setting())
+    before = Training().solved(lines)
+    w = before.weights_for(paired)
+    np.testing.assert_allclose(paired.columns.span.lists.scores(w), before.scores(), atol=1e-7)
+    assert Training().solved(paired).weights_for(lines) is None
+
+
+@pytest.mark.parametrize("case", ["few weights", "signs"])
+def test_few_weights_and_those_with_signs_are_not_in_the_span_of_the_rows(case):
+    data = one_list(n_rows=400 if case == "few weights" else N_ROWS)
+    columns = TrainingColumns(data, None, "auto", positive=case == "signs")
+    plain = columns.of(replace(setting(), pieces=16 if case == "few weights" else 200))
+    assert plain.span is None
+
+
+def test_a_start_that_is_worse_than_zero_is_not_taken(monkeypatch):
+    columns = TrainingColumns(one_list(), None, "auto")
+    lines = setting("pauc", pieces=None, alpha=0.01)
+    before = Training().solved(Candidate(lines, columns.of(lines)))
+    starts = []
+    make = candidates.make_solver
+
+    def watched(*given, **settings):
+        solver = make(*given, **settings)
+
+        class Watched:
+            def solve(self, risk, **start):
+                starts.append(start)
+                return solver.solve(risk, **start)
+
+        return Watched()
+
+    monkeypatch.setattr(candidates, "make_solver", watched)
+    for alpha in (1e3, 0.01):
+        lines = setting(pieces=None, alpha=alpha)
+        Training().solved(Candidate(lines, columns.of(lines)), before=before)
+    assert [set(start) for start in starts] == [set(), {"w_init"}]
+
+
+def test_a_path_of_alphas_has_its_pairs_in_common(monkeypatch):
+    data = one_list(n_rows=200)
+    columns = TrainingColumns(data, None, "auto")
+    alone = [
+        Candidate(setting(alpha=alpha), columns.of(setting(alpha=alpha)))
+        for alpha in (10.0, 1.0, 0.1)
+    ]
+    asked = []
+    found = candidates.CandidateFit.pairs_left
+
+    def watched(self, *given):
+        asked.append(self.candidate.setting)
+        return found(self, *given)
+
+    monkeypatch.setattr(candidates.CandidateFit, "pairs_left", watched)
+    cuts = []
+    of_pairs = PairCuts.of_pairs
+    monkeypatch.setattr(PairCuts, "of_pairs", lambda pairs: cuts.append(pairs) or of_pairs(pairs))
+    (fold, *_) = candidates.folds_of_rows(5, data, digests_of(data))
+    paired = [each.with_pairs(n) for n in (2, 4) for each in alone]
+    values = candidates.values_on(fold, [*alone, *paired], columns, Training())
+    assert all(of is not None for of in values.of_candidates)
+    assert asked == [alone[0].for_pairs.setting]
+    assert [len(pairs) for pairs in cuts] == [2, 4] and cuts[1][:2] == cuts[0]
+
+
+def test_of_lists_pairs_are_those_that_the_same_alpha_leaves():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    data = RankingData.from_groups(X, X[:, 0] > 0.0, np.repeat(np.arange(4), 10))
+    columns = TrainingColumns(data, None, "auto")
+    candidate = Candidate(setting(), columns.of(setting())).with_pairs(2)
+    assert candidate.for_pairs.setting == setting()
