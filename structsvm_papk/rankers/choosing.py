@@ -70,7 +70,8 @@ from structsvm_papk.rankers.settings import (
 _FOLDS = 5
 _FEWEST_LISTS = 5  # with a positive and a negative
 _MOST_VALUES_OF_LISTS = 2_000_000  # of more some of the lists are looked at
-_FIRST = 2  # folds that try everything, unless one candidate is far ahead
+_FIRST = 2  # folds that try everything,
+_FAR_AHEAD = 3.0  # unless one candidate is so many standard errors ahead of all others
 _SURE = 2.0  # standard errors, and lines or curves are left out,
 _OF_CURVES = 0.25  # that curves with pairs have to gain over lines,
 _OF_OTHERS = 1.5  # and pairs, many pairs or stiff curves over the others
@@ -238,7 +239,7 @@ class ChoiceOfLists(Choice):
     def _which_may_win(self) -> list[Candidate]:
         left = list(self.candidates)
         best = self._best()
-        if all(self.gain(best, each).exceeds(FAR) for each in left if each is not best):
+        if all(self.gain(best, each).exceeds(_FAR_AHEAD) for each in left if each is not best):
             return [best]
         if self.n_folds < _FIRST:
             return left

@@ -200,7 +200,7 @@ def test_of_one_list_those_far_behind_are_left_out_and_the_largest_mean_wins():
     choice = choosing.ChoiceOfOneList(["first", "second", "third"])
     assert choice.best is None
     error = 0.1 / np.sqrt(7)  # of eight positives
-    values = [np.full(8, 0.5), 0.5 - 2.9 * error + SPREAD, 0.5 - 3.1 * error + SPREAD]
+    values = [np.full(8, 0.5), 0.5 - 1.9 * error + SPREAD, 0.5 - 2.1 * error + SPREAD]
     choice.add(values, np.ones(8))
     assert choice.candidates == ["first", "second"] and choice.best == "first"
     choice.add([np.full(8, 0.1), np.full(8, 0.9)], np.ones(8))
@@ -309,15 +309,15 @@ def test_lists_count_by_their_weights_and_those_without_a_score_do_not():
 @pytest.mark.parametrize(
     ("weights", "error"),
     [
-        (([2.0, 2.0, 2.0], [2.0]), sem([0.1, 0.3, -0.2])),
+        (([2.0, 2.0, 2.0], [2.0]), sem([0.1, 0.5, -0.2])),
         (([1.0, 1.0, 0.0], [1.0]), sem([0.1, -0.2])),
         (([1.0, 1.0, 0.0], [0.0]), np.inf),
-        (([1.0, 1.0, 3.0], [2.0]), np.sqrt(0.05 / (36 / 14 - 1))),  # as of 36/14 equal ones
+        (([1.0, 1.0, 3.0], [2.0]), np.sqrt(0.1 / (36 / 14 - 1))),  # as of 36/14 equal ones
     ],
 )
 def test_the_error_of_a_gain_counts_lists_by_their_weights(weights, error):
     choice = choosing.ChoiceOfOneList(["line", "curve"])
-    values = np.array([0.1, np.nan, 0.3]), np.array([-0.2])
+    values = np.array([0.1, np.nan, 0.5]), np.array([-0.2])
     for of_fold, weight in zip(values, weights, strict=True):
         choice.add([np.zeros(of_fold.size), of_fold], np.array(weight))
     assert choice.gain("curve", "line").error == pytest.approx(error)
