@@ -46,7 +46,7 @@ class Wanted:
         str,
         options.problem_option(
             help=f"{', '.join(SURROGATES)}; or auto: avg, and of one list what its folds choose of "
-            "avg, pauc and ts."
+            "avg and pauc."
         ),
     ] = SURROGATE
     curves: Annotated[

@@ -55,7 +55,6 @@ from structsvm_papk.rankers.candidates import (
 )
 from structsvm_papk.rankers.in_columns import TrainingColumns
 from structsvm_papk.rankers.settings import (
-    ALSO_WITH_LINES,
     MANY_OF_ONE_LIST,
     MANY_PAIRS,
     PAIRS,
@@ -176,7 +175,7 @@ class Choice(ABC):
 
 
 class ChoiceOfOneList(Choice):
-    """Surrogates with lines, two of them with curves and with pairs, on a path of alphas.
+    """Surrogates with lines, with curves and with pairs, on a path of alphas.
 
     Parameters
     ----------
@@ -507,9 +506,6 @@ def _of_one_list(columns: TrainingColumns, given: Setting, left: Left) -> list[C
         candidates += on_path
         for n_pairs in _tried_pairs(columns, left):
             candidates += [each.with_pairs(n_pairs) for each in on_path]
-    if left.surrogate and given.n_pairs is None:
-        also = given.with_surrogate(ALSO_WITH_LINES)
-        candidates += _on_path(also, MULTIPLES[2:-1], columns, left)
     return candidates
 
 

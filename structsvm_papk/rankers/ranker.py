@@ -74,7 +74,7 @@ class PAPKRanker(AdditiveRanker):
         Number of items of a list that are shown. Choose it for your task. By default that of a
         surrogate that is an object, else 1.
     surrogate : {'auto', 'avg', 'max', 'ts', 'pauc', 'ts_alg2', 'ramp', 'clipped_ramp'} or Surrogate
-        The loss in place of pAp@k. 'auto' is Avg; for one list folds choose Avg, pAUC or TS. Try
+        The loss in place of pAp@k. 'auto' is Avg; for one list folds choose Avg or pAUC. Try
         'ts' for long lists, 'clipped_ramp' where labels are wrong. Avg, Max, TS and pAUC are
         convex; the ramps are solved to a certified critical point. An object of your own class is
         checked first (`check_surrogate`); model files store its name.

@@ -42,8 +42,7 @@ SURROGATE = AUTO  # Avg, and for one list what its folds choose: `rankers.choosi
 DEPTH = "auto"
 ALPHA = AUTO
 SURROGATE_OF_LISTS = "avg"
-SURROGATES_OF_ONE_LIST = ("avg", "pauc")  # with lines, curves and pairs,
-ALSO_WITH_LINES = "ts"  # whose fits of more columns take ten times as long
+SURROGATES_OF_ONE_LIST = ("avg", "pauc")
 
 # How many times stronger the penalty is on the pieces of a curve than on its straight part
 STIFFNESS = 3.0  # benchmarks/results/columns.md
