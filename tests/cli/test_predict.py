@@ -142,7 +142,7 @@ def test_wrong_calls_of_a_model(frame):
     twice = pd.concat([X, X[["ease"]]], axis=1)
     for call, said in [
         (lambda: model().predict(frame.drop(columns="ease")), "one column 'ease'"),
-        (lambda: model().predict(twice), "one column 'ease'"),
+        (lambda: model().predict(twice), "several columns called 'ease'"),
         (lambda: model().predict(X.to_numpy()[:, :1]), "1 columns, the model 2 features"),
         (lambda: model(feature_names=None).predict(frame), "columns, the model 2"),
         (lambda: model().predict(X.assign(ease="much")), "much"),
