@@ -90,6 +90,7 @@ def test_pieces_are_filled_and_written_out(task):
     np.testing.assert_array_equal(train, test)
 
 
+@pytest.mark.filterwarnings("ignore:the weights of this model are zero")  # what a line says here
 def test_one_list_is_held_beside_the_line_set_by_set(tmp_path):
     rng = np.random.default_rng(0)
     files = {}
