@@ -92,11 +92,15 @@ class LevelColumns(Columns):
         """The first level of each column among those of all."""
         return np.cumsum(self.n_levels) - self.n_levels
 
+    def _at_places(self, of_levels: Array) -> Array:
+        """A number of each level, at its place; 0 at those for none of them."""
+        table = np.zeros(self.starts[-1])
+        table[self._place_of_level] = of_levels
+        return table
+
     def _table(self, w: Array) -> Array:
         """What each place adds to a score."""
-        table = np.zeros(self.starts[-1])
-        table[self._place_of_level] = with_patterns(w, self.n_levels, self.patterns)
-        return table
+        return self._at_places(with_patterns(w, self.n_levels, self.patterns))
 
     def _of_weights(self, sums: Array) -> Array:
         """Sums over the rows of each place, along the last axis, as those of each weight."""
@@ -141,13 +145,11 @@ class LevelColumns(Columns):
 
     def inner_products(self, factors: Array) -> Array:
         n_of_levels = int(self.n_levels.sum())
-        squares = np.zeros(self.starts[-1])
-        squares[self._place_of_level] = np.square(factors[:n_of_levels])
+        squares = self._at_places(np.square(factors[:n_of_levels]))
         products = np.zeros((self.n_rows, self.n_rows))
         _add_of_same_levels(read_only(self.codes), self.starts, squares, products)
         if self.patterns is not None:
-            pattern = np.zeros(self.starts[-1])
-            pattern[self._place_of_level] = self.patterns
+            pattern = self._at_places(self.patterns)
             of_patterns = pattern[self.starts[:-1] + self.codes] * factors[n_of_levels:]
             products += of_patterns @ of_patterns.T
         return products
@@ -184,9 +186,7 @@ class LevelColumns(Columns):
         high = np.ones(deviation.size)
         if self.patterns is not None:
             several = np.full(self.n_columns, np.nan)
-            table = np.zeros(self.starts[-1])
-            table[self._place_of_level] = self.patterns
-            of_patterns = self._deviations_of(table, rows, indptr)
+            of_patterns = self._deviations_of(self._at_places(self.patterns), rows, indptr)
             deviation = np.concatenate([deviation, of_patterns])
             low = np.concatenate([low, several])
             high = np.concatenate([high, several])
