@@ -171,8 +171,7 @@ class Training:
             alpha = automatic_alpha(Evidence.of(candidate.columns.for_alpha, risk.of_users))
         if before is not None and not start:
             w = before.weights_for(candidate)
-            # a strong penalty, or another surrogate, may be better off at zero
-            if w is not None and alpha / 2 * (w @ w) + risk(w)[0] < risk(np.zeros(w.size))[0]:
+            if w is not None:
                 start = {"w_init": w}
         solver = make_solver(
             "auto", risk.surrogate, alpha, risk, tol=TOL, max_iter=self.max_iter,

@@ -1,13 +1,14 @@
 """Fits on folds: in the span of the rows, from which start, with which pairs."""
 
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
 
 from structsvm_papk import RankingData, make_surrogate
 from structsvm_papk._cholesky import factor_of
-from structsvm_papk.data.columns.pairs import PairCuts
+from structsvm_papk.data.columns.pairs import ColumnPair, PairCuts
 from structsvm_papk.data.content import digests_of
 from structsvm_papk.rankers import candidates
 from structsvm_papk.rankers.candidates import Candidate, Training
@@ -30,9 +31,9 @@ def setting(surrogate="avg", pieces=4, alpha=0.1):
 
 def with_all_pairs(columns, of):
     """A candidate in columns with every pair, of more weights than rows."""
+    pairs = [ColumnPair(*cuts) for cuts in combinations(columns.cuts_for_pairs, 2)]
     alone = Candidate(of, columns.of(of))
-    found = Training().solved(alone.for_pairs).pairs_left(columns, 15)
-    return alone.with_pairs(15).of_pairs(found, columns)
+    return alone.with_pairs(len(pairs)).of_pairs(pairs, columns)
 
 
 @pytest.mark.parametrize("rank", [1, 7, 20])
@@ -82,30 +83,6 @@ def test_few_weights_and_those_with_signs_are_not_in_the_span_of_the_rows(case):
     columns = TrainingColumns(data, None, "auto", positive=case == "signs")
     plain = columns.of(replace(setting(), pieces=16 if case == "few weights" else 200))
     assert plain.span is None
-
-
-def test_a_start_that_is_worse_than_zero_is_not_taken(monkeypatch):
-    columns = TrainingColumns(one_list(), None, "auto")
-    lines = setting("pauc", pieces=None, alpha=0.01)
-    before = Training().solved(Candidate(lines, columns.of(lines)))
-    starts = []
-    make = candidates.make_solver
-
-    def watched(*given, **settings):
-        solver = make(*given, **settings)
-
-        class Watched:
-            def solve(self, risk, **start):
-                starts.append(start)
-                return solver.solve(risk, **start)
-
-        return Watched()
-
-    monkeypatch.setattr(candidates, "make_solver", watched)
-    for alpha in (1e3, 0.01):
-        lines = setting(pieces=None, alpha=alpha)
-        Training().solved(Candidate(lines, columns.of(lines)), before=before)
-    assert [set(start) for start in starts] == [set(), {"w_init"}]
 
 
 def test_a_path_of_alphas_has_its_pairs_in_common(monkeypatch):
