@@ -14,15 +14,14 @@ import numpy as np
 
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk._version import __version__
-from structsvm_papk.errors import InputError, as_floats, as_path, check_number, check_type
+from structsvm_papk.errors import InputError, as_path, check_number
 from structsvm_papk.files.atomic import check_writable, write_atomically
 from structsvm_papk.files.tensors import TensorFile
 from structsvm_papk.solvers.oracle import BlockCuts
-from structsvm_papk.solvers.solver import KeptStart, SolverResult, Status, WarmStart
+from structsvm_papk.solvers.solver import SolverResult, Status, WarmStart
 
 _FILE = TensorFile("checkpoint", version=4)
 _DUAL = "dual."  # before the names of dual variables
-_OF_STARTS = ("initial", "passes", "passes_before")  # numbers of a `KeptStart`
 
 
 class _Version(NamedTuple):
@@ -163,14 +162,6 @@ class Checkpoint:
             arrays["blocks"] = last.cuts.blocks
             description["n_blocks"] = last.cuts.n_blocks
             description["layout"] = last.cuts.layout
-        if last.starts:
-            description["starts"] = [
-                {"name": start.name, "settled": start.settled} for start in last.starts
-            ]
-            description["ladder"] = list(last.ladder)
-            arrays["starts"] = np.array([[start.first, start.w] for start in last.starts])
-            for name in _OF_STARTS:
-                arrays[name] = np.array([getattr(start, name) for start in last.starts])
         if self.choice is not None:
             description["choice"] = dict(self.choice)
         write_atomically(self.path, _FILE.encoded(description, arrays))
@@ -215,36 +206,8 @@ def _result_of(
             cuts=_cuts_of(description, arrays) if "slopes" in arrays else None,
             lipschitz_factor=arrays["lipschitz_factor"].item(),
             duals=duals or None,
-            starts=_starts_of(description, arrays) if "starts" in arrays else (),
-            ladder=tuple(as_floats("ladder", description.get("ladder", ()))),
         ),
     )
-
-
-def _starts_of(
-    description: Mapping[str, Any], arrays: Mapping[str, Array]
-) -> tuple[KeptStart, ...]:
-    starts = []
-    numbers = (arrays[name] for name in _OF_STARTS)
-    for entry, points, *values in zip(
-        description["starts"], arrays["starts"], *numbers, strict=True
-    ):
-        check_type("name", entry["name"], str, "text")
-        check_type("settled", entry["settled"], bool, "True or False")
-        first, w = points
-        initial, passes, passes_before = values
-        starts.append(
-            KeptStart(
-                name=entry["name"],
-                first=first,
-                w=w,
-                settled=entry["settled"],
-                initial=float(initial),
-                passes=int(passes),
-                passes_before=int(passes_before),
-            )
-        )
-    return tuple(starts)
 
 
 def _cuts_of(description: Mapping[str, Any], arrays: Mapping[str, Array]) -> BlockCuts:

@@ -14,7 +14,7 @@ exactly. Quasi-Newton steps on R itself come first; both phases are functions in
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise, product
 from typing import Any, ClassVar
 
@@ -34,7 +34,6 @@ from structsvm_papk.solvers.descent import (
 from structsvm_papk.solvers.oracle import MajorisedOracle, Oracle, needed
 from structsvm_papk.solvers.solver import (
     NO_DECREASE,
-    KeptStart,
     Progress,
     Run,
     Signs,
@@ -42,7 +41,6 @@ from structsvm_papk.solvers.solver import (
     SolverResult,
     Start,
     Status,
-    WarmStart,
     finite_start,
     floor_of,
 )
@@ -58,14 +56,13 @@ _AT_ZERO = (
     "w is better: try other starts, or another risk."
 )
 _BESIDE_ZERO = "random direction"
-_KEPT = "best so far"  # of the run that is resumed: the others begin and end as without it
 _NO_MAJORANTS = "CCCP needs a risk with majorants, a `MajorisedOracle`"
 _TO_COMPARE = 3e-3  # criticality to which starts that do not race are followed
 
 
 @dataclass(frozen=True)
-class StartReport(KeptStart):
-    """One start of `CCCP`: where it ended.
+class StartReport:
+    """One start of `CCCP`: where it ended, `w`.
 
     `initial` is the objective at the start, NaN where the time was over before, and `objective`
     that at the end; `criticality` is as in `CCCPResult`, inf for a start that lost the race;
@@ -73,6 +70,9 @@ class StartReport(KeptStart):
     followed to the tolerance.
     """
 
+    name: str
+    w: np.ndarray = field(repr=False)
+    initial: float = np.nan
     objective: float = np.inf
     criticality: float = np.inf
     n_iter: int = 0
@@ -107,9 +107,7 @@ class CCCP(Solver[CCCPResult]):
     goes on along the lowest of a few random directions. The status is 'critical' where the
     criticality reached `tol`, which is no proof that no direction lowers the risk: where scores
     tie, other majorants touch there too. 'inconsistent': a majorant was none, to rounding and
-    beyond. From a checkpoint starts that were followed go on where they ended, and the one that was
-    interrupted begins again: so the end is that of a run without interruption. Interrupted at the
-    same place once more, it goes on there.
+    beyond. From a checkpoint, as from a warm start, it goes on at the best point so far alone.
 
     Parameters
     ----------
@@ -172,46 +170,18 @@ class CCCP(Solver[CCCPResult]):
     def _run(self, oracle: Oracle, w_init: Start, warm_start: SolverResult | None) -> _CCCPRun:
         risk = needed(oracle, MajorisedOracle, _NO_MAJORANTS)
         points = _starts(self, risk, w_init, warm_start)
-        starts = [KeptStart(name, first=w, w=w) for name, w in points.items()]
-        ladder = self.continuation if warm_start is None else ()  # it would lead away again
-        if ladder is None and (w_init is not None or warm_start is not None):
-            ladder = ()
-        return self._run_from(risk, starts, ladder)
-
-    def _resumed(self, oracle: Oracle, last: SolverResult) -> _CCCPRun:
-        kept = last._warm_start
-        if not kept.starts:
-            return self._run(oracle, None, last)
-        risk = needed(oracle, MajorisedOracle, _NO_MAJORANTS)
-        best = KeptStart(_KEPT, first=last.w, w=last.w, settled=True, initial=np.inf)
-        starts = [start for start in kept.starts if start.name != _KEPT]
-        is_best = [start.settled and np.array_equal(start.w, last.w) for start in starts]
-        # first what must not be lost where the time is short
-        best = starts.pop(is_best.index(True)) if any(is_best) else best
-        floor = floor_of(self.positive, oracle.n_features)
-        starts = [
-            replace(
-                start,
-                first=_inside(start.first, floor, start.name),
-                w=_inside(start.w, floor, start.name),
-            )
-            for start in (best, *starts)
-        ]
-        return self._run_from(risk, starts, kept.ladder)
-
-    def _run_from(
-        self, oracle: MajorisedOracle, starts: list[KeptStart], ladder: tuple[float, ...] | None
-    ) -> _CCCPRun:
-        """The state of a run; `ladder`: the continuation, None where it depends on the oracle."""
-        blocks = oracle.with_blocks(self.n_blocks or default_blocks(oracle))
-        majorised = blocks if isinstance(blocks, MajorisedOracle) else oracle
+        blocks = risk.with_blocks(self.n_blocks or default_blocks(risk))
+        majorised = blocks if isinstance(blocks, MajorisedOracle) else risk
         smooth = majorised.n_blocks >= _SMOOTH
         may_race = self.quasi_newton > 0 and not self.continuation and smooth
-        if ladder is None:
+        ladder = self.continuation
+        if warm_start is not None or (ladder is None and w_init is not None):
+            ladder = ()  # it would lead away again
+        elif ladder is None:
             ladder = () if may_race else _STEPS
         return _CCCPRun(
-            problem=PenalisedRisk(config=self, risk=oracle, majorised=majorised),
-            given=starts,
+            problem=PenalisedRisk(config=self, risk=risk, majorised=majorised),
+            given=points,
             race=may_race,
             ladder=tuple(ladder),
         )
@@ -263,17 +233,17 @@ def _inside(point: ArrayLike, floor: Array, name: str) -> Array:
 class _Start:
     """One start: the objective where it began, and where it has come to, at the run's alpha."""
 
-    begun: KeptStart
+    name: str
+    initial: float
     point: Iterate
-    settled: bool
-    passes: int = 0  # evaluations of the run before this start was followed
     n_iter: int = 0  # majorants, and descents by quasi-Newton steps
 
-    def report(self, polished: bool, passes: int) -> StartReport:
-        """How far it has come, in so many evaluations."""
-        so_far = replace(self.begun, w=self.point.w, settled=self.settled, passes=passes)
+    def report(self, polished: bool) -> StartReport:
+        """How far it has come."""
         return StartReport(
-            **vars(so_far),
+            name=self.name,
+            w=self.point.w,
+            initial=self.initial,
             objective=self.point.objective,
             criticality=self.point.criticality,
             n_iter=self.n_iter,
@@ -289,7 +259,7 @@ class _CCCPRun(Run[CCCP, Oracle, CCCPResult]):
     """
 
     def __init__(
-        self, problem: PenalisedRisk, given: list[KeptStart], race: bool, ladder: tuple[float, ...]
+        self, problem: PenalisedRisk, given: dict[str, Array], race: bool, ladder: tuple[float, ...]
     ) -> None:
         super().__init__(problem.config, problem.risk)
         self.problem = problem
@@ -308,15 +278,13 @@ class _CCCPRun(Run[CCCP, Oracle, CCCPResult]):
     def loop(self) -> Status:
         # 1. every start
         while self.waiting and not (self.starts and self.clock.late()):
-            self.starts.append(self._begin(self.waiting.pop(0)))
+            name = next(iter(self.waiting))
+            self.starts.append(self._begin(name, self.waiting.pop(name)))
         if self.waiting:
             return Status.TIME_LIMIT
         # 2. down from each, the most promising first, as far as it takes to compare them
-        followed = [start for start in self.starts if start.begun.name != _KEPT]
-        for start in sorted(followed, key=lambda start: start.begun.initial):
-            if start.settled:
-                continue
-            if len(followed) == 1:
+        for start in sorted(self.starts, key=lambda start: start.initial):
+            if len(self.starts) == 1:
                 self._descend(start, self.config.tol)
             else:
                 self._descend_to_compare(start)
@@ -324,12 +292,10 @@ class _CCCPRun(Run[CCCP, Oracle, CCCPResult]):
                 return self.stop
             if start.point.status is None and self.clock.late():
                 return Status.TIME_LIMIT
-            start.settled = start.point.status is not Status.MAX_ITER
             self.keep_result()
         # 3. the best one, to the tolerance
         best = self._best()
-        if len(followed) > 1 or best.point.status is None:
-            best.settled = True
+        if len(self.starts) > 1 or best.point.status is None:
             self._follow_majorants(best)
         # 4. where that is zero: along the lowest of a few random directions
         if best.point.status is Status.CRITICAL and not best.point.w.any():
@@ -350,19 +316,14 @@ class _CCCPRun(Run[CCCP, Oracle, CCCPResult]):
             notes = notes + start.point.notes
         if status is Status.CRITICAL and not best.point.w.any():
             notes = (*notes, _AT_ZERO)
-        begun = [
-            start.report(start is best, self.passes - start.passes if start is self.current else 0)
-            for start in self.starts
-        ]
-        waiting = [StartReport(**vars(start)) for start in self.waiting]
-        starts = tuple(begun + waiting)
+        begun = [start.report(start is best) for start in self.starts]
+        waiting = [StartReport(name, w) for name, w in self.waiting.items()]
         return self.outcome(
             status,
             CCCPResult,
             notes=notes,
             criticality=best.point.criticality,
-            starts=starts,
-            _warm_start=WarmStart(starts=starts, ladder=self.ladder),
+            starts=(*begun, *waiting),
         )
 
     def has_point(self) -> bool:
@@ -370,23 +331,9 @@ class _CCCPRun(Run[CCCP, Oracle, CCCPResult]):
 
     # --- phases ---------------------------------------------------------------------------------
 
-    def _begin(self, start: KeptStart) -> _Start:
-        """The start at its point; one from a checkpoint where it goes on."""
-        if np.isnan(start.initial):
-            point = self.problem.evaluate(start.first, self.config.alpha, self)
-            begun = replace(start, initial=point.objective)
-        else:
-            if not start.settled and start.passes > start.passes_before:
-                begun = replace(start, passes_before=start.passes)
-            else:  # no further than the run before: from the same place it would never end
-                begun = replace(start, first=start.w, passes_before=0)
-            point = self.problem.evaluate(begun.first, self.config.alpha, self)
-        return _Start(begun=begun, point=point, settled=start.settled)
-
-    def _take(self, start: _Start) -> None:
-        """This start is followed from here on."""
-        self.current = start
-        start.passes = self.passes
+    def _begin(self, name: str, w: Array) -> _Start:
+        point = self.problem.evaluate(w, self.config.alpha, self)
+        return _Start(name, point.objective, point)
 
     def _descend_to_compare(self, start: _Start) -> None:
         """Over many blocks the risk is nearly smooth: L-BFGS comes close to where majorants would.
@@ -394,18 +341,15 @@ class _CCCPRun(Run[CCCP, Oracle, CCCPResult]):
         Over fewer blocks majorants have to follow.
         """
         if self.race:
-            self._take(start)
-            others = [
-                each for each in self.starts if each is not start and each.begun.name != _KEPT
-            ]
-            rival = min(each.point.objective for each in others)
+            self.current = start
+            rival = min(each.point.objective for each in self.starts if each is not start)
             self.keep(quasi_newton(self.problem, start.point, self, rival))
         else:
             self._descend(start, max(_TO_COMPARE, self.config.tol))
 
     def _descend(self, start: _Start, tol: float) -> None:
         """Both phases, at the alphas of the continuation first, to a criticality of `tol`."""
-        self._take(start)
+        self.current = start
         for factor in (*self.ladder, 1.0):
             point = start.point.with_alpha(factor * self.config.alpha)
             point = quasi_newton(self.problem, point, self)
@@ -421,8 +365,7 @@ class _CCCPRun(Run[CCCP, Oracle, CCCPResult]):
 
         A risk that is convex has been certified.
         """
-        tried = any(start.begun.name == _BESIDE_ZERO for start in self.starts)
-        if zero.point.exact or tried:
+        if zero.point.exact:
             return
         floor = floor_of(self.config.positive, zero.point.w.size)
         rng = np.random.default_rng(0)
@@ -436,15 +379,13 @@ class _CCCPRun(Run[CCCP, Oracle, CCCPResult]):
             if point.objective < lowest.objective * (1.0 - NO_DECREASE):
                 lowest = point
         if lowest is not zero.point:
-            begun = KeptStart(_BESIDE_ZERO, first=lowest.w, w=lowest.w, initial=lowest.objective)
-            start = _Start(begun=begun, point=lowest, settled=False)
+            start = _Start(_BESIDE_ZERO, lowest.objective, lowest)
             self.starts.append(start)
             self._descend(start, self.config.tol)
-            start.settled = True
 
     def _follow_majorants(self, start: _Start) -> None:
         """The second phase alone, to the tolerance."""
-        self._take(start)
+        self.current = start
         config = self.config
         self.keep(follow_majorants(self.problem, start.point, self, config.tol, config.max_iter))
 

@@ -162,35 +162,6 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class KeptStart:
-    """A start of `CCCP` in a checkpoint.
-
-    Attributes
-    ----------
-    name : str
-    first : ndarray of shape (n_features,)
-        Where it begins.
-    w : ndarray of shape (n_features,)
-        Where it has come to.
-    settled : bool
-        Whether it was followed as far as it takes to compare it with the others.
-    initial : float
-        The objective at `first`; NaN before the start has begun.
-    passes, passes_before : int
-        Evaluations that took it from `first` to `w`, and those of an earlier run that was
-        interrupted as well.
-    """
-
-    name: str
-    first: np.ndarray = field(repr=False)
-    w: np.ndarray = field(repr=False)
-    settled: bool = False
-    initial: float = np.nan
-    passes: int = 0
-    passes_before: int = 0
-
-
-@dataclass(frozen=True)
 class WarmStart:
     """What a later solve takes from a result, beside its point.
 
@@ -205,18 +176,12 @@ class WarmStart:
     duals : object
         Of `DualAscent`: see `DualBlocks.duals`, or from a checkpoint their arrays by name. For
         every alpha, and scaled for other depths.
-    starts : tuple of KeptStart
-        Of `CCCP`: how far each start has come.
-    ladder : tuple of float
-        Of `CCCP`: multiples of alpha that its starts are followed through first.
     """
 
     cuts: BlockCuts | None = None
     evaluation: Cuts | None = None
     lipschitz_factor: float = 1.0
     duals: Any = None
-    starts: tuple[KeptStart, ...] = ()
-    ladder: tuple[float, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"duals": None}  # which hold the data
@@ -390,11 +355,13 @@ class Solver(ABC, Generic[Result]):
         if self.convex_only and not risk.convex:
             raise not_convex(str(risk))
         kept = None if checkpoint is None else self._kept(risk, checkpoint)
+        last = None if kept is None else kept.last
+        if last is not None:
+            w_init = None
+            warm_start = last
         with interrupts_noted(), one_blas_thread():
-            if kept is None or kept.last is None:
-                return self._run(risk, w_init, warm_start).solve(callback, kept)
-            result = self._resumed(risk, kept.last).solve(callback, kept)
-        return replace(result, notes=kept.last.notes + result.notes)
+            result = self._run(risk, w_init, warm_start).solve(callback, kept)
+        return result if last is None else replace(result, notes=last.notes + result.notes)
 
     def _kept(self, risk: Oracle, checkpoint: ResultStore) -> Kept:
         """What a checkpoint holds of this problem."""
@@ -413,10 +380,6 @@ class Solver(ABC, Generic[Result]):
         self, oracle: Oracle, w_init: Start, warm_start: SolverResult | None
     ) -> Run[Any, Any, Result]:
         """Check the arguments; the state of a solve that has not begun."""
-
-    def _resumed(self, oracle: Oracle, last: SolverResult) -> Run[Any, Any, Result]:
-        """The state of a solve that goes on from what a checkpoint holds."""
-        return self._run(oracle, None, last)
 
 
 class Clock:

@@ -93,7 +93,7 @@ def ramp_risk(surrogate, n_lists, seed):
     ("surrogate", "n_lists", "seed"),
     [("clipped_ramp", 30, 3), ("ramp", 30, 5), ("clipped_ramp", 8, 0), slow("ramp", 8, 1)],
 )
-def test_wherever_a_run_of_several_starts_is_stopped_it_ends_where_it_would_have(
+def test_wherever_a_run_of_several_starts_is_stopped_it_goes_on_at_its_best_point(
     surrogate, n_lists, seed, tmp_path
 ):
     risk = ramp_risk(surrogate, n_lists, seed)
@@ -110,10 +110,12 @@ def test_wherever_a_run_of_several_starts_is_stopped_it_ends_where_it_would_have
         stopped = solver.solve(risk, callback=stop_after(int(share * len(shown))), checkpoint=place)
         resumed = solver.solve(risk, checkpoint=place)
         assert stopped.status is Status.STOPPED and resumed.status is whole.status
-        assert resumed.objective == pytest.approx(whole.objective, rel=1e-6)
+        assert resumed.objective <= stopped.objective * (1 + 1e-12)
+        assert resumed.criticality <= 1e-8 and len(resumed.starts) == 1
+        assert resumed.data_passes < whole.data_passes
 
 
-def test_starts_that_are_stopped_again_and_again_come_to_an_end(tmp_path):
+def test_a_run_that_is_stopped_again_and_again_comes_to_an_end(tmp_path):
     risk = ramp_risk("clipped_ramp", 30, 3)
     place = Checkpoint(tmp_path / "kept")
     objectives = [np.inf]
@@ -123,40 +125,24 @@ def test_starts_that_are_stopped_again_and_again_come_to_an_end(tmp_path):
         assert result.objective <= objectives[-1] * (1 + 1e-12)
         objectives.append(result.objective)
         status = result.status
-    assert status is Status.CRITICAL and len(objectives) > 5
+    assert status is Status.CRITICAL and len(objectives) > 3
 
 
-def _without_a_start(description, arrays):
-    del description["starts"][0]
-
-
-def _without_starts(description, arrays):
-    del description["starts"]
-
-
-WRONG = {  # in the file of a solver: what is changed
-    "starts of another shape": ("cccp", lambda d, a: a.update(starts=a["starts"][:, :, :3])),
-    "starts of NaN": ("cccp", lambda d, a: a.update(starts=np.full_like(a["starts"], np.nan))),
-    "a name of a start": ("cccp", lambda d, a: d["starts"][0].update(name=7)),
-    "settled is a number": ("cccp", lambda d, a: d["starts"][0].update(settled=1)),
-    "fewer starts": ("cccp", _without_a_start),
-    "no starts": ("cccp", _without_starts),
-    "dual positions": ("ascent", lambda d, a: a.update({"dual.positions": np.array([10**6])})),
-    "dual coef": ("ascent", lambda d, a: a.update({"dual.coef": np.array([np.nan])})),
+WRONG = {
+    "dual.positions": np.array([10**6]),
+    "dual.coef": np.array([np.nan]),
 }
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_wrong_starts_and_dual_variables_are_refused(wrong, tmp_path):
-    name, change = WRONG[wrong]
-    solver, risk = SOLVERS[name]
+def test_wrong_dual_variables_are_refused(wrong, tmp_path):
+    solver, risk = SOLVERS["ascent"]
     place = Checkpoint(tmp_path / "kept")
-    solver.solve(risk, checkpoint=place, callback=stop_at(1 if name == "cccp" else 2))
+    solver.solve(risk, checkpoint=place, callback=stop_at(2))
     description, arrays = _FILE.read(place.path)
-    change(description, arrays)
+    arrays[wrong] = WRONG[wrong]
     place.path.write_bytes(_FILE.encoded(description, arrays))
-    said = "dual variables that were kept do not fit" if name == "ascent" else "kept|start"
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match="dual variables that were kept do not fit"):
         solver.solve(risk, checkpoint=place)
 
 
