@@ -16,8 +16,8 @@ SMALL_SIZE = 8.5  # of letters
 _MIDDLE = (0.25, 0.75)  # quantiles of rows
 _ROOM = 0.05  # share of an axis that the middle half of the rows should have
 _CUT = 1 / 16  # of the rows at either end, where a logarithm does not help: one of 16 pieces
-_OVERHANG = 0.05  # of labels over the end of a panel, and their least distance, in inches
-_ALIGNMENTS = {0.0: "left", 0.5: "center", 1.0: "right"}
+_ROOM_OF_TICKS = 18  # letters below a panel, and a blank behind each label
+_LONGEST_NAME = 10  # letters of a level
 
 
 @dataclass(frozen=True)
@@ -98,38 +98,12 @@ def labels_of(ticks: Array, with_sign: bool = False, least: int = 5) -> list[str
     return [text.replace("-", "\u2212") for text in short]
 
 
-def widths(labels: Sequence[str]) -> Array:
-    """Of labels of digits, in inches."""
-    return np.array([0.64 * SMALL_SIZE / 72 * len(label) for label in labels])
-
-
-def set_labels(axes: Any, ticks: Array, labels: Sequence[str], places: Array, width: float) -> None:
-    """Ticks of x with as many of their labels as have room; places and width are in inches."""
-    taken = widths(labels)
-    anchors = _anchors(taken, places, width)
-    while not _are_apart(taken, anchors, places):
+def with_room(ticks: Array, labels: Sequence[str]) -> tuple[Array, Sequence[str]]:
+    """Ticks of x whose labels have room, all or every other one, ..."""
+    while len(labels) > 1 and sum(len(label) + 1 for label in labels) > _ROOM_OF_TICKS:
         ticks = ticks[::2]
         labels = labels[::2]
-        places = places[::2]
-        anchors = anchors[::2]
-        taken = taken[::2]
-    axes.set_xticks(ticks, labels)
-    axes.set_xticks([], minor=True)
-    for text, anchor in zip(axes.get_xticklabels(), anchors, strict=True):
-        text.set_horizontalalignment(_ALIGNMENTS[anchor])
-
-
-def _anchors(taken: Array, places: Array, width: float) -> Array:
-    """How much of a label is left of its tick: all or nothing of it at the ends of a panel."""
-    over_left = places - taken / 2 < -_OVERHANG
-    over_right = places + taken / 2 > width + _OVERHANG
-    return np.where(over_left, 0.0, np.where(over_right, 1.0, 0.5))
-
-
-def _are_apart(taken: Array, anchors: Array, places: Array) -> bool:
-    starts = places - anchors * taken
-    ends = starts + taken
-    return bool((starts[1:] - ends[:-1] > _OVERHANG).all())
+    return ticks, labels
 
 
 def column_name(name: str) -> str:
@@ -154,20 +128,20 @@ def text_width(text: str, size: float = SMALL_SIZE) -> float:
 def shortened(name: str, room: float, size: float = SMALL_SIZE) -> str:
     """A name as matplotlib draws it to the letter, without its middle where it is too long."""
     for kept in range(len(name), 1, -1):
-        text = name
-        if kept < len(name):
-            text = f"{name[: kept - kept // 2]}\u2026{name[len(name) - kept // 2 :]}"
+        text = _without_middle(name, kept)
         if text_width(text, size) <= room:
             return literal(text)
     return literal(name[:1])
 
 
-def shortened_names(names: Sequence[str], room: float, size: float) -> list[str]:
-    """Names that have some room together: what a short one leaves is for the others."""
-    texts = list(names)
-    taken = [text_width(name, size) for name in names]
-    for n_left, i in zip(range(len(names), 0, -1), np.argsort(taken), strict=True):
-        own = room / n_left
-        texts[i] = shortened(names[i], own, size)
-        room -= min(taken[i], own)
-    return texts
+def cut_short(level: object) -> str:
+    """The name of a level, without its middle where it is long."""
+    name = one_line(level)
+    return literal(_without_middle(name, min(_LONGEST_NAME, len(name))))
+
+
+def _without_middle(name: str, kept: int) -> str:
+    """A name with so many of its letters."""
+    if kept == len(name):
+        return name
+    return f"{name[: kept - kept // 2]}\u2026{name[len(name) - kept // 2 :]}"

@@ -12,21 +12,12 @@ import numpy as np
 
 from structsvm_papk._types import Array
 from structsvm_papk.data.columns.terms import Cut, Pair
-from structsvm_papk.plots.axis import (
-    column_name,
-    labels_of,
-    one_line,
-    shortened,
-    text_width,
-)
+from structsvm_papk.plots.axis import column_name, cut_short, labels_of, shortened
 from structsvm_papk.plots.panel import MISSING, Panel, Scale, line_color
 
 _SIZE = 7.5  # of letters
-_LINE = 0.14  # inches that a line of text takes
-_LETTER = 0.11  # inches that an upright text takes beside another
-_MOST_LABELS = 0.55  # inches, for names of levels
-_MOST_ACROSS = 0.4  # of the width of a panel, for columns of a map with upright names
-_BAR = 0.06  # width of the bar of colours, in inches
+_MOST = (8, 10)  # levels to the right, and up
+_BESIDE = 20  # letters that stand beside each other below a map
 
 
 @dataclass(frozen=True)
@@ -53,54 +44,29 @@ class PairPanel(Panel[Pair]):
 
     def draw(self, axes: Any, scale: Scale) -> None:
         """The map, its two sides, and what its colours mean."""
-        width, height = axes.bbox.size / axes.figure.dpi
-        across, up = self._sides(width, height)
+        across, up = self._sides()
         weights = self.weights if across.axis == 0 else self.weights.T
         cells = weights[np.ix_(across.cells, up.cells)].T
         most = np.abs(cells).max(initial=0.0) or 1.0
-        ends = labels_of(np.array([-most, 0.0, most]), with_sign=True, least=2)
-        labels, labels_width = _fitted(up.labels, min(_MOST_LABELS, 0.4 * width))
-        left = _LINE + labels_width + 0.06
-        right = 2 * _BAR + text_width(ends[0], _SIZE) + 0.05
-        inside = max(width - left - right, 0.1)
-        slot = inside / max(across.cells.size, 1)
-        bottom = _LINE
-        below, labels_width = _fitted(across.labels, min(_MOST_LABELS, 0.4 * height))
-        is_upright = labels_width > slot - 0.04
-        if is_upright:
-            bottom += labels_width - 0.1
-        axes.set(xticks=[], yticks=[])
-        axes.set_axis_off()
-        area = axes.inset_axes([left / width, bottom / height, inside / width, 1 - bottom / height])
-        mesh = area.pcolormesh(cells, cmap=_colors(axes), vmin=-most, vmax=most)
-        for side, line in ((across, area.axvline), (up, area.axhline)):
+        mesh = axes.pcolormesh(cells, cmap=_colors(axes), vmin=-most, vmax=most)
+        for side, line in ((across, axes.axvline), (up, axes.axhline)):
             if side.has_gap:  # a missing value is no neighbour of the largest
                 line(side.cells.size - 1, color=axes.get_facecolor(), lw=2)
-        places = across.places
-        if is_upright:
-            apart = _apart(places * slot, _LETTER)
-            places = places[apart]
-            below = [below[i] for i in apart]
-        area.set_xticks(places, below, rotation=90 if is_upright else 0)
-        area.set_yticks(up.places, labels)
-        area.tick_params(labelsize=_SIZE, length=2, pad=2)
-        area.spines[:].set_visible(False)
-        style = {"fontsize": _SIZE, "transform": axes.transAxes}
-        name = shortened(column_name(across.name), inside, _SIZE)
-        middle = (left + inside / 2) / width
-        axes.text(middle, -0.03 / height, name, ha="center", va="top", **style)
-        name = shortened(column_name(up.name), height - bottom, _SIZE)
-        middle = (1 + bottom / height) / 2
-        axes.text(0, middle, name, rotation=90, ha="left", va="center", **style)
-        place = [(left + inside + _BAR) / width, bottom / height, _BAR / width, 1 - bottom / height]
-        bar = axes.figure.colorbar(mesh, cax=axes.inset_axes(place))
-        bar.set_ticks([-most, 0, most], labels=ends)
+        is_upright = sum(map(len, across.labels)) > _BESIDE
+        axes.set_xticks(across.places, across.labels, rotation=90 if is_upright else 0)
+        axes.set_yticks(up.places, up.labels)
+        axes.tick_params(labelsize=_SIZE, length=2, pad=2)
+        axes.spines[:].set_visible(False)
+        width, height = axes.bbox.size / axes.figure.dpi
+        axes.set_xlabel(shortened(across.name, width, _SIZE), fontsize=_SIZE, labelpad=2)
+        axes.set_ylabel(shortened(up.name, height, _SIZE), fontsize=_SIZE, labelpad=2)
+        bar = axes.figure.colorbar(mesh, ax=axes, aspect=25, pad=0.03)
+        ends = np.array([-most, 0.0, most])
+        bar.set_ticks(ends, labels=labels_of(ends, with_sign=True, least=2))
         bar.ax.tick_params(labelsize=_SIZE, length=0, pad=2)
         bar.outline.set_visible(False)
-        for text, anchor in zip(bar.ax.get_yticklabels(), ("bottom", "center", "top"), strict=True):
-            text.set_verticalalignment(anchor)
 
-    def _sides(self, width: float, height: float) -> list[Side]:
+    def _sides(self) -> list[Side]:
         """That which goes to the right, and that which goes up."""
         size = np.abs(self.term.weights)
         largest = [size.max(axis=1), size.max(axis=0)]
@@ -110,9 +76,10 @@ class PairPanel(Panel[Pair]):
             return cuts[axis].edges is None, bool(largest[axis][-1]), cuts[axis].n_cells
 
         order = sorted((0, 1), key=names_need_room)
-        most = (int(_MOST_ACROSS * width / _LINE), int((height - _LINE) / _LINE))
         return [
-            Side.of(axis, self.term.names[axis], cuts[axis], largest[axis], most[place])
+            Side.of(
+                axis, column_name(self.term.names[axis]), cuts[axis], largest[axis], _MOST[place]
+            )
             for place, axis in enumerate(order)
         ]
 
@@ -141,7 +108,7 @@ class Side(NamedTuple):
                 name = f"{name} ({largest.size} of {cells.size})"
                 cells = np.sort(largest)
             places = np.arange(cells.size) + 0.5
-            labels = [one_line(cut.names[cell]) for cell in cells]
+            labels = [cut_short(cut.names[cell]) for cell in cells]
         if has_gap:
             places = np.append(places, cells.size + 0.5)
             cells = np.append(cells, cut.n_cells)
@@ -155,21 +122,6 @@ def _rounded(edges: Array) -> Array:
     if not np.isfinite(least):
         return edges
     return np.round(edges, max(1 - floor(log10(least)), 0))
-
-
-def _apart(places: Array, room: float) -> list[int]:
-    """Which of some labels have so much room each, the last one among them."""
-    kept: list[int] = []
-    for i in range(places.size - 1, -1, -1):
-        if not kept or places[kept[-1]] - places[i] >= room:
-            kept.append(i)
-    return kept[::-1]
-
-
-def _fitted(labels: Sequence[str], room: float) -> tuple[list[str], float]:
-    """Labels shortened to some inches, and the width of the widest."""
-    width = max((text_width(label, _SIZE) for label in labels), default=0.0)
-    return [shortened(label, room, _SIZE) for label in labels], min(width, room)
 
 
 def _colors(axes: Any) -> Any:

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
@@ -18,12 +18,10 @@ from structsvm_papk.data.columns.terms import Curve, Levels, Term
 from structsvm_papk.plots.axis import (
     SMALL_SIZE,
     Axis,
+    cut_short,
     labels_of,
-    one_line,
     round_numbers,
-    set_labels,
-    shortened,
-    widths,
+    with_room,
 )
 from structsvm_papk.plots.figures import COLORS
 
@@ -36,8 +34,9 @@ _MARGIN = 0.04  # of a panel on each side
 _STRIP = 0.16  # of its height, for where the rows lie
 _BINS = 30
 _LEAST_BAR = 0.12  # of the strip: a single row is seen
-_SLOT = 0.28  # inches that a bar and an upright name take
-_WIDEST_BAR = 0.3  # inches
+_GAP = 0.24  # of the axis, for a bar beside it
+_MOST_BARS = 8
+_BESIDE = 16  # letters that stand beside each other below a panel
 
 SomeTerm = TypeVar("SomeTerm", bound=Term)
 
@@ -165,30 +164,32 @@ class CurvePanel(Panel[Curve]):
     def draw(self, axes: Any, scale: Scale) -> None:
         if self.axis.threshold is not None:
             axes.set_xscale("asinh", linear_width=self.axis.threshold)
-        width = _width(axes)
-        slot = 0.0
-        if self.gap is not None:
-            slot = min(_SLOT / width, 0.4)
-        total = (1 + 2 * _MARGIN) / (1 - slot)  # in widths of the axis
-        axes.set_xlim(self.axis.points(2, _MARGIN, total - 1 - _MARGIN))
+        beside = _MARGIN if self.gap is None else _GAP
+        axes.set_xlim(self.axis.points(2, _MARGIN, beside))
         color = line_color(axes)
         axes.fill_between(self.x, self.y, color=color, alpha=0.15, lw=0)
         axes.plot(self.x, self.y, color=color, lw=1.8)
         most = 0
+        strip = {"color": DATA, "transform": axes.get_xaxis_transform()}
         if self.rows is not None:
             edges, counts = _bars(self.rows, self.axis)
             most = max(counts.max(), self.n_missing)
-            strip = {"color": DATA, "transform": axes.get_xaxis_transform()}
             axes.stairs(_strip_heights(counts, most), edges, fill=True, alpha=0.7, lw=0, **strip)
         elif not self.is_relative:
-            strip = {"color": DATA, "transform": axes.get_xaxis_transform()}
             axes.vlines(self.term.knots, 0, 0.5 * _STRIP, lw=0.9, **strip)
         if self.gap is not None:
-            bars = Bars.of_missing(self.gap, self.n_missing)
-            bars.draw(axes, slot * width, 1 - slot, most)
+            place, after = self.axis.points(2, -1 - _GAP / 3, 0.7 * _GAP)
+            axes.vlines(place, 0, self.gap, MISSING, lw=8)
+            axes.plot(place, self.gap, "_", color=MISSING, ms=8)  # a flat bar is seen, too
+            high = _strip_heights(np.array([self.n_missing]), most)
+            axes.vlines(place, 0, high, lw=8, alpha=0.7, **strip)
+            where = {"transform": axes.get_xaxis_transform(), "fontsize": SMALL_SIZE}
+            axes.text(
+                after, _STRIP + 0.02, "missing", rotation=90, ha="center", va="bottom", **where
+            )
         ticks = self.axis.ticks()
-        places = (_MARGIN + self.axis.share(ticks)) / total * width
-        set_labels(axes, ticks, labels_of(ticks, self.is_relative), places, width)
+        axes.set_xticks(*with_room(ticks, labels_of(ticks, self.is_relative)))
+        axes.set_xticks([], minor=True)
         scale.draw(axes)
 
 
@@ -216,107 +217,45 @@ class LevelsPanel(Panel[Levels]):
         return float(self.term.weights.mean()) if self.term.weights.size else 0.0
 
     @property
-    def bars(self) -> Bars:
+    def heights(self) -> Array:
         """Of all levels, and of missing values."""
-        names = [one_line(level) for level in self.term.levels]
-        bars = Bars(names, self.term.weights - self._mean, self.counts)
-        if self.term.gap is None:
-            return bars
-        return bars + Bars.of_missing(self.term.gap - self._mean, self.n_missing)
+        weights = self.term.weights
+        if self.term.gap is not None:
+            weights = np.append(weights, self.term.gap)
+        return weights - self._mean
 
     @property
-    def heights(self) -> Array:
-        return self.bars.heights
+    def shown(self) -> Array:
+        """Levels of most rows, or those farthest from 0; the highest come first."""
+        heights = self.heights[: self.counts.size]
+        by_size = np.abs(heights) if self.rows is None else self.counts + 1e-9 * np.abs(heights)
+        kept = np.argsort(-by_size, kind="stable")[:_MOST_BARS]
+        return kept[np.argsort(-heights[kept], kind="stable")]
 
     def draw(self, axes: Any, scale: Scale) -> None:
-        axes.set_xlim(0, 1)
-        axes.set_xticks([])
+        shown = self.shown
+        names = [cut_short(self.term.levels[i]) for i in shown]
+        heights = self.heights[shown]
+        counts = self.counts[shown]
+        colors = [line_color(axes)] * shown.size
+        if self.term.gap is not None:
+            names.append("missing")
+            heights = np.append(heights, self.heights[-1])
+            counts = np.append(counts, self.n_missing)
+            colors.append(MISSING)
+        x = np.arange(heights.size)
+        axes.bar(x, heights, 0.5, color=colors, edgecolor=colors)  # a flat bar is seen, too
+        if self.rows is not None:
+            high = _strip_heights(counts, counts.max(initial=0))
+            axes.bar(x, high, 0.5, color=DATA, alpha=0.7, transform=axes.get_xaxis_transform())
+        if shown.size < self.counts.size:
+            names.append(f"+{self.counts.size - shown.size} others")
+        is_upright = sum(map(len, names)) > _BESIDE
+        axes.set_xticks(np.arange(len(names)), names, rotation=90 if is_upright else 0)
+        axes.set_xlim(-0.6, len(names) - 0.4)
         scale.draw(axes)
-        width = _width(axes)
-        bars = self.bars.shown(max(int(width / _SLOT), 2), by_rows=self.rows is not None)
-        bars.draw(axes, width, 0.0, bars.counts.max(initial=0))
-
-
-class Bars(NamedTuple):
-    """Bars beside each other: their names, heights, and how many rows they stand for."""
-
-    names: list[str]
-    heights: Array
-    counts: Array
-    n_others: int = 0
-    has_missing: bool = False  # which is the last one
-
-    @classmethod
-    def of_missing(cls, height: float, count: int) -> Self:
-        """That of missing values."""
-        return cls(["missing"], np.array([height]), np.array([count]), has_missing=True)
-
-    def __add__(self, last: Any) -> Bars:
-        heights = np.concatenate([self.heights, last.heights])
-        counts = np.concatenate([self.counts, last.counts])
-        return Bars(self.names + last.names, heights, counts, has_missing=last.has_missing)
-
-    def shown(self, most: int, by_rows: bool) -> Bars:
-        """At most so many: those of most rows, or the farthest from 0; the highest come first."""
-        n_levels = len(self.names) - self.has_missing
-        n_kept = n_levels
-        if len(self.names) > most:
-            n_kept = max(most - 1 - self.has_missing, 1)  # one place is for "+12 others"
-        size = np.abs(self.heights[:n_levels])
-        rank = np.lexsort([-size, -self.counts[:n_levels]]) if by_rows else np.argsort(-size)
-        kept = rank[:n_kept]
-        kept = kept[np.argsort(-self.heights[kept], kind="stable")]
-        kept = np.append(kept, np.arange(n_levels, len(self.names)))
-        names = [self.names[i] for i in kept]
-        n_others = n_levels - n_kept
-        return Bars(names, self.heights[kept], self.counts[kept], n_others, self.has_missing)
-
-    def draw(self, axes: Any, width: float, start: float, most: int) -> None:
-        """Draw them in a part of the axes that begins at a share of it and is so many inches wide.
-
-        Names stand below the axes where they have room, else upright beside their bars.
-        """
-        names = [*self.names]
-        if self.n_others:
-            names.insert(len(names) - self.has_missing, f"+{self.n_others} others")
-        slot = width / max(len(names), 1)
-        at = np.delete(np.arange(len(names)), self._place_of_others)
-        share = slot / _width(axes)
-        middles = start + share * (np.arange(len(names)) + 0.5)
-        is_upright = start > 0 or widths(names).max(initial=0) > slot - 0.05
-        bar = min(_WIDEST_BAR, (0.4 if is_upright else 0.6) * slot)
-        x = middles[at] - is_upright * 0.22 * share
-        colors = [line_color(axes)] * len(self.names)
-        if self.has_missing:
-            colors[-1] = MISSING
-        upright = {"lw": 72 * bar, "capstyle": "butt"}
-        axes.vlines(x, 0, self.heights, colors, transform=axes.get_yaxis_transform(), **upright)
-        ends = (x - bar / _width(axes) / 2, x + bar / _width(axes) / 2)
-        of_y = axes.get_yaxis_transform()
-        # a bar of next to no height is seen, too
-        axes.hlines(self.heights, *ends, colors, lw=1.5, capstyle="butt", transform=of_y)
-        if most:
-            high = _strip_heights(self.counts, most)
-            strip = {"colors": DATA, "alpha": 0.7, "transform": axes.transAxes}
-            axes.vlines(x, 0, high, **strip, **upright)
-        height = axes.bbox.height / axes.figure.dpi
-        for i, name in enumerate(names):
-            is_level = i in at
-            style: dict[str, Any] = {"fontsize": SMALL_SIZE, "transform": axes.transAxes}
-            if not is_level:
-                style["color"] = DATA
-            if is_upright:
-                bottom = _STRIP + 0.02
-                name = shortened(name, (1 - bottom) * height)
-                place = middles[i] + is_level * 0.22 * share
-                axes.text(place, bottom, name, rotation=90, ha="center", va="bottom", **style)
-            else:
-                below = -0.045 / height
-                axes.text(middles[i], below, shortened(name, slot), ha="center", va="top", **style)
-
-    @property
-    def _place_of_others(self) -> list[int]:
-        return [len(self.names) - self.has_missing] if self.n_others else []
+        axes.tick_params(axis="x", length=0)
+        axes.grid(visible=False, axis="x")
 
 
 @dataclass(frozen=True)
@@ -359,11 +298,6 @@ class Scale:
         axes.tick_params(axis="y", left=is_first, labelleft=is_first)
         axes.grid(alpha=0.2)
         axes.spines[["top", "right"]].set_visible(False)
-
-
-def _width(axes: Any) -> float:
-    """In inches."""
-    return float(axes.bbox.width / axes.figure.dpi)
 
 
 def _strip_heights(counts: Array, most: int) -> Array:

@@ -29,9 +29,8 @@ from structsvm_papk.errors import InputError, as_names, check_number
 from structsvm_papk.plots.axis import (
     SMALL_SIZE,
     column_name,
-    shortened_names,
+    shortened,
     text_width,
-    widths,
 )
 from structsvm_papk.plots.pair_map import PairPanel
 from structsvm_papk.plots.panel import DATA, CurvePanel, LevelsPanel, Panel, Scale
@@ -49,7 +48,6 @@ _PANELS: dict[type[Term], Callable[..., Panel[Any]]] = {
 _N_COLUMNS = 12  # terms that are drawn, if not asked for more
 _NAME_SIZE = 10.0  # of letters
 _AND = " x "  # between the names of two columns
-_LEAST_SIZE = 0.4  # of a panel, in inches
 _NOTHING = "All terms are flat: this ranker adds\nthe same to every score, and ranks nothing."
 
 
@@ -60,7 +58,7 @@ class TermsDisplay:
     Columns of numbers are curves or lines, text and categories are bars, and both have one scale
     of y. 0 is what a column adds in the mean, over the rows of `X` that have a value, or over the
     knots or levels without `X`. The orange bar, "missing", is what a missing value adds. Of many
-    levels those of most rows are shown, or those farthest from 0 without `X`.
+    levels the eight of most rows are shown, or those farthest from 0 without `X`.
 
     Two columns that act together are a map: the colour is what a cell adds, blue above the mean
     and orange below. The cells of numbers lie between the values on its edge. Each map has its own
@@ -139,7 +137,8 @@ class TermsDisplay:
         n_columns : int
             How many terms are shown at most.
         ax : Axes, optional
-            The panels are drawn in its place; by default in a figure of their own.
+            The panels are drawn in its place, and its figure takes matplotlib's constrained layout;
+            by default in a figure of their own.
 
         Returns
         -------
@@ -165,15 +164,13 @@ class TermsDisplay:
         shown = np.argsort(-deviations, kind="stable")[: int(n_columns)]
         if all(term.is_zero for term in self.terms):
             shown = shown[:0]
-        is_own = ax is None
         with_maps = _have_maps([self.terms[t] for t in shown])
         ax = new_axes(ax, _figure_size(shown.size, with_maps))
         place = ax.get_subplotspec()
         if place is None:
             raise InputError("ax must be one of plt.subplots(..), whose place panels can divide")
         figure: Any = ax.figure
-        if is_own:
-            figure.set_layout_engine("none")  # with hundreds of panels it takes minutes
+        figure.set_layout_engine("constrained")
         ax.set_axis_off()
         self.figure_ = figure
         self.axes_ = np.empty(shown.size, dtype=object)
@@ -185,19 +182,16 @@ class TermsDisplay:
         area = figure.add_subfigure(place)
         width = area.bbox.width / area.figure.dpi
         caption = fill(self._caption(panels), round(14 * width), break_long_words=False)
-        places = _places(area, shown.size, widths(scale.labels).max(), 1 + caption.count("\n"))
+        n_beside = _n_beside(shown.size)
+        places = area.add_gridspec(ceil(shown.size / n_beside), n_beside)
         shares = deviations / (deviations.sum() or 1.0)
         for i, at in enumerate(_maps_last(panels)):
             self.axes_[i] = area.add_subplot(places[at])
             panels[i].draw(self.axes_[i], scale)
             _write_title(self.axes_[i], panels[i].term.names, shares[shown[i]])
         if any(panel.heights.size for panel in panels):
-            of_y = area.supylabel("adds to the score", fontsize=_NAME_SIZE)
-            if not _is_constrained(area):
-                of_y.set_position((0.05 / width, (places.bottom + places.top) / 2))
-        of_x = area.supxlabel(caption, fontsize=SMALL_SIZE, color=DATA)
-        if not _is_constrained(area):
-            of_x.set_y(0.06 * area.figure.dpi / area.bbox.height)
+            area.supylabel("adds to the score", fontsize=_NAME_SIZE)
+        area.supxlabel(caption, fontsize=SMALL_SIZE, color=DATA)
         return self
 
     def _panel(self, term: Term) -> Panel[Any]:
@@ -283,48 +277,9 @@ def _figure_size(n_panels: int, with_maps: bool = False) -> tuple[float, float]:
     Maps have names on both sides, and a scale of colours.
     """
     n_beside = _n_beside(n_panels)
-    panel = max(2.3 if with_maps else 1.85, 5.5 / n_beside)
+    panel = max(2.5 if with_maps else 1.85, 5.5 / n_beside)
     height = ceil(n_panels / n_beside) * (0.42 + min(0.75 * panel, 2.6))
     return 0.65 + n_beside * panel, 0.25 + max(height, 1.0)
-
-
-def _places(area: Any, n_panels: int, labels: float, caption: int) -> Any:
-    """A grid of places, with room for labels of y (in inches) and a caption (in lines)."""
-    n_beside = _n_beside(n_panels)
-    n_below = ceil(n_panels / n_beside)
-    if _is_constrained(area):  # which sees to that room
-        return area.add_gridspec(n_below, n_beside)
-    width, height = area.bbox.size / area.figure.dpi
-    left = 0.3 + labels
-    right = 0.12
-    top = 0.26
-    bottom = 0.32 + 0.15 * caption
-    beside = 0.14
-    below = 0.46
-    panel_width = (width - left - right - (n_beside - 1) * beside) / n_beside
-    panel_height = (height - top - bottom - (n_below - 1) * below) / n_below
-    if min(panel_width, panel_height) < _LEAST_SIZE:
-        raise InputError(
-            f"{n_panels} panels do not fit into {width:.1f} by {height:.1f} inches: give larger "
-            "axes, or fewer n_columns"
-        )
-    return area.add_gridspec(
-        n_below,
-        n_beside,
-        left=left / width,
-        right=1 - right / width,
-        bottom=bottom / height,
-        top=1 - top / height,
-        wspace=beside / panel_width,
-        hspace=below / panel_height,
-    )
-
-
-def _is_constrained(area: Any) -> bool:
-    """Whether matplotlib places panels by the room that their texts take."""
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
-    return isinstance(area.get_layout_engine(), ConstrainedLayoutEngine)
 
 
 def _write_title(axes: Any, names: Sequence[str], share: float) -> None:
@@ -333,7 +288,6 @@ def _write_title(axes: Any, names: Sequence[str], share: float) -> None:
     if 0 < share < 0.005:
         corner = "<1%"
     axes.set_title(corner, loc="right", fontsize=SMALL_SIZE, color=DATA, pad=3)
-    room = axes.bbox.width / axes.figure.dpi - widths([corner + "  "])[0]
-    room = 0.96 * room - (len(names) - 1) * text_width(_AND, _NAME_SIZE)
-    names = shortened_names([column_name(name) for name in names], room, _NAME_SIZE)
-    axes.set_title(_AND.join(names), loc="left", fontsize=_NAME_SIZE, pad=3)
+    room = axes.bbox.width / axes.figure.dpi - text_width(f"{corner}{_AND * len(names)}")
+    shown = [shortened(column_name(name), room / len(names), _NAME_SIZE) for name in names]
+    axes.set_title(_AND.join(shown), loc="left", fontsize=_NAME_SIZE, pad=3)
