@@ -334,6 +334,24 @@ def test_what_is_no_table_of_numbers_text_and_gaps_is_refused(given, message):
         PAPKRanker(k=1, groups="one_list").fit(given, np.arange(n_rows) % 2)
 
 
+def test_columns_with_numbers_for_names_are_not_confused():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    y = X[:, 0] > X[:, 1]
+    named = pd.DataFrame(X, columns=[2020, 2021])
+    ranker = PAPKRanker(k=1, alpha=0.1, groups="one_list").fit(named, y)
+    assert [term.name for term in ranker.terms_][:2] == ["2020", "2021"]
+    with pytest.raises(InputError, match="Feature names must be in the same order"):
+        ranker.predict(named[[2021, 2020]])
+    model = ranker.to_model()
+    np.testing.assert_array_equal(model.predict(named[[2021, 2020]]), ranker.predict(named))
+    counted = pd.DataFrame(X)
+    ranker.fit(counted, y)
+    np.testing.assert_array_equal(ranker.predict(X), ranker.predict(counted))
+    for scorer in (ranker, ranker.to_model()):
+        with pytest.raises(InputError, match=r"numbered, and not in order \(1 is the first\)"):
+            scorer.predict(counted[[1, 0]])
+
+
 def test_versions_are_no_dates():
     assert levels_of(pd.DataFrame({"a": ["1.2.10", "1.10.12"]}), "from_dtype") == {
         0: ("1.10.12", "1.2.10")

@@ -121,7 +121,28 @@ def as_frame(X: Any) -> Any:
             f"columns of X have names of several parts, as {X.columns[0]!r}: make text of them, "
             'X.columns = ["_".join(map(str, name)) for name in X.columns]'
         )
+    if kinds == {False}:
+        X = _with_names(X)
     return _with_dense_gaps(X)
+
+
+def _with_names(X: Any) -> Any:
+    """A frame with the numbers of its columns as text, so that another order of them is noticed.
+
+    Where they only count the columns, these have no names.
+    """
+    numbers = list(X.columns)
+    counted = list(range(len(numbers)))
+    if numbers == counted:
+        return X
+    if set(numbers) == set(counted):
+        raise InputError(
+            f"columns of X are numbered, and not in order ({numbers[0]!r} is the first): give "
+            "X.sort_index(axis=1), or names of text, X.columns.astype(str)"
+        )
+    X = X.copy(deep=False)
+    X.columns = X.columns.map(str)
+    return X
 
 
 def _as_pandas(X: Any) -> Any:
