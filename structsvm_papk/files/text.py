@@ -169,12 +169,19 @@ def _numbers(path: Path, frame: Any, name: str, features: Collection[str]) -> Ar
     if name in features and values.isna().all() and any(cell is not None for cell in cells):
         return cells
     row = is_text.idxmax()
-    raise _not_a_number(path, row, name, str(column[row]), name in features)
+    number = None
+    if values.notna().any():
+        of_number = values.notna().idxmax()
+        number = f"{str(column[of_number])!r} in row {of_number}"
+    raise _not_a_number(path, row, name, str(column[row]), name in features, number)
 
 
-def _not_a_number(path: Path, row: int, name: str, text: str, is_feature: bool) -> InputError:
+def _not_a_number(
+    path: Path, row: int, name: str, text: str, is_feature: bool, number: str | None = None
+) -> InputError:
+    """The error of a text in a column of numbers, such as `number`."""
     holds = f"holds {text[:40]!r}, which is not a number" if text else "is empty"
-    advice = _advice(text, name, is_feature)
+    advice = _advice(text, name, is_feature, number)
     return InputError(f"{place_of(path, row)}: column {name!r} {holds}{advice}")
 
 
@@ -204,7 +211,7 @@ def _refuse_rounded(path, column, name):
         raise InputError(f"{place}: column {name!r} holds {column.iloc[index]}: {ROUNDED}")
 
 
-def _advice(text, name, is_feature):
+def _advice(text, name, is_feature, number):
     """What to do with a text in a column of numbers, for the end of a message."""
     import pandas as pd
 
@@ -215,7 +222,13 @@ def _advice(text, name, is_feature):
     if not pd.isna(pd.to_numeric(text.replace(",", "."), errors="coerce")):
         return "; write decimals with a point"
     if is_feature:
-        return f"; {how_to_leave_out(name)}; where it means a missing value, leave the cell empty"
+        beside = ""
+        if number is not None:
+            beside = f"; where {number} is text as well, make text of all, such as 'c10' of 10"
+        return (
+            f"; {how_to_leave_out(name)}; where it means a missing value, leave the cell empty"
+            f"{beside}"
+        )
     return ""
 
 

@@ -165,11 +165,16 @@ def test_sparse_matrices_have_no_levels():
 def test_dates_and_objects_are_no_levels():
     dates = pd.DataFrame({"day": [datetime.date(2026, 1, 2)] * 4, "a": [1, 2, 3, 4]})
     assert levels_of(dates, "from_dtype") == {}
-    mixed = pd.DataFrame({"day": ["a", 1.5, "b", "a"], "a": [1, 2, 3, 4]})
-    assert levels_of(mixed, "from_dtype") == {}
+    mixed = pd.DataFrame({"kind": ["a", 1.5, "b", "a"], "a": [1, 2, 3, 4]})
+    with pytest.raises(
+        InputError, match=r"'kind' holds text \('a'\) and numbers \(1.5\): make all"
+    ):
+        levels_of(mixed, "from_dtype")
     infinite = pd.DataFrame({"kind": ["a", "b", "b", "a"], "a": [1, 2, np.inf, 4]})
     with pytest.raises(InputError, match="inf at row 2, column 'a'"):
         PAPKRanker(k=1).fit(infinite, [0, 1, 0, 1], [0, 0, 1, 1])
+    with pytest.raises(InputError, match="column 'a' of categories holds inf; replace it, by NaN"):
+        levels_of(infinite, ["a"])
 
 
 def test_numbers_of_a_category_are_found_whatever_type_they_have_later():

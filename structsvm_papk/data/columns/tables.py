@@ -7,16 +7,18 @@ value among them, -1 for a value that is none of them, NaN for a missing one. Nu
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from structsvm_papk._types import Array
-from structsvm_papk.data.columns.checks import ONE_VALUE, YOUR_TABLE
+from structsvm_papk.data.columns.checks import ONE_VALUE, YOUR_TABLE, what_to_do
 from structsvm_papk.data.columns.levels import MOST_LEVELS
 from structsvm_papk.data.roles import listed
 from structsvm_papk.data.validation import as_array
@@ -53,12 +55,7 @@ def levels_of(X: Any, categorical: Any) -> dict[int, tuple[Any, ...]]:
     """
     if categorical is None:
         return {}
-    if isinstance(categorical, str):
-        if categorical != FROM_DTYPE:
-            raise InputError(
-                f"categorical_features={categorical!r} must be 'from_dtype', None, or the columns: "
-                "a mask, numbers or names"
-            )
+    if is_from_dtype(categorical):
         if not hasattr(X, "iloc"):
             return {}
         columns = [j for j in range(X.shape[1]) if _is_categorical(X.iloc[:, j])]
@@ -68,6 +65,18 @@ def levels_of(X: Any, categorical: Any) -> dict[int, tuple[Any, ...]]:
         X = _table(X)
         columns = _numbers_of(categorical, X)
     return {j: levels_in(_column(X, j), name_of(X, j)) for j in columns}
+
+
+def is_from_dtype(categorical: Any) -> bool:
+    """Whether the types of columns say which are categorical; other words are refused."""
+    if not isinstance(categorical, str):
+        return False
+    if categorical != FROM_DTYPE:
+        raise InputError(
+            f"categorical_features={categorical!r} must be 'from_dtype', None, or the columns: "
+            "a mask, numbers or names"
+        )
+    return True
 
 
 def _is_categorical(column: Any) -> bool:
@@ -82,7 +91,23 @@ def _is_categorical(column: Any) -> bool:
     if dtype.kind != "O":
         return False
     kinds = {type(value) for value in column[~column.isna()]}
-    return bool(kinds) and kinds <= {str, bool, np.bool_, np.str_}
+    if kinds & {str, np.str_}:  # `levels_in` says what is wrong with numbers beside text
+        return all(issubclass(kind, str | Real | np.bool_) for kind in kinds)
+    return bool(kinds) and kinds <= {bool, np.bool_}
+
+
+def refuse_categories(frame: Any) -> None:
+    """Refuse a frame of lists that are not in memory if it has columns of categories."""
+    import pandas as pd
+
+    kinds = getattr(frame, "dtypes", {}).items()
+    names = [str(name) for name, kind in kinds if isinstance(kind, pd.CategoricalDtype)]
+    if names:
+        raise InputError(
+            "categories have levels only where the lists are in memory, and column "
+            f"{listed(names)} holds some: give a sample of the users, leave it out, or make "
+            "numbers of it, X[column].astype(float), if the categories count as numbers"
+        )
 
 
 def _numbers_of(categorical: Any, X: Any) -> list[int]:
@@ -138,6 +163,19 @@ def _column(X: Any, j: int) -> Array:
 def levels_in(values: Array, name: str) -> tuple[Any, ...]:
     """The different values of a column that are not missing, which are None."""
     different = {_plain(value) for value in _told_apart(values, name)[1]}
+    texts = [value for value in different if _kind_of(value) == "text"]
+    if 0 < len(texts) < len(different):
+        other = next(value for value in different if value not in texts)
+        raise InputError(
+            f"column {name!r} holds text ({min(texts)!r}) and {_kind_of(other)} ({other!r}): make "
+            "all of them text, column.astype(str), or none, "
+            f'pd.to_numeric(column, errors="coerce") {YOUR_TABLE}'
+        )
+    infinite = [value for value in different if value in (math.inf, -math.inf)]
+    if infinite:
+        raise InputError(
+            f"column {name!r} of categories holds {infinite[0]}; {what_to_do(infinite[0])}"
+        )
     dates = [value for value in different if _DATE.match(str(value))]
     if dates and len(dates) == len(different):
         raise InputError(
@@ -152,13 +190,6 @@ def levels_in(values: Array, name: str) -> tuple[Any, ...]:
         raise InputError(
             f"column {name!r} holds numbers with a comma as text ({min(with_comma)!r}): give "
             f"numbers, {how} {YOUR_TABLE}"
-        )
-    texts = [value for value in different if _kind_of(value) == "text"]
-    if 0 < len(texts) < len(different):
-        other = next(value for value in different if value not in texts)
-        raise InputError(
-            f"column {name!r} holds text ({min(texts)!r}) and {_kind_of(other)} ({other!r}): make "
-            f"all of them text, column.astype(str), or none {YOUR_TABLE}"
         )
     if len(different) > MOST_LEVELS:
         share = len(different) / max(sum(value is not None for value in values), 1)
