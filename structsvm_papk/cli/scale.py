@@ -17,6 +17,7 @@ from structsvm_papk.data.columns.knots import check_curves
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.files.atomic import resolved
+from structsvm_papk.files.lines import errors_name
 from structsvm_papk.files.partitions import (
     SOURCES,
     array_partitions,
@@ -169,7 +170,8 @@ class Loading:
             )
         else:
             table = reading.table(data)
-            partitions = array_partitions(reading.lists(table), n_partitions)
+            with errors_name(data):
+                partitions = array_partitions(reading.lists(table), n_partitions)
         risk = DaskRisk(
             ranker.make_surrogate(),
             partitions,

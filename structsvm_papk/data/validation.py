@@ -482,7 +482,11 @@ def encode_groups(groups: Any, n_rows: int) -> tuple[Array, Array]:
 
 def warn_of_other_order(**columns: Any) -> None:
     """Warn of frames and series whose index has the rows of the first one in another order."""
-    indexed = {name: values.index for name, values in columns.items() if hasattr(values, "iloc")}
+    indexed = {
+        name: values.index
+        for name, values in columns.items()
+        if hasattr(values, "iloc") and not hasattr(values, "__dask_graph__")
+    }
     for name, index in indexed.items():
         first = next(iter(indexed))
         if _permuted(indexed[first], index):

@@ -105,12 +105,14 @@ def values_of(
     *,
     first: int = 0,
     is_feature: bool = False,
+    in_parts: bool = False,
 ) -> Array:
     """A column of an Arrow table: numbers of its own type or float64, or ids.
 
     Ids are of the type of the file, as text where numpy has no such type. Nested values are
     refused, and missing ones but holes. Rows are counted from `first` on, for messages;
-    of text in a feature the message says how to leave the column out.
+    of text in a feature the message says how to leave the column out. With `in_parts` the lists
+    are not in memory.
     """
     column = frame.column(name)
     if column.type.num_fields and not str(column.type).startswith("dictionary"):
@@ -125,7 +127,7 @@ def values_of(
         row = first + np.flatnonzero(column.is_null().to_numpy())[0]
         advice = f"; {WITHOUT_IT}" if is_number else ""
         if is_feature:
-            advice = f"; {what_to_do(np.nan)}"
+            advice = f"; {what_to_do(np.nan, in_parts=in_parts)}"
         raise InputError(f"{place_of(path, row)}: column {name!r} is missing{advice}")
     if is_number:
         return _numbers(path, column, name, is_feature)

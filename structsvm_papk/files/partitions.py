@@ -17,11 +17,12 @@ import numpy as np
 
 from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data import validation
+from structsvm_papk.data.columns.checks import refuse_non_finite
 from structsvm_papk.data.grades import MOST_GRADES, are_grades, check_label_gain, gains_of
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import InputError, as_path, check_number, check_type, whole_number
 from structsvm_papk.files.lines import errors_name
-from structsvm_papk.files.sources import NpyFiles, ParquetFiles, Source
+from structsvm_papk.files.sources import NpyFiles, ParquetFiles, Source, refuse_text
 
 SOURCES = "Parquet, or a directory with X.npy, y.npy and groups.npy"  # what `open_source` reads
 
@@ -187,6 +188,8 @@ class FilePartition:
         """Read and check the rows, as `RankingData`."""
         X, labels, groups = self.source.rows(self.start, self.stop)
         first_rows = np.flatnonzero(np.append(True, groups[1:] != groups[:-1]))
+        with errors_name(self.source.name):
+            refuse_non_finite(X, self.source.feature_names, in_parts=True, first=self.start)
         with errors_name(self):
             return RankingData(
                 X=X,
@@ -265,7 +268,17 @@ def file_partitions(
 
 
 def array_partitions(data: RankingData, n_partitions: int) -> list[ArrayPartition]:
-    """Cut data in memory into at most `n_partitions` partitions with about as many rows each."""
+    """Cut data in memory into at most `n_partitions` partitions with about as many rows each.
+
+    Raises
+    ------
+    InputError
+        Columns of text, or missing values, which need a fit in memory.
+    """
+    names = data.feature_names
+    if data.levels:
+        refuse_text([str(j if names is None else names[j]) for j in data.levels])
+    refuse_non_finite(data.X, names, in_parts=True)
     rows_each = -(-data.rows.size // n_partitions)  # rounded up
     bounds = cut_users(data.indptr, rows_each)
     return [ArrayPartition(data, int(first), int(last)) for first, last in pairwise(bounds)]

@@ -16,12 +16,21 @@ from structsvm_papk._types import Array, PathLike
 from structsvm_papk.data.roles import Kind, listed, needed_column
 from structsvm_papk.errors import InputError
 from structsvm_papk.files import parquet
+from structsvm_papk.files.lines import errors_name
 from structsvm_papk.files.tables import choose_columns, feature_matrix, reading
 from structsvm_papk.files.text import each_column
 
 _COLUMNS = 8  # decoded at a time
 _NAME_IT = "; name it with group="
 _BUFFER_BYTES = 1 << 16  # of a column chunk that is read at a time
+
+
+def refuse_text(names: Sequence[str]) -> None:
+    """Refuse columns of text in lists that are not in memory."""
+    raise InputError(
+        f"text has levels only where the lists are in memory, and column {listed(names)} holds "
+        f"text: give a sample of the users, or leave it out with ignore={list(names)!r}"
+    )
 
 
 @dataclass(frozen=True)
@@ -250,11 +259,8 @@ class ParquetFiles(Source):
         )
         texts = [name for name in columns.features if name in parquet.text_columns(schema)]
         if texts:
-            raise InputError(
-                f"{paths[0]}: text has levels only where the lists are in memory, and column "
-                f"{listed(texts)} holds text: give a sample of the users, or leave it out with "
-                f"ignore={texts!r}"
-            )
+            with errors_name(paths[0]):
+                refuse_text(texts)
         # Arrow calls those of 32 bits so, and those of 64 "double"
         all_float32 = all(str(schema.field(name).type) == "float" for name in columns.features)
         if not sum(counts):
@@ -384,7 +390,7 @@ class ParquetFiles(Source):
     def _features(self, first: int, frame: Any, names: Sequence[str]) -> Array:
         def values(name: str) -> Array:
             return parquet.values_of(
-                self.name, frame, name, Kind.NUMBER, first=first, is_feature=True
+                self.name, frame, name, Kind.NUMBER, first=first, is_feature=True, in_parts=True
             )
 
         columns = each_column(names, values, names)

@@ -19,7 +19,6 @@ from structsvm_papk.data.columns.checks import (
     SEPARATE,
     check_matrix,
     columns_of,
-    first_non_finite,
     refuse_non_finite,
 )
 from structsvm_papk.data.ranking_data import RankingData
@@ -223,13 +222,7 @@ def _numbers_without_gaps(X):
     if X.dtype.kind not in "biuf" and X.size:
         X = check_matrix(X, missing=SEPARATE)
     if X.dtype.kind == "f":
-        feature = first_non_finite(X)
-        if feature is not None and np.isnan(feature.value):
-            raise InputError(
-                f"X holds NaN at row {feature.row}, column {feature.column} (counted from 0), and "
-                "missing values need the lists in memory: give a sample of the users, or fill them"
-            )
-        refuse_non_finite(X)
+        refuse_non_finite(X, in_parts=True)
     return X
 
 

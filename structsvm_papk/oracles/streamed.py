@@ -33,6 +33,7 @@ from structsvm_papk.data.columns.value_counts import (
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.validation import checked_weight
 from structsvm_papk.errors import InputError, OracleFailure, check_number, check_type, whole_number
+from structsvm_papk.files.lines import errors_name
 from structsvm_papk.files.partitions import cut_users, scan_users
 from structsvm_papk.files.sources import Source
 from structsvm_papk.oracles.list_risk import DEFAULTS, Need, Partition, Thresholds, users_needed
@@ -288,7 +289,9 @@ class _StreamedPartitions(Partitions):
         buffer = self._file.buffer(stop - start) if cost <= free else self._buffers[0]
         with self._named(start, stop):
             lists = self._read(np.arange(first, last), buffer)
-            refuse_non_finite(lists.X)
+        with errors_name(self._file.npy.path):
+            refuse_non_finite(lists.X, self._names, in_parts=True, first=start)
+        with self._named(start, stop):
             data, summary = summarise(self._in_columns(lists), need.negatives, need.setting)
         if data is None:
             return summary, free

@@ -19,7 +19,7 @@ from structsvm_papk.data.columns.checks import LOWEST, SEPARATE, check_missing
 from structsvm_papk.data.columns.knots import check_curves
 from structsvm_papk.data.columns.monotonic import signs_of_columns
 from structsvm_papk.data.columns.pairs import PairCuts
-from structsvm_papk.data.columns.tables import FROM_DTYPE
+from structsvm_papk.data.columns.tables import FROM_DTYPE, is_from_dtype, refuse_categories
 from structsvm_papk.data.columns.units import check_standardize
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.roles import warn_of_ids
@@ -389,6 +389,8 @@ class PAPKRanker(AdditiveRanker):
         self.refuse_outside_memory("a Dask collection")
         with dask_collections.current_client() as client:
             lists = dask_collections.DaskLists(client, X, y, groups)
+            if self.categorical_features is not None:
+                refuse_categories(lists.sample)
             take_columns(self, lists.sample)
             warn_of_ids(X)
             self._take_classes(lists.classes)
@@ -418,6 +420,11 @@ class PAPKRanker(AdditiveRanker):
             )
         if self.monotonic_cst is not None:
             raise InputError("monotonic_cst= needs the lists in memory; give a sample of the users")
+        categorical = self.categorical_features
+        if not (categorical is None or is_from_dtype(categorical)):
+            raise InputError(
+                "categorical_features= needs the lists in memory; give a sample of the users"
+            )
         if self._given_setting().n_pairs is not None:
             raise InputError("pairs= needs the lists in memory; give a sample of the users")
 

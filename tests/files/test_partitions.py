@@ -7,11 +7,18 @@ import pandas as pd
 import pytest
 
 from helpers.marks import slow
-from helpers.sources import npy_source, parquet_source
+from helpers.sources import npy_source, parquet_source, read_lists
+from structsvm_papk import RankingData, make_surrogate
 from structsvm_papk.errors import InputError
-from structsvm_papk.files.partitions import file_partitions, open_source, scan_users
+from structsvm_papk.files.partitions import (
+    array_partitions,
+    file_partitions,
+    open_source,
+    scan_users,
+)
 from structsvm_papk.files.readers import read_table
 from structsvm_papk.files.sources import ParquetFiles
+from structsvm_papk.oracles.streamed import StreamedRisk
 
 pytestmark = pytest.mark.portable
 
@@ -187,9 +194,33 @@ def test_no_flipped_bit_of_a_footer_is_more_than_wrong_input(tmp_path, step):
     assert refused > 1100 / step
 
 
+@pytest.mark.parametrize("stored", ["npy", "parquet", "streamed", "memory"])
+def test_missing_values_and_text_need_the_lists_in_memory(tmp_path, stored):
+    X, y, groups = lists()
+    X[20, 1] = np.nan
+    source = (parquet_source if stored == "parquet" else npy_source)(tmp_path, X, y, groups)
+    said = r"row 20.*column .*: give a sample of the users, or fill them"
+    with pytest.raises(InputError, match=said):
+        if stored == "streamed":
+            StreamedRisk(make_surrogate("ts", 4), source, 1_000_000)
+        elif stored == "memory":
+            array_partitions(RankingData.from_groups(X, y, groups, missing="separate"), 4)
+        else:
+            file_partitions(source, 1)[3].load()
+
+
+def test_text_is_not_cut_into_partitions(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("label,user,a,b\n0,1,2,p\n1,1,3,q\n")
+    with pytest.raises(
+        InputError, match=r"column 'b' holds text: .*leave it out with ignore=\['b'\]"
+    ):
+        array_partitions(read_lists(path, missing="separate"), 4)
+
+
 def test_values_that_are_not_finite_are_placed(tmp_path):
     X, y, groups = lists()
     X[20, 1] = np.inf
     partition = file_partitions(npy_source(tmp_path, X, y, groups), 1)[3]
-    with pytest.raises(InputError, match=r"X\.npy, rows 15 to 44: X holds inf at row 5, column 1"):
+    with pytest.raises(InputError, match=r"X\.npy: X holds inf at row 20, column 1"):
         partition.load()

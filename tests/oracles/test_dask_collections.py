@@ -76,6 +76,25 @@ def test_without_a_client_the_fit_runs_in_this_process(expected):
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=0, atol=2e-3)
 
 
+def test_columns_of_categories_are_no_numbers():
+    X, y, groups = lists()
+    frame = pd.DataFrame(X).assign(stars=pd.Categorical(np.arange(len(y)) % 5))
+    given = dd.from_pandas(frame.rename(columns=str), npartitions=3)
+    with pytest.raises(InputError, match="column 'stars' holds some: give a sample of the users"):
+        ranker().fit(given, y, groups=groups)
+    as_numbers = ranker(categorical_features=None, alpha=0.1).fit(given, y, groups=groups)
+    assert as_numbers.coef_.shape == (frame.shape[1],)
+    with pytest.raises(InputError, match="categorical_features= needs the lists in memory"):
+        ranker(categorical_features=[0]).fit(da.from_array(X, chunks=(777, -1)), y, groups=groups)
+
+
+def test_frames_are_scored_in_memory(expected):
+    frame = dd.from_pandas(pd.DataFrame(lists()[0]), npartitions=2)
+    for score in (expected.predict, expected.to_model().predict):
+        with pytest.raises(InputError, match=r"frame of Dask, .*: give X.compute\(\)"):
+            score(frame)
+
+
 def test_columns_that_vary_in_no_list_are_named_as_in_memory():
     _, y, groups = lists()
     X = pd.DataFrame({"age": groups / 10, "country": groups % 7.0})

@@ -97,6 +97,8 @@ def as_frame(X: Any) -> Any:
     """
     if hasattr(X, "collect_schema") and not hasattr(X, "to_numpy"):
         raise InputError("X is a lazy frame: give X.collect()")
+    if hasattr(X, "__dask_graph__") and hasattr(X, "columns"):
+        raise InputError("X is a frame of Dask, which only fit takes: give X.compute()")
     X = _as_pandas(X)
     if not hasattr(X, "iloc"):
         return X
@@ -317,24 +319,34 @@ def _with_fresh_flags(csr, copy=False):
 
 
 def refuse_non_finite(
-    X: Any, names: Sequence[str] | None = None, missing: str | None = None
+    X: Any,
+    names: Sequence[str] | None = None,
+    missing: str | None = None,
+    *,
+    in_parts: bool = False,
+    first: int = 0,
 ) -> None:
-    """Raise where a feature is NaN or infinite; with `missing` only where it is infinite."""
+    """Raise where a feature is NaN or infinite; with `missing` only where it is infinite.
+
+    With `in_parts` X is a part of lists that are not in memory. Rows are counted from `first` on.
+    """
     feature = first_non_finite(X, missing)
     if feature is None:
         return
     column = feature.column if names is None else repr(names[feature.column])
-    advice = what_to_do(feature.value, sparse.issparse(X))
+    advice = what_to_do(feature.value, sparse.issparse(X), in_parts)
     shown = "NaN" if np.isnan(feature.value) else feature.value
     raise InputError(
-        f"X holds {shown} at row {feature.row}, column {column} (counted from 0); {advice}"
+        f"X holds {shown} at row {first + feature.row}, column {column} (counted from 0); {advice}"
     )
 
 
-def what_to_do(value: float, in_sparse: bool = False) -> str:
+def what_to_do(value: float, in_sparse: bool = False, in_parts: bool = False) -> str:
     """What to do with a feature that is NaN or infinite, for messages."""
     if in_sparse:
         return "remove or impute missing and infinite values first"
+    if in_parts and np.isnan(value):
+        return "missing values need the lists in memory: give a sample of the users, or fill them"
     if np.isinf(value):
         return (
             "replace it, by NaN where the value is not known; most often it comes from a division "
