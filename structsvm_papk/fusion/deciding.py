@@ -237,6 +237,8 @@ class Decision:
                 f"Search with {self.best.title} alone: {equal.compared()}. "
                 f"{self._of_learned(settings, lists)}"
             )
+        if self.best.mean < self.best_run.mean:
+            run = f"{run}, whose lead may be chance"
         verb = "Take" if self.of is self.rule else "Switch to"
         return f"{verb} {self.best.title}: {run}. {self._of_learned(settings, lists)}"
 
@@ -256,7 +258,7 @@ class Decision:
         if more is None:
             return f"{text}."
         return (
-            f"{text}; at least {more} more judged {lists} would tell, if the difference is as "
+            f"{text}; {more} or more further judged {lists} would tell, if the difference is as "
             "measured."
         )
 

@@ -241,6 +241,10 @@ def test_a_chance_lead_of_a_run_does_not_count():
         run = candidate("bm25", 0.7 + lead + 0.1 * (noise - noise.mean()))
         choice = deciding.choose(rules, [run, candidate("dense", np.zeros(40))], folds.settings)
         assert choice.kind == kind
+        advice = choice.advice(("queries", "documents"), folds.settings)
+        assert ("bm25 (at" in advice and "best run, whose lead may be chance." in advice) == (
+            kind == "equal"
+        )
 
 
 def test_a_rule_that_is_better_without_learning_is_switched_to():
@@ -252,7 +256,7 @@ def test_a_rule_that_is_better_without_learning_is_switched_to():
 
 def test_advice_says_how_many_more_queries_would_tell():
     _, advice = choice_of(0.71, equal=0.7, run=0.6)
-    more = int(advice.split("at least ")[1].split()[0])
+    more = int(advice.split(" or more further judged queries would tell")[0].split()[-1])
     # as many as make the interval half as wide as the difference is: (1.96 * 0.1 / 0.01)^2 - 40
     assert abs(more - ((1.96 * 0.1 / 0.01) ** 2 - 40)) < 15
     assert "at worst 0.0" in advice and "behind, at best 0.0" in advice
