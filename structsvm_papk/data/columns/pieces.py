@@ -34,6 +34,8 @@ from structsvm_papk.data.columns.base import (
 from structsvm_papk.data.columns.dense import DenseColumns
 from structsvm_papk.data.columns.knots import Knots
 
+_ROWS_WRITTEN = 64  # at a time, each a sum of these rows
+
 
 class PiecewiseColumns(Columns):
     """A dense matrix whose columns stand for curves.
@@ -129,11 +131,9 @@ class PiecewiseColumns(Columns):
 
     def toarray(self) -> Array:
         written = np.empty((self.n_rows, self.n_weights))
-        every_row = np.arange(self.n_rows)
-        for weight in range(self.n_weights):
-            unit = np.zeros(self.n_weights)
-            unit[weight] = 1.0
-            self.scores(every_row, unit, 0, self.n_rows, written[:, weight])
+        for start in range(0, self.n_rows, _ROWS_WRITTEN):
+            some = np.arange(start, min(start + _ROWS_WRITTEN, self.n_rows))
+            written[some] = self.combined_rows(some, np.eye(some.size))
         return written
 
     def content(self) -> Iterator[Any]:
