@@ -1,4 +1,4 @@
-"""Candidates for what a fit minimises, fitted on folds to a gap of 1%, and what folds say of them.
+"""Candidates for what a fit minimises, fitted on folds, and what folds say of them.
 
 A fold leaves out lists, or rows of one list: they judge what the rest learns.
 """
@@ -27,9 +27,10 @@ from structsvm_papk.rankers.settings import (
     automatic_alpha,
 )
 from structsvm_papk.rankers.solver_choice import make_solver
-from structsvm_papk.solvers.solver import SolverResult, Status
+from structsvm_papk.solvers.solver import Progress, SolverResult, Status
 
 TOL = 1e-2
+SMALL = 0.1  # a smaller objective, of nearly separable rows, is solved to this times `TOL`
 FAR = 2.0  # standard errors behind another candidate of one list, and one will hardly win
 
 
@@ -178,7 +179,7 @@ class Training:
             n_blocks=self.n_blocks, positive=candidate.columns.constrained,
             time_limit=self._seconds_left(),
         )  # fmt: skip
-        result: SolverResult = solver.solve(risk, **start)
+        result: SolverResult = solver.solve(risk, **start, callback=_close)
         if result.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         if result.status is Status.TIME_LIMIT:
@@ -193,6 +194,11 @@ class Training:
         if seconds <= 0.0:
             raise TimeIsOverError
         return seconds
+
+
+def _close(progress: Progress) -> bool:
+    """Whether folds need no better solution."""
+    return progress.objective - progress.lower_bound <= TOL * max(progress.objective, SMALL)
 
 
 class CandidateFit(NamedTuple):

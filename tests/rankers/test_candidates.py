@@ -14,6 +14,7 @@ from structsvm_papk.rankers import candidates
 from structsvm_papk.rankers.candidates import Candidate, Training
 from structsvm_papk.rankers.in_columns import TrainingColumns
 from structsvm_papk.rankers.settings import Setting
+from structsvm_papk.solvers.solver import Status
 
 N_ROWS = 60
 
@@ -54,6 +55,7 @@ def test_in_the_span_of_the_rows_it_is_the_same_problem(surrogate, monkeypatch):
     span = candidate.columns.span
     assert span is not None and span.lists.n_features <= N_ROWS < candidate.lists.n_features / 5
     monkeypatch.setattr(candidates, "TOL", 1e-8)
+    monkeypatch.setattr(candidates, "SMALL", 0.0)
     positions = np.arange(N_ROWS) % 5 > 0
     within = Training().solved(candidate, positions)
     written = replace(candidate, columns=replace(candidate.columns))
@@ -118,3 +120,14 @@ def test_of_lists_pairs_are_those_that_the_same_alpha_leaves():
     columns = TrainingColumns(data, None, "auto")
     candidate = Candidate(setting(), columns.of(setting())).with_pairs(2)
     assert candidate.for_pairs.setting == setting()
+
+
+def test_a_small_objective_is_solved_to_a_thousandth_of_the_risk_at_zero():
+    data = one_list(n_rows=30)  # as many weights as rows: separable
+    columns = TrainingColumns(data, None, "auto")
+    nearly_free = setting(alpha=1e-4)
+    result = Training().solved(Candidate(nearly_free, columns.of(nearly_free))).result
+    assert result.objective < candidates.SMALL
+    assert result.status is Status.STOPPED
+    assert result.gap > candidates.TOL
+    assert result.objective - result.lower_bound <= candidates.TOL * candidates.SMALL
