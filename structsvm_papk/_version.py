@@ -1,5 +1,6 @@
 """The version of the package, the commit that it was made from, and what it works with."""
 
+import subprocess
 from pathlib import Path
 
 __version__ = "0.2.0"
@@ -23,23 +24,13 @@ def commit() -> str | None:
 
 
 def head_of(git: Path) -> str | None:
-    """The commit at the head of a repository, read from its files; None where there is none."""
+    """The commit at the head of a repository, as git says; None where there is none, or no git."""
+    if not git.exists():
+        return None
+    asked = ["git", f"--git-dir={git}", "rev-parse", "--verify", "HEAD"]
     try:
-        if git.is_file():  # of a second working tree
-            git = git.parent / git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
-        head = (git / "HEAD").read_text(encoding="utf-8").strip()
-        if not head.startswith("ref: "):
-            return head
-        name = head.removeprefix("ref: ")
-        places = [git]
-        if (git / "commondir").is_file():
-            places.append(git / (git / "commondir").read_text(encoding="utf-8").strip())
-        for place in places:
-            if (place / name).is_file():
-                return (place / name).read_text(encoding="utf-8").strip()
-        packed = (places[-1] / "packed-refs").read_text(encoding="utf-8").splitlines()
-        return next((line.split()[0] for line in packed if line.endswith(f" {name}")), None)
-    except OSError:
+        return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
         return None
 
 

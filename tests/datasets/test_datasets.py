@@ -1,3 +1,5 @@
+import shutil
+import subprocess
 from importlib.resources import files
 
 import numpy as np
@@ -193,18 +195,25 @@ def test_versions_are_those_that_are_installed():
     assert versions()["structsvm-papk"] == __version__ and "numba" in versions()
 
 
-def test_the_commit_is_read_from_the_files_of_a_repository(tmp_path):
-    git, first, second = tmp_path / ".git", "1" * 40, "2" * 40
-    assert head_of(git) is None
-    (git / "refs" / "heads").mkdir(parents=True)
-    (git / "HEAD").write_text(f"{first}\n")
-    assert head_of(git) == first
-    (git / "HEAD").write_text("ref: refs/heads/main\n")
-    assert head_of(git) is None
-    (git / "packed-refs").write_text(f"# pack-refs\n{second} refs/heads/main\n")
-    assert head_of(git) == second
-    (git / "refs" / "heads" / "main").write_text(f"{first}\n")
-    assert head_of(git) == first
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_the_commit_is_that_at_the_head_of_a_repository(tmp_path, monkeypatch):
+    for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
+        monkeypatch.delenv(name, raising=False)
+
+    def git(*words):
+        who = ("-c", "user.name=a", "-c", "user.email=a@b.example")
+        return subprocess.run(["git", *who, *words], cwd=tmp_path, check=True, capture_output=True)
+
+    assert head_of(tmp_path / ".git") is None
+    git("init", "-q")
+    assert head_of(tmp_path / ".git") is None  # no commit yet
+    git("commit", "-q", "--allow-empty", "-m", "first")
+    commit = git("rev-parse", "HEAD").stdout.decode().strip()
+    assert head_of(tmp_path / ".git") == commit and len(commit) == 40
+    git("worktree", "add", "-q", "second")
+    assert head_of(tmp_path / "second" / ".git") == commit
+    monkeypatch.setenv("PATH", "")
+    assert head_of(tmp_path / ".git") is None
 
 
 # --- runs of real retrievers ----------------------------------------------------------------------
