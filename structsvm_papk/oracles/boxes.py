@@ -7,16 +7,15 @@ Let ``loss(z)`` be ``(1 - z)_+`` or ``min(1, (1 - z)_+)``. For one user and any 
 over the sets Z of beta positives, because R takes the maximum over N; N is the best at the centre
 c of the box. Over a box every ``z_ij`` stays in an interval, and there loss has a linear minorant
 
-    t * (height - fall * (z - z_c)),   0 <= t <= 1
+    height - fall * (z - z_c)
 
-with t = 1 where the loss is linear or concave on the interval (its chord), and t free where zero is
-a minorant as well. For fixed t, with ``L_i`` the sum of positive i's minorants,
+the loss itself where it is linear, else its chord; or zero, where that is higher at the centre and
+a minorant as well. With ``L_i`` the sum of positive i's minorants,
 
     alpha/2 ||c||^2 + alpha c . (w - c) + 1/(beta k) min_Z sum_{i in Z} L_i(w)
 
-is concave in w, so its minimum over the box is at a corner: all 2^d are looked at. Every t gives a
-valid bound; a good t makes the slopes cancel, so that near a minimum the error shrinks with the
-square of the box. The bound by intervals alone, ``loss(max z_ij)``, is used where it is higher.
+is concave in w, so its minimum over the box is at a corner: all 2^d are looked at. The bound by
+intervals alone, ``loss(max z_ij)``, is used where it is higher.
 
 Rounding: each user's mean is taken off first, as only differences of its rows count. With S the
 largest ``sum_f |x_f w_f|`` in the box, what is added up has a sum of absolute values of at most
@@ -39,8 +38,6 @@ from structsvm_papk.oracles.list_risk import ListRisk
 
 MAX_FEATURES = 8
 MAX_WORK = 1_000_000
-_SWEEPS = 4
-_PENALTIES = (0.3, 0.03, 0.003)
 _FEW = 16  # operations on a term beside the sums
 
 
@@ -64,24 +61,14 @@ class Users(NamedTuple):
 class Minorants(NamedTuple):
     """``level + slope . (w - c)`` below the loss of each positive, in a box with centre c.
 
-    `safe` is the loss by intervals alone, `chosen` whether the positive is among the beta best at
-    c. `error` says by coordinate how much a box loses by being as wide as it is.
+    `safe` is the loss by intervals alone. `error` says by coordinate how much a box loses by being
+    as wide as it is.
     """
 
     level: Array
     slope: Array
     safe: Array
-    chosen: Array
     error: Array
-
-
-class FreePairs(NamedTuple):
-    """Pairs of which any share between 0 and 1 of a minorant may be added to that of a positive."""
-
-    row: Array
-    level: Array
-    slope: Array
-    weight: Array
 
 
 class Boxes:
@@ -167,20 +154,8 @@ def bound_boxes(
     d = users.X.shape[1]
     total = users.weight.sum()
     n_rows = n_pos.sum()
-    most = 0
-    for u in range(n_pos.size):
-        most += n_pos[u] * users.n_counted[u]
     scores = np.empty(users.X.shape[0])
-    minorants = Minorants(
-        np.empty(n_rows),
-        np.empty((n_rows, d)),
-        np.empty(n_rows),
-        np.empty(n_rows, dtype=np.bool_),
-        np.empty(d),
-    )
-    free = FreePairs(
-        np.empty(most, dtype=np.int64), np.empty(most), np.empty((most, d)), np.empty(most)
-    )
+    minorants = Minorants(np.empty(n_rows), np.empty((n_rows, d)), np.empty(n_rows), np.empty(d))
     for b in range(lower.size):
         # 1. the scores at the centre
         w = 0.5 * (low[b] + high[b])
@@ -191,24 +166,15 @@ def bound_boxes(
         minorants.error[:] = 0.0
         value = 0.0
         crude = 0.0
-        n_free = np.int64(0)  # a plain 0 is a type of its own: kernels would be compiled for it
         for u in range(n_pos.size):
-            n_free, added, bound = _one_user(
-                users, u, scores, total, radius, minorants, free, n_free
-            )
+            added, bound = _one_user(users, u, scores, total, radius, minorants)
             value += added
             crude += bound
         # 3. to what intervals say comes the penalty of the point that is nearest to zero
         nearest = np.minimum(np.maximum(0.0, low[b]), high[b])
         crude += alpha / 2 * np.sum(nearest * nearest)
         centre[b] = value + alpha / 2 * np.sum(w * w)
-        # 4. the free pairs' shares; then the least of the concave minorant, which a corner has
-        _choose_weights(alpha * w, radius, minorants, free, n_free)
-        for pair in range(n_free):
-            row = free.row[pair]
-            minorants.level[row] += free.weight[pair] * free.level[pair]
-            for f in range(d):
-                minorants.slope[row, f] += free.weight[pair] * free.slope[pair, f]
+        # 4. the least of the concave minorant, which a corner has
         at_corners = _over_corners(alpha, w, radius, n_pos, users.k, minorants)
         lower[b] = max(crude, at_corners)
         # 5. the box is cut where its width costs most
@@ -228,10 +194,8 @@ def _one_user(
     total: Array,
     radius: Array,
     minorants: Minorants,
-    free: FreePairs,
-    n_free: int,
-) -> tuple[int, float, float]:
-    """Linear minorants of each positive's loss; pairs with a free weight are listed, not added.
+) -> tuple[float, float]:
+    """Write linear minorants of each positive's loss; the loss at the centre, and by intervals.
 
     `total` is the sum of all users' weights.
     """
@@ -270,8 +234,8 @@ def _one_user(
             losses[i] += min(1.0, loss) if clipped else loss
             worst = max(0.0, 1.0 - most)
             safe[row] += scale * (min(1.0, worst) if clipped else worst)
-            # 3. minorant over the box: t * (height - fall * (z' - z)), t in [0, 1] if it is free
-            is_free = False
+            # 3. minorant over the box: height - fall * (z' - z), or 0 where the loss may be that
+            may_be_zero = False
             if least >= 1.0:  # zero everywhere
                 continue
             if clipped and most <= 0.0:  # one everywhere
@@ -282,91 +246,29 @@ def _one_user(
                     fall = most / (most - least)
                 else:  # the chord to the point where the loss becomes zero
                     fall = 1.0 / (1.0 - least)
-                    is_free = True
+                    may_be_zero = True
                 height = 1.0 - fall * (z - least)
             else:  # 1 - z', the loss itself as long as z' <= 1
                 fall = 1.0
                 height = 1.0 - z
-                is_free = most > 1.0
+                may_be_zero = most > 1.0
             # 4. what a narrower box would gain by it, and the minorant itself
-            if is_free or (clipped and least < 0.0):
+            if may_be_zero or (clipped and least < 0.0):
                 for f in range(d):
                     error[f] += scale * radius[f] * abs(edge[f])
-            if is_free:
-                free.row[n_free] = row
-                free.level[n_free] = scale * height
-                for f in range(d):
-                    free.slope[n_free, f] = -scale * fall * edge[f]
-                n_free += 1
-            else:
+            if height > 0.0 or not may_be_zero:
                 level[row] += scale * height
                 for f in range(d):
                     slope[row, f] -= scale * fall * edge[f]
     beta = min(n, users.k)
     order = increasing_order(losses)
     value = 0.0
-    for r in range(n):
-        minorants.chosen[first_row + order[r]] = r < beta
-        if r < beta:
-            value += scale * losses[order[r]]
+    for r in range(beta):
+        value += scale * losses[order[r]]
     ordered = safe[first_row : first_row + n].copy()
     sort(ordered, np.empty(n))
     bound = np.sum(ordered[:beta])
-    return n_free, value, bound
-
-
-@kernel
-def _choose_weights(
-    gradient: Array, radius: Array, minorants: Minorants, free: FreePairs, n_free: int
-) -> None:
-    """Weights of the free pairs that make the bound high: those at the centre's positives.
-
-    For fixed positives the bound over the box is ``sum_m t_m b_m - sum_f r_f |g_f(t)|`` plus a
-    constant; its smooth relatives ``sum_m t_m b_m - sum_f (r_f g_f(t))^2 / (2 mu)`` are maximised
-    by coordinate ascent, for a few mu, and the best outcome is kept.
-    """
-    # 1. the gradient at the centre of what is fixed, then with every share that is worth it alone
-    chosen = minorants.chosen
-    d = radius.size
-    for row in range(chosen.size):
-        if chosen[row]:
-            gradient = gradient + minorants.slope[row]
-    trial = np.empty(n_free)
-    total = 0.0
-    for pair in range(n_free):
-        trial[pair] = 1.0 if free.level[pair] > 0.0 else 0.0
-        free.weight[pair] = trial[pair]
-        if chosen[free.row[pair]]:
-            gradient = gradient + trial[pair] * free.slope[pair]
-            total += trial[pair] * free.level[pair]
-    # 2. slopes that cancel cost less: sum_f r_f |g_f| is what the box's corners take off
-    spread = np.sum(radius * np.abs(gradient))
-    best = total - spread
-    for penalty in _PENALTIES:
-        mu = penalty * spread + 1e-300
-        for _ in range(_SWEEPS):
-            for pair in range(n_free):
-                if not chosen[free.row[pair]]:
-                    continue
-                pull = free.level[pair]
-                curvature = 1e-300
-                for f in range(d):
-                    step = radius[f] * free.slope[pair, f]
-                    pull -= step * radius[f] * gradient[f] / mu
-                    curvature += step * step / mu
-                # the relative is a parabola in one share: its top, as near as [0, 1] has it
-                new = min(1.0, max(0.0, trial[pair] + pull / curvature))
-                move = new - trial[pair]
-                if move != 0.0:
-                    trial[pair] = new
-                    total += move * free.level[pair]
-                    for f in range(d):
-                        gradient[f] += move * free.slope[pair, f]
-        bound = total - np.sum(radius * np.abs(gradient))
-        if bound > best:
-            best = bound
-            for pair in range(n_free):
-                free.weight[pair] = trial[pair]
+    return value, bound
 
 
 @kernel
