@@ -17,7 +17,7 @@ from structsvm_papk.plots.panel import MISSING, Panel, Scale, line_color
 
 _SIZE = 7.5  # of letters
 _MOST = (8, 10)  # levels to the right, and up
-_BESIDE = 20  # letters that stand beside each other below a map
+_BESIDE = 16  # letters that stand beside each other below a map
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The picture of a ranker's terms: what is drawn where, that it can be read, what is refused."""
 
 import sys
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pandas as pd
@@ -379,6 +379,23 @@ def test_many_maps_of_many_levels_can_be_read():
     map_ = shown.axes_[np.flatnonzero(["town x" in a.get_title("left") for a in shown.axes_])[0]]
     assert map_.get_ylabel().startswith("town (") and "of 50)" in map_.get_ylabel()
     assert any("7" in label.get_text() for label in map_.get_yticklabels())
+
+
+def test_edges_of_maps_stand_apart():
+    km = Cut(np.array([0.45, 1.15, 2.05, 3.15, 5.25]), 6)
+    kinds = ("apartment", "bed and breakfast with a long name", "hostel", "hotel", "resort")
+    weights = np.pad(RNG.normal(size=(5, 6)), (0, 1))
+    pairs = [
+        Pair((name, "km"), (0, 1), (Cut(None, 5, kinds), km), weights, 1.0)
+        for name in ("kind", "offer", "town")
+    ]
+    bars = [Levels(name, 0, kinds, RNG.normal(size=5), 0.5) for name in ("kind", "offer", "town")]
+    shown = TermsDisplay([*bars, *pairs]).plot()
+    assert_readable(shown.figure_)
+    (map_,) = (axes for axes in shown.axes_ if axes.get_title("left") == "kind x km")
+    boxes = [label.get_window_extent() for label in map_.get_xticklabels()]
+    digit = 0.6 * 7.5 / 72 * shown.figure_.dpi
+    assert all(right.x0 - left.x1 > digit for left, right in pairwise(boxes))
 
 
 def test_of_a_ranker():
