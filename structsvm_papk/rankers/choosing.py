@@ -1,7 +1,7 @@
 """What `PAPKRanker` decides by folds: lines or curves, pairs; of one list surrogate and alpha, too.
 
 A candidate is a setting, and the training lists in its columns. Each is fitted to a gap of 1%, of
-small objectives of .001, on the lists (or the rows of one list) that a fold leaves in, warm from
+small objectives of .0003, on the lists (or the rows of one list) that a fold leaves in, warm from
 the candidate before, and scored on those that the fold leaves out by average precision, lists
 weighted as in training. (The AUC chooses better of a few hundred rows, and far worse at the top
 where positives are rare.)

@@ -122,7 +122,7 @@ def test_of_lists_pairs_are_those_that_the_same_alpha_leaves():
     assert candidate.for_pairs.setting == setting()
 
 
-def test_a_small_objective_is_solved_to_a_thousandth_of_the_risk_at_zero():
+def test_a_small_objective_is_solved_to_a_share_of_the_risk_at_zero():
     data = one_list(n_rows=30)  # as many weights as rows: separable
     columns = TrainingColumns(data, None, "auto")
     nearly_free = setting(alpha=1e-4)
