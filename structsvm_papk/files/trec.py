@@ -109,7 +109,7 @@ def read_lines(path: PathLike, form: LineFormat, repeated: bool = False) -> pd.D
     with tables.reading(path):
         columns = _columns(path, form)
         if columns is None or not _are_allowed(columns[form.number], form).all():
-            raise InputError(_first_bad_line(path, form) or f"{path}: not readable as text")
+            raise InputError(first_bad_line(path, form) or f"{path}: not readable as text")
         query = columns["query"]
         document = columns["document"]
         row = second_of_a_pair(query.codes, document.codes, document.categories.size)
@@ -303,7 +303,7 @@ def _lines(path: Path) -> Iterator[tuple[int, list[bytes]]]:
                 yield number, fields
 
 
-def _first_bad_line(path: Path, form: LineFormat) -> str | None:
+def first_bad_line(path: Path, form: LineFormat) -> str | None:
     """Which line is not of this form, and why; None where all are."""
     number = 0
     for number, fields in _lines(path):

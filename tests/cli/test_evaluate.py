@@ -295,6 +295,17 @@ def test_what_does_not_fit_a_run(tmp_path, capsys, qrels, arguments, message):
     assert "--compare" in said
 
 
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [("a Q0 d1 1 nan t", "line 1: the score 'nan'"), ("a Q0 d1 1 2", "6 fields"), ("", "no lines")],
+)
+def test_a_run_whose_first_line_is_none_says_why(tmp_path, capsys, line, reason):
+    _, qrels = judged(tmp_path)
+    (tmp_path / "a.run").write_text(line)
+    said = " ".join(refused(capsys, "evaluate", tmp_path / "a.run", "--qrels", qrels).split())
+    assert reason in said and "a.run" in said and "no run of TREC" in said
+
+
 def test_require_better_decides_by_the_interval(tmp_path, capsys):
     path = write(tmp_path / "a.csv", rows(same=rows()["score"]))
     for ours, theirs, status in (("x1", "other", 0), ("other", "x1", 1), ("score", "same", 1)):

@@ -306,9 +306,11 @@ def _of_table(path: Path, columns: Scoring) -> Rows:
         return _of_run(path, columns)
     format = tables.format_of(path)
     if format is None:
+        with tables.reading(path):
+            fault = trec.first_bad_line(path, trec.RUN)
         raise InputError(
-            f"{path}: neither a table (CSV, TSV, Parquet) with scores nor a run of TREC; for a "
-            "file of features give --model"
+            f"{fault}: this is no run of TREC; a table of scores ends in .csv, .tsv or .parquet, "
+            "and a file of features needs --model"
         )
     present = tables.column_names(path, format)
     names = columns.roles(path, present)
