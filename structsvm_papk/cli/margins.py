@@ -9,6 +9,7 @@ from structsvm_papk._types import Array
 from structsvm_papk.cli._shared import console, options
 from structsvm_papk.cli._shared.reading import Reading, say_columns
 from structsvm_papk.cli._shared.scores import scores_of
+from structsvm_papk.data.columns.checks import SEPARATE
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.data.roles import listed
 from structsvm_papk.errors import InputError, check_choice
@@ -62,7 +63,8 @@ def margins(
     scorer = None
     if model is not None:
         scorer = load_model(model)
-    table = reading.table(data, scorer)
+    missing = SEPARATE if scorer is None else scorer.missing
+    table = reading.table(data, scorer, missing=missing)
     lists = reading.lists(table)
     if search:
         _refuse_what_is_no_number(table)

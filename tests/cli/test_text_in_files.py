@@ -98,7 +98,11 @@ def test_margins_of_scores_alone_where_columns_are_no_numbers(frame, folder, tmp
     PAPKRanker(k=3, alpha=0.1, curves=None, pairs=None).fit(
         frame[FEATURES], frame["label"], frame["user"]
     ).save(tmp_path / "m")
-    command = ["margins", folder / "a.csv", "--k", 3, "--model", tmp_path / "m"]
+    command = ["margins", folder / "a.csv", "--k", 3]
+    assert run(*command, "--ignore", "kind") == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "linear scorers need numbers, and column 'stars' holds text or missing values" in said
+    command += ["--model", tmp_path / "m"]
     assert run(*command) == 2
     said = " ".join(capsys.readouterr().err.split())
     assert "a.csv: linear scorers need numbers, and column 'kind', 'stars' holds text" in said
