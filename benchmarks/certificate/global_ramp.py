@@ -67,7 +67,7 @@ def run(seed, name, threads, time_limit):
         "gap": certified.gap,
         "seconds": certified.seconds,
         "processor_seconds": processor,
-        "boxes": certified.data_passes,
+        "boxes": certified.history[-1].n_boxes,
         "status": str(certified.status),
         "default": default,
         "local": local,
