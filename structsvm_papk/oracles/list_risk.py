@@ -56,7 +56,7 @@ class Thresholds:
         docs/benchmarks.md.
     """
 
-    sample_rows: int = 100_000
+    sample_rows: int = 300_000
     sample_every: int = 20
     sample_users_per_feature: int = 5
     sample_bytes: int = 1 << 28
