@@ -322,6 +322,9 @@ def test_messages_about_tables_name_the_column_and_the_page(wrong):
         (pd.DataFrame({"a": ["05/01/2026", "6/1/2026"]}), "'a' holds dates or durations as text"),
         (pd.DataFrame({"a": ["3", "0,5"]}), r"'0,5'\): give numbers, .*\(',', '\.'\)\.astype"),
         (pd.DataFrame({"a": ["3", "1,250,000.5"]}), r"give numbers, .*\(',', ''\).*decimal commas"),
+        (pd.DataFrame({"a": ["5%", "10 %"]}), r"'a' holds numbers with a sign as text \('10 %'\)"),
+        (pd.DataFrame({"a": ["$ 3", "-$1,250.5"]}), r"\('\$ 3'|'-\$1.*'\): give numbers, .*regex"),
+        (pd.DataFrame({"a": ["3 €", "4"]}), "'a' holds numbers with a sign as text"),
         (pd.DataFrame({"a": ["3 days", "0 days 10:00:00"]}), "'a' holds dates or durations as"),
         (pd.DataFrame({"a": ["02JAN2026", "3 February 2026"]}), "'a' holds dates or durations as"),
         (
@@ -337,6 +340,12 @@ def test_what_is_no_table_of_numbers_text_and_gaps_is_refused(given, message):
     n_rows = 1 if hasattr(given, "collect") else len(given)
     with pytest.raises(InputError, match=message):
         PAPKRanker(k=1, groups="one_list").fit(given, np.arange(n_rows) % 2)
+
+
+def test_text_with_a_sign_beside_other_text_is_levels():
+    frame = pd.DataFrame({"discount": ["5%", "none", "10%", "none"]})
+    ranker = PAPKRanker(k=1, groups="one_list").fit(frame, [0, 1, 0, 1])
+    assert ranker.predict(frame)[1] > ranker.predict(frame)[0]
 
 
 def test_columns_with_numbers_for_names_are_not_confused():

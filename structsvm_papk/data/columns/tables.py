@@ -27,6 +27,8 @@ from structsvm_papk.errors import InputError, warn
 
 Levels = Mapping[int, tuple[Any, ...]]
 FROM_DTYPE = "from_dtype"
+_WITH_SIGN = re.compile(r"\s*-?[$€£¥]?\s*-?\d+([.,]\d+)*\s*[$€£¥%]?\s*")
+_SIGN = re.compile(r"[$€£¥%]")
 _MAYBE_WITH_COMMAS = re.compile(r"-?\d+([.,]\d+)*")
 _THOUSANDS = re.compile(r"-?\d{1,3}(,\d{3})+(\.\d+)?")
 _DATE = re.compile(
@@ -181,6 +183,12 @@ def levels_in(values: Array, name: str) -> tuple[Any, ...]:
         raise InputError(
             f"column {name!r} holds dates or durations as text ({min(dates)!r}): give days, of "
             f"dates since a fixed one {YOUR_TABLE}"
+        )
+    with_sign = [value for value in different if _SIGN.search(str(value))]
+    if with_sign and all(_WITH_SIGN.fullmatch(str(value)) for value in different):
+        raise InputError(
+            f"column {name!r} holds numbers with a sign as text ({min(with_sign)!r}): give "
+            f'numbers, column.str.replace("[$€£¥% ]", "", regex=True).astype(float) {YOUR_TABLE}'
         )
     with_comma = [value for value in different if "," in str(value)]
     if with_comma and all(_MAYBE_WITH_COMMAS.fullmatch(str(value)) for value in different):
