@@ -117,7 +117,6 @@ class EmpiricalRisk(ListRisk, DualOracle, BoxedOracle, FiniteSumOracle):
             lists,
             runs_of_users(lists, n_blocks),
             n_threads,
-            _sample_of(surrogate, self.of_users, n_threads, thresholds),
         )
         self.thresholds = thresholds
 
@@ -206,24 +205,12 @@ class EmpiricalRisk(ListRisk, DualOracle, BoxedOracle, FiniteSumOracle):
         return warm_starts(self.surrogate, users.some_of(n), minimise, names, self.n_threads)
 
 
-def _sample_of(
-    surrogate: Surrogate, data: RankingData, n_threads: int, thresholds: Thresholds
-) -> EmpiricalRisk | None:
-    """The risk of few of the users, enough for the curvature, where there are many."""
-    step = thresholds.sample_step(data.n_users, data.rows.size, data.n_features)
-    if step is None:
-        return None
-    few = data.some_of(step)
-    return EmpiricalRisk(surrogate, few, "cap", n_threads=n_threads, thresholds=thresholds)
-
-
 class MajorantRisk(ListRisk):
     """A convex risk that is nowhere below another one, `majorised`, and tight at one point."""
 
     surrogate: MajorantSurrogate
 
     def __init__(self, surrogate: MajorantSurrogate, majorised: EmpiricalRisk) -> None:
-        # no sample of the users: what is frozen belongs to all of them
         data = majorised.data
         super().__init__(surrogate, data, majorised.user_bounds, majorised.n_threads)
         self.exact = majorised.surrogate.is_convex_on(data.n_pos)

@@ -23,7 +23,7 @@ from structsvm_papk.data.content import fingerprint_of
 from structsvm_papk.data.lists import check_policy
 from structsvm_papk.data.ranking_data import RankingData, checked_weights
 from structsvm_papk.errors import InputError, check_type
-from structsvm_papk.solvers.oracle import BlockOracle, Cuts, Oracle
+from structsvm_papk.solvers.oracle import BlockOracle, Cuts
 from structsvm_papk.surrogates._kernels import tangent_intercepts
 from structsvm_papk.surrogates.base import Surrogate, check_scores
 
@@ -35,7 +35,7 @@ class Thresholds:
     """From which sizes on shortcuts pay.
 
     They change how long the solve of a convex risk takes, not what it finds; of others, where CCCP
-    starts.
+    starts. Samples are those of lists that are not in memory.
 
     Attributes
     ----------
@@ -137,8 +137,6 @@ class ListRisk(BlockOracle):
         Bounds of the runs of users, see `runs_of_users`.
     n_threads : int
         Threads that share the work.
-    sample : Oracle, optional
-        A risk like this one of few of the users.
     """
 
     def __init__(
@@ -147,7 +145,6 @@ class ListRisk(BlockOracle):
         data: RankingData,
         user_bounds: Array,
         n_threads: int = 1,
-        sample: Oracle | None = None,
     ) -> None:
         self.surrogate = surrogate
         self.convex = surrogate.convex
@@ -158,7 +155,6 @@ class ListRisk(BlockOracle):
         self.units = data.units
         self.n_threads = n_threads
         self.n_entries = data.n_entries
-        self.sample = sample
         weight = data.user_weight
         self._total = data.n_users if weight is None else weight.sum()
         self._divide(user_bounds)

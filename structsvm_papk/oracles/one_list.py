@@ -32,7 +32,6 @@ class OneListCuts(BlockOracle):
         self.convex = risk.convex
         self.nonnegative = risk.nonnegative
         self.n_entries = risk.n_entries
-        self.sample = risk.sample
         n_pos = int(risk.data.n_pos[0])
         first = n_pos if terms.over_negatives else 0
         edges = np.linspace(first, first + terms.n_terms, min(n_blocks, terms.n_terms) + 1)

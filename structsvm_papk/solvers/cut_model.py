@@ -10,6 +10,7 @@ from structsvm_papk._cholesky import factor_of
 from structsvm_papk._jit import kernel
 from structsvm_papk._rounding import EPS, OF_A_FEW
 from structsvm_papk._types import Array
+from structsvm_papk.solvers.metric import Metric
 from structsvm_papk.solvers.oracle import Oracle
 from structsvm_papk.solvers.qp import RestrictedQP, at_corner, onto_simplices
 
@@ -29,16 +30,16 @@ _NEGLIGIBLE = 1e-10  # dual weight that only an interior point gives
 _WIDE = 1000  # features: beyond, inner products of cuts are cheaper than cuts
 _PRODUCTS = 1.7  # of an evaluation may be as many as those of cuts with cuts
 _NUMBERS = 120_000  # in the cuts of an evaluation
+_MOST = 400  # cuts of an evaluation
 _SMALL = 0.1  # of the entries of the data: the numbers in the cuts of an evaluation
 _WIDE_IDLE = 2  # iterations that a cut may be idle there
 
 
 def default_blocks(oracle: Oracle) -> int:
-    """About two cuts a feature and iteration, as long as they stay small beside the data.
+    """As many cuts an iteration as save passes, as long as they stay small beside the data.
 
-    At most 200, and fewer of many features: else restricted problems take longer than passes are
-    saved. More where steps come from a sample: these are few, and their cuts alone have to make the
-    bound.
+    At most 400, and fewer of many features: else restricted problems take longer than passes are
+    saved.
     """
     usual = _usual_blocks(oracle)
     return usual if oracle.most_blocks is None else min(usual, oracle.most_blocks)
@@ -50,9 +51,7 @@ def _usual_blocks(oracle):
         pays = np.sqrt(_PRODUCTS * oracle.n_entries / d)
         affordable = max(1, (8 << 20) // (8 * d))
         return int(min(np.clip(pays, 20, 100), affordable))
-    usual = 400
-    if oracle.sample is None:
-        usual = int(np.clip(2 * d, 32, min(200, _NUMBERS // d)))
+    usual = int(np.clip(_NUMBERS // d, 32, _MOST))
     small = int(_SMALL * oracle.n_entries / d)
     return min(usual, max(small, 32))
 
@@ -77,14 +76,17 @@ class CutModel:
         n_variables: int,
         n_blocks: int,
         qp_solver: str,
+        metric: Metric | None = None,
     ) -> None:
         self.n_features = floor.size
+        self._metric = Metric() if metric is None else metric
         self.n_blocks = n_blocks
         self.floor = np.full(n_variables, -np.inf)  # of z
         self.floor[: floor.size] = floor
         self.signed = bool(np.isfinite(floor).any())
         self.qp = RestrictedQP(qp_solver)
         self._slopes = np.empty((0, n_variables))
+        self._turned = self._slopes.copy()  # along the axes of a metric that has some
         self._intercepts = np.empty(0)
         self._block = np.empty(0, dtype=np.int64)
         self._theta = np.empty(0)  # zero in the slots that are free
@@ -106,6 +108,8 @@ class CutModel:
         """Add cuts with dual weight zero, or one where their block had none."""
         slots = self._free_slots(intercepts.size)
         self._slopes[slots] = slopes
+        if self._metric.axes is not None:
+            self._turned[slots] = self._metric.along_axes(slopes)
         self._intercepts[slots] = intercepts
         self._block[slots] = blocks
         self._idle[slots] = 0
@@ -136,12 +140,12 @@ class CutModel:
             self._list(self.order[keep])
 
     def minimise(self, centre: Array, curvature: Array, target: float) -> tuple[Array, float]:
-        """Improve the dual point for ``min_z sum_f curvature_f/2 (z_f - centre_f)^2 + model(z)``.
+        """Improve the dual point for ``min_z sum_a curvature_a/2 (z_a - centre_a)^2 + model(z)``.
 
-        Returns the z that belongs to it, and ``model(z)``. Coordinate steps over the blocks first;
-        where they do not reach the wanted duality gap `target`, the restricted QP on the cuts that
-        matter. Both work in coordinates in which the curvature, the same for all features, is 1 and
-        the centre 0.
+        The sum is over the axes of the metric, or the features. Returns the z that belongs to the
+        dual point, and ``model(z)``. Coordinate steps over the blocks first; where they do not
+        reach the wanted duality gap `target`, the restricted QP on the cuts that matter. Both work
+        in coordinates in which the curvature, the same for all axes, is 1 and the centre 0.
         """
         heights = self._intercepts[self.order] + (self._slopes @ centre)[self.order]
         theta = self._theta[self.order]
@@ -151,7 +155,8 @@ class CutModel:
             theta, rise = self._improve(self._products(curvature), heights, theta, target)
         self._theta[self.order] = theta
         self._total = None
-        z = np.maximum(centre - self._total_slope() / curvature, self.floor)
+        step = self._metric.along_axes(self._total_slope()) / curvature
+        z = np.maximum(centre - self._metric.of_features(step), self.floor)
         return z, np.maximum.reduceat(heights + rise, self.starts).sum()
 
     def _improve(
@@ -288,7 +293,8 @@ class CutModel:
     def _products(self, curvature: Array) -> _Slopes | _InnerProducts:
         """The cuts in coordinates with curvature 1."""
         if self._gram is None:
-            return _Slopes(self._slopes, self.order, curvature)
+            slopes = self._slopes if self._metric.axes is None else self._turned
+            return _Slopes(slopes, self.order, curvature)
         gram = self._gram[np.ix_(self.order, self.order)] / curvature[0]
         others = self._slopes[self.order, self.n_features :] / np.sqrt(curvature[self.n_features :])
         return _InnerProducts(gram + others @ others.T if others.size else gram)
@@ -353,6 +359,8 @@ class CutModel:
         if free.size < n:
             extra = max(n - free.size, size // 2)
             self._slopes = _longer(self._slopes, extra)
+            if self._metric.axes is not None:
+                self._turned = _longer(self._turned, extra)
             self._intercepts = _longer(self._intercepts, extra)
             self._block = _longer(self._block, extra)
             self._theta = _longer(self._theta, extra)

@@ -11,8 +11,9 @@ The model is the sum over the blocks of the largest of their cuts; a feasible du
 bounds the optimum from below (`cut_model`). Methods differ in where the oracle is asked, a `Step`:
 
     OneSlack       prox = 0, at w (Joachims, Finley and Yu, 2009)
-    Proximal       at w; prox is smaller where the model is right (Kiwiel, 1990)
-    SampledSteps   at steps of a small sample of the risk first
+    Proximal       at w; prox is smaller where the model is right (Kiwiel, 1990), and its norm is
+                   that of a `Metric`
+    SampledSteps   at steps of a small sample of the risk first, where there is one
 
 From top to bottom: the settings, one solve, its steps.
 """
@@ -28,6 +29,7 @@ from structsvm_papk._rounding import EPS, OF_A_FEW, Rounding
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError, check_choice, check_type
 from structsvm_papk.solvers.cut_model import CutModel, default_blocks
+from structsvm_papk.solvers.metric import Metric, blocks_of_metric
 from structsvm_papk.solvers.oracle import BlockCuts, BlockOracle, Cuts, Oracle
 from structsvm_papk.solvers.qp import DEFAULT_SOLVER
 from structsvm_papk.solvers.solver import (
@@ -153,7 +155,8 @@ class Bundle(Run[CuttingPlane, BlockOracle, SolverResult]):
         self.warm_start = warm_start
         self.floor = floor_of(config.positive, oracle.n_features)  # of the weights
         self.model: Any = None  # a `CutModel`, from the first evaluation on
-        self.prox = 0.0  # curvature of the proximal term around the best point
+        self.prox = 0.0  # curvature of the proximal term around the best point,
+        self.metric = Metric()  # times the sizes of this one's axes
         self.evaluation: Any = None  # of the oracle at z of the best point
         self.at_zero: Any = None  # F(0) = R(0), where it was evaluated
         self.lipschitz_factor = 1.0  # than the risk says that it is in the scores; of all cuts
@@ -179,7 +182,9 @@ class Bundle(Run[CuttingPlane, BlockOracle, SolverResult]):
             cuts = self.ask(w)
         if not w.any():
             self.at_zero = float(cuts.value)
+        self.metric = self.step.metric(self, w, last.metric)
         self.model = CutModel(
+            metric=self.metric,
             floor=self.floor,
             n_variables=cuts.point.size,
             n_blocks=self.oracle.n_blocks,
@@ -247,6 +252,7 @@ class Bundle(Run[CuttingPlane, BlockOracle, SolverResult]):
                 ),
                 evaluation=self.evaluation if _is_at(self.evaluation, self.best_w) else None,
                 lipschitz_factor=self.lipschitz_factor,
+                metric=self.metric,
             ),
         )
         return result
@@ -260,12 +266,14 @@ class Bundle(Run[CuttingPlane, BlockOracle, SolverResult]):
         """
         alpha = self.config.alpha
         d = self.best_w.size
-        centre = self.evaluation.point.copy()
-        curvature = np.full(centre.size, alpha + self.prox, dtype=np.float64)
+        centre = self.metric.along_axes(self.evaluation.point.copy())
+        curvature = np.empty(centre.size)
+        curvature[:d] = alpha + self.prox * self.metric.sizes
         loose = 0.1 * relative_gap(self.best, self.lower_bound)
         curvature[d:] = np.clip(loose, *_LEVEL_PROX)
         # alpha/2 ||w||^2 + prox/2 ||w - best||^2 is a square around a point nearer to zero
-        centre[:d] *= self.prox / (alpha + self.prox)
+        centre[:d] *= 1.0 - alpha / curvature[:d]
+        centre = self.metric.of_features(centre)
         scale = max(abs(self.best), RISK_SCALE)
         wanted = min(self.best - self.lower_bound, predicted)
         target = np.clip(_INNER * wanted, _FINAL * self.config.tol * scale, 1e-2 * scale)
@@ -295,6 +303,14 @@ class Bundle(Run[CuttingPlane, BlockOracle, SolverResult]):
         if not w.any():
             self.at_zero = float(cuts.value)
         return cuts
+
+    def slopes_of(self, n_blocks: int, w: Array) -> Array:
+        """Slopes of other blocks than those of the cuts, by one more evaluation."""
+        risk = self.given.with_blocks(n_blocks)
+        _, slopes = risk.blocks(w)
+        self.passes += 1
+        self.rows_before -= risk.rows_scored
+        return slopes
 
     def add(self, cuts: Cuts) -> None:
         """Add the cuts of an evaluation to the model, lowered by what rounding may have added.
@@ -471,6 +487,10 @@ class Step:
         """Where to begin without a start."""
         return np.zeros(bundle.oracle.n_features)
 
+    def metric(self, bundle: Bundle, w: Array, known: Metric | None) -> Metric:
+        """What the proximal term measures steps by at the start w; `known` of a warm start."""
+        return Metric()
+
     def begin(self, bundle: Bundle) -> None:
         """Take note of the evaluation at the start."""
 
@@ -497,14 +517,26 @@ class Proximal(Step):
     def __init__(self) -> None:
         self.n_nulls = 0  # steps without a serious decrease since the proximal term last changed
 
+    def metric(self, bundle: Bundle, w: Array, known: Metric | None) -> Metric:
+        """By the slopes of many blocks, where weights have no signs: it turns the features."""
+        n_blocks = blocks_of_metric(w.size, bundle.oracle.n_entries)
+        if n_blocks == 0 or np.isfinite(bundle.floor).any():
+            return Metric()
+        if known is not None and known.axes is not None:
+            return known
+        slopes = bundle.slopes_of(n_blocks, w)
+        return Metric() if slopes.shape[0] < 2 * w.size else Metric.of(slopes)
+
     def begin(self, bundle: Bundle) -> None:
         """Curvature at which the first step is Polyak's for an optimum of zero."""
         alpha = bundle.config.alpha
         w = bundle.best_w
         gradient = bundle.evaluation.slopes.sum(axis=0)[: w.size] + alpha * w
         # no step makes a weight smaller that is as small as it may be
-        gradient = gradient[(w > bundle.floor) | (gradient < 0.0)]
-        bundle.prox = max(10 * alpha, gradient @ gradient / max(abs(bundle.best), RISK_SCALE))
+        gradient[(w <= bundle.floor) & (gradient > 0.0)] = 0.0
+        along = bundle.metric.along_axes(gradient)
+        square = np.sum(along * along / bundle.metric.sizes)
+        bundle.prox = max(10 * alpha, square / max(abs(bundle.best), RISK_SCALE))
 
     def try_point(self, bundle: Bundle, w: Array, predicted: float) -> None:
         """`Bundle.try_point`; a looser term where the model was right, else in time a tighter one.

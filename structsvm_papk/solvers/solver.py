@@ -39,6 +39,7 @@ from structsvm_papk.errors import (
     interrupts_noted,
     warn,
 )
+from structsvm_papk.solvers.metric import Metric
 from structsvm_papk.solvers.oracle import BlockCuts, Cuts, Oracle, as_oracle
 
 # shares of the objective, or of another number that a difference is compared with
@@ -176,15 +177,18 @@ class WarmStart:
     duals : object
         Of `DualAscent`: see `DualBlocks.duals`, or from a checkpoint their arrays by name. For
         every alpha, and scaled for other depths.
+    metric : Metric or None
+        What the proximal term of the cutting plane measured steps by.
     """
 
     cuts: BlockCuts | None = None
     evaluation: Cuts | None = None
     lipschitz_factor: float = 1.0
     duals: Any = None
+    metric: Metric | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(self) | {"duals": None}  # which hold the data
+        return vars(self) | {"duals": None, "metric": None}  # which are large
 
 
 @dataclass(frozen=True)

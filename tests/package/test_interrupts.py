@@ -14,7 +14,7 @@ import pytest
 
 from helpers.interrupts import ctrl_c_after_call
 from helpers.marks import POSIX, slow, some_of
-from helpers.problems import objective, ranking_data, risk
+from helpers.problems import objective, ranking_data, risk, with_sample
 from structsvm_papk import (
     CCCP,
     CuttingPlane,
@@ -27,7 +27,7 @@ from structsvm_papk import (
 from structsvm_papk.datasets import linear_lists
 from structsvm_papk.errors import interrupted, interrupts_noted
 from structsvm_papk.files import load_model
-from structsvm_papk.oracles.list_risk import ListRisk, Thresholds
+from structsvm_papk.oracles.list_risk import ListRisk
 from structsvm_papk.solvers.solver import Status
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSI
 def of_many_users():
     """A risk whose steps come from a sample of the users."""
     data = ranking_data(n_users=400, n_items=12, n_features=3)
-    return EmpiricalRisk(make_surrogate("ts", 3), data, thresholds=Thresholds(sample_rows=1000))
+    return with_sample(EmpiricalRisk(make_surrogate("ts", 3), data))
 
 
 SOLVERS = {

@@ -15,7 +15,6 @@ from helpers.marks import slow
 from helpers.piecewise import PiecewiseLinear
 from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.errors import InputError
-from structsvm_papk.oracles.list_risk import Thresholds
 from structsvm_papk.solvers.cut_model import (
     CutModel,
     _along_face,
@@ -320,12 +319,11 @@ def test_the_slope_in_s_may_cancel_too():
 
 @pytest.fixture
 def many():
-    """Makes a risk of 400 users with 3 features, which count as large."""
+    """Makes a risk of 400 users with 3 features, and a sample of them."""
     data = problems.ranking_data(n_users=400, n_items=12, n_features=3)
 
-    def make(name, sample_rows=1000, **options):
-        thresholds = Thresholds(sample_rows=sample_rows)
-        return EmpiricalRisk(make_surrogate(name, 3), data, thresholds=thresholds, **options)
+    def make(name, **options):
+        return problems.with_sample(EmpiricalRisk(make_surrogate(name, 3), data, **options))
 
     return make
 

@@ -26,7 +26,7 @@ def test_stochastic_steps_on_one_list_are_the_averaged_ones_and_need_terms():
     )
     np.testing.assert_allclose(one.w, all_at_once.w, rtol=1e-9)
     with pytest.raises(InputError, match="terms can be evaluated alone"):
-        StochasticSubgradient(0.1).solve(oracle.with_blocks(1).sample or _Plain())
+        StochasticSubgradient(0.1).solve(_Plain())
 
 
 class _Plain:

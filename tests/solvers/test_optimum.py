@@ -10,7 +10,6 @@ from helpers.catalogue import CERTIFIED, CONVEX, DESCENTS, RAMPS, SOLVERS
 from helpers.marks import slow
 from helpers.problems import full_optimum, objective
 from structsvm_papk import CCCP, CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
-from structsvm_papk.oracles.list_risk import Thresholds
 from structsvm_papk.solvers.solver import Status
 
 SOME = (False, True, True, False, True, False)
@@ -54,12 +53,10 @@ def offsets(name):
 
 
 def many_lists(name):
-    """So many users that steps are taken from a sample of them; signs as some weights have not."""
+    """Many users, of a sample of which steps are taken; signs as some weights have not."""
     data = problems.ranking_data(n_users=400, n_items=12, n_features=3)
     lists = with_rows(data, data.X[data.rows] * [1.0, -1.0, 1.0])
-    risk = EmpiricalRisk(make_surrogate(name, 3), lists, thresholds=Thresholds(sample_rows=1000))
-    assert risk.sample is not None and risk.sample.n_users < 40
-    return risk
+    return problems.with_sample(EmpiricalRisk(make_surrogate(name, 3), lists))
 
 
 def long_list(name, depth=None, k=5, n_neg=700):

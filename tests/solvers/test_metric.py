@@ -1,0 +1,80 @@
+"""The metric of the proximal term: axes along which slopes of blocks differ, and what they save."""
+
+import numpy as np
+import pytest
+
+from helpers import problems
+from structsvm_papk import CuttingPlane, EmpiricalRisk, make_surrogate
+from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.solvers.cutting_plane import Proximal, Step
+from structsvm_papk.solvers.metric import Metric, blocks_of_metric
+
+
+def test_axes_are_those_along_which_slopes_differ():
+    rng = np.random.default_rng(0)
+    turn, _ = np.linalg.qr(rng.normal(size=(5, 5)))
+    slopes = rng.normal(size=(4000, 5)) * [100.0, 10.0, 3.0, 1.0, 0.0] @ turn.T + 7.0
+    metric = Metric.of(slopes)
+    np.testing.assert_allclose(metric.axes.T @ metric.axes, np.eye(5), atol=1e-12)
+    np.testing.assert_allclose(np.abs(metric.axes[:, ::-1].T @ turn), np.eye(5), atol=0.02)
+    largest_first = metric.sizes[::-1]
+    np.testing.assert_allclose(largest_first, [1.0, 1e-1**1.5, 3e-2**1.5, 1e-3, 1e-3], rtol=0.1)
+
+
+def test_points_come_back_and_other_variables_stay():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=5)
+    for metric in (Metric(), Metric.of(rng.normal(size=(40, 3)))):
+        turned = metric.along_axes(z)
+        np.testing.assert_allclose(metric.of_features(turned), z, atol=1e-14)
+        np.testing.assert_array_equal(turned[3:], z[3:])
+        np.testing.assert_allclose(metric.along_axes(np.stack([z, 2 * z]))[1], 2 * turned)
+
+
+@pytest.mark.parametrize(
+    "slopes", [np.ones((9, 3)), np.full((9, 3), 1e200) * np.arange(9)[:, None]]
+)
+def test_slopes_that_say_nothing_have_no_axes(slopes):
+    assert Metric.of(slopes).axes is None
+
+
+def test_many_features_of_few_data_have_none():
+    assert blocks_of_metric(100, 10**6) >= 200
+    assert blocks_of_metric(100, 10**3) == 0
+    assert blocks_of_metric(2000, 10**12) == 0
+
+
+def test_columns_that_say_nearly_the_same_take_fewer_passes_to_the_same_optimum(monkeypatch):
+    rng = np.random.default_rng(0)
+    data = problems.ranking_data(n_users=400, n_items=12, n_features=6)
+    mixed = data.X[data.rows] @ (np.ones((6, 6)) + 0.03 * rng.normal(size=(6, 6)))
+    lists = RankingData(mixed, data.labels, data.indptr)
+    risk = EmpiricalRisk(make_surrogate("avg", 3), lists)
+    solver = CuttingPlane(1e-5, tol=1e-8)
+    result = solver.solve(risk)
+    monkeypatch.setattr(Proximal, "metric", Step.metric)
+    without = solver.solve(risk)
+    assert result.converged and without.converged
+    assert result.data_passes < 0.8 * without.data_passes
+    assert result.objective == pytest.approx(without.objective, rel=2e-8)
+    assert max(result.lower_bound, without.lower_bound) <= result.objective
+
+
+def test_a_warm_start_has_the_metric_already():
+    risk = problems.risk("avg", n_users=60)
+    solver = CuttingPlane(1e-2, tol=1e-8)
+    first = solver.solve(risk)
+    assert first._warm_start.metric.axes is not None
+    again = solver.solve(risk, warm_start=first)
+    assert again.data_passes == 0 or again.data_passes < first.data_passes
+    assert again._warm_start.metric is first._warm_start.metric
+
+
+def test_signs_of_weights_leave_no_metric_of_a_warm_start():
+    risk = problems.risk("avg", n_users=60)
+    free = CuttingPlane(1e-2, tol=1e-8).solve(risk)
+    signed = CuttingPlane(1e-2, tol=1e-8, positive=True)
+    warm = signed.solve(risk, warm_start=free)
+    assert free._warm_start.metric.axes is not None and warm._warm_start.metric.axes is None
+    assert warm.converged and (warm.w >= 0.0).all()
+    assert warm.objective == pytest.approx(signed.solve(risk).objective, rel=2e-8)
