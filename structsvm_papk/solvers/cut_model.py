@@ -12,7 +12,7 @@ from structsvm_papk._rounding import EPS, OF_A_FEW
 from structsvm_papk._types import Array
 from structsvm_papk.solvers.metric import Metric
 from structsvm_papk.solvers.oracle import Oracle
-from structsvm_papk.solvers.qp import RestrictedQP, at_corner, onto_simplices
+from structsvm_papk.solvers.qp import RestrictedQP, onto_simplices
 
 _SWEEPS = 20  # before each of the moves along a face
 _MOVES = 4  # along faces that have to halve the gap, else the QP is asked
@@ -212,12 +212,11 @@ class CutModel:
                 if gaps[-1] <= target:
                     return onto_simplices(better, starts)
                 better = _along_face(some, heights, starts, better)
-        slopes = some.slopes()
-        weights = self.qp.solve(slopes, heights, block, target)
+        weights = self.qp.solve(some.slopes(), heights, block, target)
         if weights is None:
             return None
         kept = np.where(weights < _NEGLIGIBLE, 0.0, weights)  # else none ever idle
-        return onto_simplices(at_corner(kept, slopes, heights, starts), starts)
+        return onto_simplices(kept, starts)
 
     def _gap(self, theta: Array, heights: Array) -> float:
         """Duality gap of weights at whose point the cuts have these heights."""

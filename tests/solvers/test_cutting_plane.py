@@ -27,7 +27,6 @@ from structsvm_papk.solvers.cut_model import (
 from structsvm_papk.solvers.qp import (
     PaddedProblem,
     RestrictedQP,
-    at_corner,
     duality_gap,
     onto_simplices,
 )
@@ -189,23 +188,6 @@ def test_sweeps_by_inner_products_are_those_by_slopes():
     theta = np.repeat(1 / np.diff([*starts, 12]), np.diff([*starts, 12]))
     assert gram_sweeps(gram, heights - gram @ theta, starts, theta, 200, 1e-9) <= 1e-9
     assert duality_gap(theta, slopes, heights, starts) <= 2e-9
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_a_corner_has_few_cuts_the_same_slope_and_no_lower_dual(seed):
-    rng = np.random.default_rng(seed)
-    n_blocks, n_features = 4, 3
-    slopes = rng.normal(size=(60, n_features))
-    heights = rng.normal(size=60)
-    starts = np.arange(0, 60, 15)
-    theta = onto_simplices(rng.random(60), starts)
-    corner = at_corner(theta, slopes, heights, starts)
-    assert np.count_nonzero(theta) == 60
-    assert np.count_nonzero(corner) <= n_features + n_blocks
-    assert corner.min() >= 0
-    np.testing.assert_allclose(corner @ slopes, theta @ slopes, atol=1e-12)
-    np.testing.assert_allclose(np.add.reduceat(corner, starts), 1.0, atol=1e-12)
-    assert corner @ heights > theta @ heights
 
 
 @pytest.mark.parametrize("written_out", [True, False])
