@@ -32,8 +32,8 @@ from structsvm_papk.solvers.solver import SolverResult
 from structsvm_papk.surrogates import Surrogate
 
 PartsT = TypeVar("PartsT", bound=Parts)
-_WEIGHTS_A_ROW = 5  # from which on products of all rows with each other pay,
-_MOST_ROWS = 2000  # and fit into memory
+_WEIGHTS_A_ROW = 5  # from which on products of all rows of one list with each other pay,
+_MOST_ROWS = 700  # and up to which
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,10 +63,13 @@ class InColumns(Generic[PartsT]):
 
     @cached_property
     def span(self: InColumns[RankingData]) -> RowSpan | None:
-        """The lists in the span of their rows; None where weights are few, or have signs."""
+        """One list in the span of its rows; None where weights are few, or have signs.
+
+        Several lists take a few passes, and less time than the products of their rows.
+        """
         lists = self.lists
         n_rows = lists.rows.size
-        if n_rows > _MOST_ROWS or lists.n_features < _WEIGHTS_A_ROW * n_rows:
+        if lists.n_users > 1 or n_rows > _MOST_ROWS or lists.n_features < _WEIGHTS_A_ROW * n_rows:
             return None
         if lists.is_sparse or self.constrained is not False:
             return None
@@ -101,7 +104,7 @@ class InColumns(Generic[PartsT]):
 
 
 class RowSpan(NamedTuple):
-    """Lists whose columns are coordinates in the space that their rows span.
+    """One list whose columns are coordinates in the space that its rows span.
 
     The weights that minimise are sums of rows, ``w = M' b``. With ``M M' = L L'`` the scores
     ``M w`` are ``L v`` of some v with ``|v| = |w|``: the same problem, in at most as many weights

@@ -19,11 +19,11 @@ from structsvm_papk.solvers.solver import Status
 N_ROWS = 60
 
 
-def one_list(seed=0, n_rows=N_ROWS, n_columns=6):
+def one_list(seed=0, n_rows=N_ROWS, n_columns=6, n_lists=1):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_rows, n_columns))
     score = X[:, 0] * X[:, 1] + X[:, 2] + rng.normal(size=n_rows)
-    return RankingData.from_groups(X, score > 0.5, np.zeros(n_rows))
+    return RankingData.from_groups(X, score > 0.5, np.arange(n_rows) % n_lists)
 
 
 def setting(surrogate="avg", pieces=4, alpha=0.1):
@@ -79,11 +79,13 @@ def test_weights_in_the_span_give_the_scores_of_a_fit_outside():
     assert Training().solved(paired).weights_for(lines) is None
 
 
-@pytest.mark.parametrize("case", ["few weights", "signs"])
-def test_few_weights_and_those_with_signs_are_not_in_the_span_of_the_rows(case):
-    data = one_list(n_rows=400 if case == "few weights" else N_ROWS)
+@pytest.mark.parametrize("case", ["few weights", "signs", "several lists"])
+def test_few_weights_those_with_signs_and_several_lists_are_not_in_the_span_of_the_rows(case):
+    n_lists = 2 if case == "several lists" else 1
+    data = one_list(n_rows=400 if case == "few weights" else N_ROWS, n_lists=n_lists)
     columns = TrainingColumns(data, None, "auto", positive=case == "signs")
     plain = columns.of(replace(setting(), pieces=16 if case == "few weights" else 200))
+    assert plain.lists.n_features > 5 * N_ROWS or case == "few weights"
     assert plain.span is None
 
 
