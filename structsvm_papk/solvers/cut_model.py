@@ -30,7 +30,8 @@ _NEGLIGIBLE = 1e-10  # dual weight that only an interior point gives
 _WIDE = 1000  # features: beyond, inner products of cuts are cheaper than cuts
 _PRODUCTS = 1.7  # of an evaluation may be as many as those of cuts with cuts
 _NUMBERS = 120_000  # in the cuts of an evaluation
-_MOST = 400  # cuts of an evaluation
+_MOST = 400  # cuts of an evaluation,
+_A_BLOCK = 2000  # numbers in the data for each of them
 _SMALL = 0.1  # of the entries of the data: the numbers in the cuts of an evaluation
 _WIDE_IDLE = 2  # iterations that a cut may be idle there
 
@@ -51,7 +52,7 @@ def _usual_blocks(oracle):
         pays = np.sqrt(_PRODUCTS * oracle.n_entries / d)
         affordable = max(1, (8 << 20) // (8 * d))
         return int(min(np.clip(pays, 20, 100), affordable))
-    usual = int(np.clip(_NUMBERS // d, 32, _MOST))
+    usual = int(np.clip(min(_NUMBERS // d, oracle.n_entries // _A_BLOCK), 32, _MOST))
     small = int(_SMALL * oracle.n_entries / d)
     return min(usual, max(small, 32))
 

@@ -53,6 +53,7 @@ _RIGHT = 0.6  # share of the predicted decrease, from which on a model is right
 _NEARLY = 0.3  # or nearly so
 _SERIOUS = 0.1  # from which on a step is worth having
 _SMALLEST_PROX = 1e-3  # of alpha
+_LOOSE = 1e-3  # with a larger tolerance a metric takes longer than the passes that it saves
 _PINNED = 1e-3  # share of the certified gap below which a predicted decrease is no progress
 _TRY_DUAL = 10  # iterations without progress before the dual's own point is tried
 _STALL = 50  # iterations without any progress before the solver gives up
@@ -520,7 +521,7 @@ class Proximal(Step):
     def metric(self, bundle: Bundle, w: Array, known: Metric | None) -> Metric:
         """By the slopes of many blocks, where weights have no signs: it turns the features."""
         n_blocks = blocks_of_metric(w.size, bundle.oracle.n_entries)
-        if n_blocks == 0 or np.isfinite(bundle.floor).any():
+        if n_blocks == 0 or bundle.config.tol > _LOOSE or np.isfinite(bundle.floor).any():
             return Metric()
         if known is not None and known.axes is not None:
             return known

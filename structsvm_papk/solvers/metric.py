@@ -27,6 +27,7 @@ _SLOPES_A_FEATURE = 2  # whatever is more
 _POWER = 0.75
 _SMALLEST = 1e-3  # size of an axis; the largest is 1
 _WIDE = 1000  # features: beyond, restricted problems are solved by inner products of cuts
+_FEWEST = 1_000_000  # numbers in the data: with fewer a pass takes no longer than the axes
 _PAYS = 150  # eigenvectors cost as much as so many numbers of the data, times features cubed
 
 
@@ -76,6 +77,7 @@ def blocks_of_metric(n_features: int, n_entries: int) -> int:
 
     Risks of no data say that they have no entries.
     """
-    if n_features > _WIDE or n_features**3 > _PAYS * n_entries:
+    few = n_entries < max(_FEWEST, n_features**3 / _PAYS)
+    if few or n_features > _WIDE:
         return 0
     return max(_SLOPES, _SLOPES_A_FEATURE * n_features)

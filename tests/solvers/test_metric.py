@@ -6,6 +6,7 @@ import pytest
 from helpers import problems
 from structsvm_papk import CuttingPlane, EmpiricalRisk, make_surrogate
 from structsvm_papk.data.ranking_data import RankingData
+from structsvm_papk.solvers import metric as metric_module
 from structsvm_papk.solvers.cutting_plane import Proximal, Step
 from structsvm_papk.solvers.metric import Metric, blocks_of_metric
 
@@ -38,12 +39,39 @@ def test_slopes_that_say_nothing_have_no_axes(slopes):
     assert Metric.of(slopes).axes is None
 
 
-def test_many_features_of_few_data_have_none():
+def test_few_data_and_many_features_have_none():
     assert blocks_of_metric(100, 10**6) >= 200
-    assert blocks_of_metric(100, 10**3) == 0
+    assert blocks_of_metric(10, 10**5) == 0
+    assert blocks_of_metric(800, 10**6) == 0
     assert blocks_of_metric(2000, 10**12) == 0
 
 
+@pytest.fixture
+def of_few_data(monkeypatch):
+    """Data as small as a test has them have a metric, too."""
+    monkeypatch.setattr(metric_module, "_FEWEST", 0)
+
+
+@pytest.mark.usefixtures("of_few_data")
+@pytest.mark.parametrize("name", ["avg", "max", "ts", "pauc"])
+def test_it_is_the_same_optimum(name, monkeypatch):
+    risk = problems.risk(name, n_users=60)
+    solver = CuttingPlane(1e-3, tol=1e-9)
+    result = solver.solve(risk)
+    assert result._warm_start.metric.axes is not None
+    monkeypatch.setattr(Proximal, "metric", Step.metric)
+    without = solver.solve(risk)
+    assert result.objective == pytest.approx(without.objective, rel=2e-9)
+    assert max(result.lower_bound, without.lower_bound) <= result.objective * (1 + 1e-12)
+
+
+@pytest.mark.usefixtures("of_few_data")
+def test_a_loose_solution_needs_none():
+    result = CuttingPlane(1e-3, tol=1e-2).solve(problems.risk("avg", n_users=60))
+    assert result._warm_start.metric.axes is None
+
+
+@pytest.mark.usefixtures("of_few_data")
 def test_columns_that_say_nearly_the_same_take_fewer_passes_to_the_same_optimum(monkeypatch):
     rng = np.random.default_rng(0)
     data = problems.ranking_data(n_users=1000, n_items=12, n_features=20)
@@ -59,6 +87,7 @@ def test_columns_that_say_nearly_the_same_take_fewer_passes_to_the_same_optimum(
     assert max(result.lower_bound, without.lower_bound) <= result.objective
 
 
+@pytest.mark.usefixtures("of_few_data")
 def test_a_warm_start_has_the_metric_already():
     risk = problems.risk("avg", n_users=60)
     solver = CuttingPlane(1e-2, tol=1e-8)
@@ -69,6 +98,7 @@ def test_a_warm_start_has_the_metric_already():
     assert again._warm_start.metric is first._warm_start.metric
 
 
+@pytest.mark.usefixtures("of_few_data")
 def test_signs_of_weights_leave_no_metric_of_a_warm_start():
     risk = problems.risk("avg", n_users=60)
     free = CuttingPlane(1e-2, tol=1e-8).solve(risk)
