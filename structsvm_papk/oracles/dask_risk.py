@@ -208,6 +208,7 @@ class _DaskPartitions(Partitions):
         self.client = client
         self._address = client.scheduler.address
         self._sample: RankingData | None = None
+        self._n_worker_threads = sum(client.nthreads().values())
         self._check_packages()
         if pieces is not None:
             counts = self._counts_of_all(partitions)
@@ -249,8 +250,7 @@ class _DaskPartitions(Partitions):
         n_users = self.exclusions.n_used
         least = self.thresholds.sample_every
         room = self.thresholds.sample_bytes
-        n_worker_threads = sum(self.client.nthreads().values())
-        wanted = max(least, 10 * n_worker_threads, n_bytes // room)
+        wanted = max(least, 10 * self._n_worker_threads, n_bytes // room)
         step = self.thresholds.sample_step(n_users, self.n_rows, self.n_features, wanted)
         if step is None or n_bytes // step > 4 * room:
             return None

@@ -126,8 +126,8 @@ class CuttingPlane(Solver[SolverResult]):
         usual = default_blocks(oracle) if self.method == "bundle" else 1
         blocks = oracle.with_blocks(self.n_blocks or usual)
         step = METHODS[self.method]()
-        if self.method == "bundle" and blocks.sample is not None:
-            step = SampledSteps(blocks.sample)
+        if self.method == "bundle" and oracle.sample is not None:
+            step = SampledSteps(oracle.sample)
         return Bundle(self, blocks, oracle, step, w_init, warm_start)
 
 
