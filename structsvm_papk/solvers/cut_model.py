@@ -12,7 +12,7 @@ from structsvm_papk._rounding import EPS, OF_A_FEW
 from structsvm_papk._types import Array
 from structsvm_papk.solvers.metric import Metric
 from structsvm_papk.solvers.oracle import Oracle
-from structsvm_papk.solvers.qp import RestrictedQP, onto_simplices
+from structsvm_papk.solvers.qp import RestrictedQP, at_corner, onto_simplices
 
 _SWEEPS = 20  # before each of the moves along a face
 _MOVES = 4  # along faces that have to halve the gap, else the QP is asked
@@ -22,6 +22,7 @@ _HALVINGS = 6  # of a move that would lower the dual
 _STEPS = 2  # in one block and sweep, for each of its cuts; fewer where the block is as close
 _CLOSE = 0.01  # to its maximum, as a share of how far it was
 _FEW_BLOCKS = 8  # with fewer, coordinate steps crawl and the QP is small
+_CORNER_BLOCKS = 32  # with more, to move weight to few cuts takes longer than these save
 _ROUNDS = 12
 _FREE_ROUNDS = 12  # guesses at which weights are zero, where some may not be negative
 _WORTH = 1e-6  # of the gap, by which such a guess has to raise the dual for another one
@@ -213,10 +214,13 @@ class CutModel:
                 if gaps[-1] <= target:
                     return onto_simplices(better, starts)
                 better = _along_face(some, heights, starts, better)
-        weights = self.qp.solve(some.slopes(), heights, block, target)
+        slopes = some.slopes()
+        weights = self.qp.solve(slopes, heights, block, target)
         if weights is None:
             return None
         kept = np.where(weights < _NEGLIGIBLE, 0.0, weights)  # else none ever idle
+        if self.n_blocks <= _CORNER_BLOCKS:
+            kept = at_corner(kept, slopes, heights, starts)
         return onto_simplices(kept, starts)
 
     def _gap(self, theta: Array, heights: Array) -> float:

@@ -23,8 +23,9 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgError, lapack
+from scipy.linalg import LinAlgError, lapack, qr, solve_triangular
 
+from structsvm_papk._rounding import EPS
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError
 
@@ -264,6 +265,51 @@ def onto_simplices(theta: Array, starts: Array) -> Array:
     empty = np.repeat(sums <= 0.0, sizes)
     share = theta / np.repeat(np.where(sums > 0.0, sums, 1.0), sizes)
     return np.where(empty, 1.0 / np.repeat(sizes, sizes), share)
+
+
+def at_corner(theta: Array, slopes: Array, heights: Array, starts: Array) -> Array:
+    """Weights of fewer cuts, with the same ``A' theta`` and no lower ``heights . theta``.
+
+    An interior point gives weight to every cut that may have some. Where these depend on each
+    other, weight moves along the dependences until no cut is left that depends on the others: of
+    d features and J blocks at most d + J.
+    """
+    used = np.flatnonzero(theta)
+    if used.size <= slopes.shape[1] + starts.size:
+        return theta
+    block = np.searchsorted(starts, used, side="right") - 1
+    one_of_block = (block == np.arange(starts.size)[:, None]).astype(np.float64)
+    columns = np.vstack([slopes[used].T / np.abs(slopes).max(initial=1.0), one_of_block])
+    factor, order = qr(columns, mode="r", pivoting=True, overwrite_a=True, check_finite=False)
+    sizes = np.abs(np.diagonal(factor))
+    rank = np.count_nonzero(sizes > used.size * EPS * sizes[0])
+    # each other cut is this combination of those in the basis
+    shares = solve_triangular(factor[:rank, :rank], factor[:rank, rank:])
+    used = used[order]
+    basis = used[:rank]
+    theta = theta.copy()
+    for j, other in enumerate(used[rank:]):
+        share = shares[:, j]
+        # the other one rises where that raises the dual, else it falls, at most to 0
+        sign = 1.0 if heights[other] > heights[basis] @ share else -1.0
+        most = np.inf if sign > 0.0 else theta[other]
+        falls = sign * share
+        room = np.full(rank, np.inf)
+        np.divide(theta[basis], falls, out=room, where=falls > EPS)
+        first = int(room.argmin())
+        moved = min(room[first], most)
+        if not np.isfinite(moved):
+            continue  # what rounding has left of slopes is no dependence
+        theta[basis] = np.maximum(theta[basis] - moved * falls, 0.0)
+        theta[other] += sign * moved
+        if moved == most:
+            continue
+        theta[basis[first]] = 0.0
+        basis[first] = other
+        entering = shares[first, j + 1 :] / share[first]
+        shares[:, j + 1 :] -= np.outer(share, entering)
+        shares[first, j + 1 :] = entering
+    return theta
 
 
 class _State:

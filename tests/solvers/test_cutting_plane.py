@@ -27,6 +27,7 @@ from structsvm_papk.solvers.cut_model import (
 from structsvm_papk.solvers.qp import (
     PaddedProblem,
     RestrictedQP,
+    at_corner,
     duality_gap,
     onto_simplices,
 )
@@ -188,6 +189,33 @@ def test_sweeps_by_inner_products_are_those_by_slopes():
     theta = np.repeat(1 / np.diff([*starts, 12]), np.diff([*starts, 12]))
     assert gram_sweeps(gram, heights - gram @ theta, starts, theta, 200, 1e-9) <= 1e-9
     assert duality_gap(theta, slopes, heights, starts) <= 2e-9
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_corner_has_few_cuts_the_same_slope_and_no_lower_dual(seed):
+    rng = np.random.default_rng(seed)
+    n_blocks, n_features = 4, 3
+    slopes = rng.normal(size=(60, n_features))
+    heights = rng.normal(size=60)
+    starts = np.arange(0, 60, 15)
+    theta = onto_simplices(rng.random(60), starts)
+    corner = at_corner(theta, slopes, heights, starts)
+    assert np.count_nonzero(theta) == 60
+    assert np.count_nonzero(corner) <= n_features + n_blocks
+    assert corner.min() >= 0
+    np.testing.assert_allclose(corner @ slopes, theta @ slopes, atol=1e-12)
+    np.testing.assert_allclose(np.add.reduceat(corner, starts), 1.0, atol=1e-12)
+    assert corner @ heights > theta @ heights
+
+
+def test_one_list_in_few_blocks_keeps_few_cuts():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(5000, 10)) @ (rng.normal(size=(10, 10)) * 10.0 ** rng.uniform(-2, 0, 10))
+    score = X @ rng.normal(size=10) + 0.3 * rng.normal(size=5000)
+    lists = RankingData(X, score > np.quantile(score, 0.7), [0, 5000])
+    result = CuttingPlane(1e-3).solve(EmpiricalRisk(make_surrogate("ts", 2), lists))
+    assert result.converged
+    assert result.curve("n_cuts").max() <= 200  # 412 where the QP's weights stay
 
 
 @pytest.mark.parametrize("written_out", [True, False])
