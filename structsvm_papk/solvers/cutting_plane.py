@@ -305,12 +305,13 @@ class Bundle(Run[CuttingPlane, BlockOracle, SolverResult]):
             self.at_zero = float(cuts.value)
         return cuts
 
-    def slopes_of(self, n_blocks: int, w: Array) -> Array:
-        """Slopes of other blocks than those of the cuts, by one more evaluation."""
-        risk = self.given.with_blocks(n_blocks)
-        _, slopes = risk.blocks(w)
+    def slopes_of(self, risk: BlockOracle, w: Array) -> Array:
+        """Slopes of the blocks of this risk in another division, by one more evaluation."""
+        rows_before = risk.rows_scored
+        _, slopes = risk.blocks(w.copy())  # which may change what it is given
         self.passes += 1
-        self.rows_before -= risk.rows_scored
+        if risk is not self.oracle:  # whose rows are counted anyway
+            self.rows_before -= risk.rows_scored - rows_before
         return slopes
 
     def add(self, cuts: Cuts) -> None:
@@ -525,8 +526,10 @@ class Proximal(Step):
             return Metric()
         if known is not None and known.axes is not None:
             return known
-        slopes = bundle.slopes_of(n_blocks, w)
-        return Metric() if slopes.shape[0] < 2 * w.size else Metric.of(slopes)
+        risk = bundle.given.with_blocks(n_blocks)
+        if risk.n_blocks < 2 * w.size or bundle.clock.late():
+            return Metric()
+        return Metric.of(bundle.slopes_of(risk, w))
 
     def begin(self, bundle: Bundle) -> None:
         """Curvature at which the first step is Polyak's for an optimum of zero."""

@@ -9,6 +9,7 @@ from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.solvers import metric as metric_module
 from structsvm_papk.solvers.cutting_plane import Proximal, Step
 from structsvm_papk.solvers.metric import Metric, blocks_of_metric
+from structsvm_papk.solvers.oracle import BlockOracle
 
 
 def test_axes_are_those_along_which_slopes_differ():
@@ -107,3 +108,46 @@ def test_signs_of_weights_leave_no_metric_of_a_warm_start():
     assert free._warm_start.metric.axes is not None and warm._warm_start.metric.axes is None
     assert warm.converged and (warm.w >= 0.0).all()
     assert warm.objective == pytest.approx(signed.solve(risk).objective, rel=2e-8)
+
+
+class Distances(BlockOracle):
+    """Sums of distances in a division of its own; it changes the w that it is given."""
+
+    n_features = 3
+    n_entries = 10**6
+
+    def __init__(self, n_blocks):
+        rng = np.random.default_rng(0)
+        self.n_blocks = n_blocks
+        self.rows = rng.normal(size=(n_blocks, 3))
+        self.places = rng.normal(size=n_blocks)
+        self.calls = 0
+
+    def blocks(self, w):
+        self.calls += 1
+        self.rows_scored += 100
+        away = self.rows @ w - self.places
+        w[:] = 7.0
+        return np.abs(away), np.sign(away)[:, None] * self.rows
+
+
+def test_an_oracle_that_changes_w_and_counts_rows_has_them_counted_once_and_w_as_it_was():
+    risk = Distances(40)
+    result = CuttingPlane(0.1, tol=1e-9, max_iter=1).solve(risk, w_init=np.array([1.0, 2.0, 3.0]))
+    assert result._warm_start.metric.axes is not None
+    assert result.data_passes == risk.calls == 3
+    assert result.history[-1].rows_scored == 300
+    value = np.abs(risk.rows @ result.w - risk.places).sum()
+    assert result.objective == pytest.approx(0.05 * result.w @ result.w + value, rel=1e-12)
+
+
+def test_fewer_blocks_than_a_metric_needs_are_not_asked_for_their_slopes():
+    risk = Distances(5)
+    result = CuttingPlane(0.1, max_iter=1).solve(risk)
+    assert result.data_passes == risk.calls == 2
+
+
+def test_no_evaluation_for_a_metric_begins_after_the_time():
+    risk = Distances(40)
+    CuttingPlane(0.1, time_limit=1e-9).solve(risk)
+    assert risk.calls == 1
