@@ -10,7 +10,7 @@ from structsvm_papk._cholesky import factor_of
 from structsvm_papk._jit import kernel
 from structsvm_papk._rounding import EPS, OF_A_FEW
 from structsvm_papk._types import Array
-from structsvm_papk.solvers.metric import Metric
+from structsvm_papk.solvers.metric import WIDE, StepMetric
 from structsvm_papk.solvers.oracle import Oracle
 from structsvm_papk.solvers.qp import RestrictedQP, at_corner, onto_simplices
 
@@ -28,7 +28,6 @@ _FREE_ROUNDS = 12  # guesses at which weights are zero, where some may not be ne
 _WORTH = 1e-6  # of the gap, by which such a guess has to raise the dual for another one
 _BISECTIONS = 40
 _NEGLIGIBLE = 1e-10  # dual weight that only an interior point gives
-_WIDE = 1000  # features: beyond, inner products of cuts are cheaper than cuts
 _PRODUCTS = 1.7  # of an evaluation may be as many as those of cuts with cuts
 _NUMBERS = 120_000  # in the cuts of an evaluation
 _MOST = 400  # cuts of an evaluation,
@@ -49,7 +48,7 @@ def default_blocks(oracle: Oracle) -> int:
 
 def _usual_blocks(oracle):
     d = oracle.n_features
-    if d > _WIDE:  # each cut costs a product with every other: not more than an evaluation does
+    if d > WIDE:  # each cut costs a product with every other: not more than an evaluation does
         pays = np.sqrt(_PRODUCTS * oracle.n_entries / d)
         affordable = max(1, (8 << 20) // (8 * d))
         return int(min(np.clip(pays, 20, 100), affordable))
@@ -78,10 +77,10 @@ class CutModel:
         n_variables: int,
         n_blocks: int,
         qp_solver: str,
-        metric: Metric | None = None,
+        metric: StepMetric | None = None,
     ) -> None:
         self.n_features = floor.size
-        self._metric = Metric() if metric is None else metric
+        self._metric = StepMetric() if metric is None else metric
         self.n_blocks = n_blocks
         self.floor = np.full(n_variables, -np.inf)  # of z
         self.floor[: floor.size] = floor
@@ -96,7 +95,7 @@ class CutModel:
         self._norms = np.empty(0)
         self._idle = np.empty(0, dtype=np.int64)
         # where weights have signs, which features are free changes in every iteration
-        wide = floor.size > _WIDE and not self.signed
+        wide = floor.size > WIDE and not self.signed
         self._gram = np.empty((0, 0)) if wide else None
         self.order = np.empty(0, dtype=np.int64)
         self.starts = np.zeros(n_blocks, dtype=np.int64)
@@ -521,7 +520,7 @@ def _along_face(
 
 def _products_of(slopes: Array) -> _WrittenOut | _InnerProducts:
     """By slopes or inner products, whatever is smaller."""
-    if slopes.shape[1] <= max(_WIDE, slopes.shape[0]):
+    if slopes.shape[1] <= max(WIDE, slopes.shape[0]):
         return _WrittenOut(slopes)
     return _InnerProducts(slopes @ slopes.T)
 

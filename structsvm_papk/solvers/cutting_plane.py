@@ -12,7 +12,7 @@ bounds the optimum from below (`cut_model`). Methods differ in where the oracle 
 
     OneSlack       prox = 0, at w (Joachims, Finley and Yu, 2009)
     Proximal       at w; prox is smaller where the model is right (Kiwiel, 1990), and its norm is
-                   that of a `Metric`
+                   that of a `StepMetric`
     SampledSteps   at steps of a small sample of the risk first, where there is one
 
 From top to bottom: the settings, one solve, its steps.
@@ -29,7 +29,7 @@ from structsvm_papk._rounding import EPS, OF_A_FEW, Rounding
 from structsvm_papk._types import Array
 from structsvm_papk.errors import InputError, check_choice, check_type
 from structsvm_papk.solvers.cut_model import CutModel, default_blocks
-from structsvm_papk.solvers.metric import Metric, blocks_of_metric
+from structsvm_papk.solvers.metric import StepMetric, blocks_of_metric
 from structsvm_papk.solvers.oracle import BlockCuts, BlockOracle, Cuts, Oracle
 from structsvm_papk.solvers.qp import DEFAULT_SOLVER
 from structsvm_papk.solvers.solver import (
@@ -157,7 +157,7 @@ class Bundle(Run[CuttingPlane, BlockOracle, SolverResult]):
         self.floor = floor_of(config.positive, oracle.n_features)  # of the weights
         self.model: Any = None  # a `CutModel`, from the first evaluation on
         self.prox = 0.0  # curvature of the proximal term around the best point,
-        self.metric = Metric()  # times the sizes of this one's axes
+        self.metric = StepMetric()  # times the sizes of this one's axes
         self.evaluation: Any = None  # of the oracle at z of the best point
         self.at_zero: Any = None  # F(0) = R(0), where it was evaluated
         self.lipschitz_factor = 1.0  # than the risk says that it is in the scores; of all cuts
@@ -489,9 +489,9 @@ class Step:
         """Where to begin without a start."""
         return np.zeros(bundle.oracle.n_features)
 
-    def metric(self, bundle: Bundle, w: Array, known: Metric | None) -> Metric:
+    def metric(self, bundle: Bundle, w: Array, known: StepMetric | None) -> StepMetric:
         """What the proximal term measures steps by at the start w; `known` of a warm start."""
-        return Metric()
+        return StepMetric()
 
     def begin(self, bundle: Bundle) -> None:
         """Take note of the evaluation at the start."""
@@ -519,17 +519,17 @@ class Proximal(Step):
     def __init__(self) -> None:
         self.n_nulls = 0  # steps without a serious decrease since the proximal term last changed
 
-    def metric(self, bundle: Bundle, w: Array, known: Metric | None) -> Metric:
+    def metric(self, bundle: Bundle, w: Array, known: StepMetric | None) -> StepMetric:
         """By the slopes of many blocks, where weights have no signs: it turns the features."""
         n_blocks = blocks_of_metric(w.size, bundle.oracle.n_entries)
         if n_blocks == 0 or bundle.config.tol > _LOOSE or np.isfinite(bundle.floor).any():
-            return Metric()
+            return StepMetric()
         if known is not None and known.axes is not None:
             return known
         risk = bundle.given.with_blocks(n_blocks)
         if risk.n_blocks < 2 * w.size or bundle.clock.late():
-            return Metric()
-        return Metric.of(bundle.slopes_of(risk, w))
+            return StepMetric()
+        return StepMetric.of(bundle.slopes_of(risk, w))
 
     def begin(self, bundle: Bundle) -> None:
         """Curvature at which the first step is Polyak's for an optimum of zero."""

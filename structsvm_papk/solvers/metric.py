@@ -26,12 +26,12 @@ _SLOPES = 1500  # of blocks, or
 _SLOPES_A_FEATURE = 2  # whatever is more
 _POWER = 0.75
 _SMALLEST = 1e-3  # size of an axis; the largest is 1
-_WIDE = 1000  # features: beyond, restricted problems are solved by inner products of cuts
+WIDE = 1000  # features: beyond, inner products of cuts are cheaper than cuts
 _FEWEST = 1_000_000  # numbers in the data: with fewer a pass takes no longer than the axes
 _PAYS = 150  # eigenvectors cost as much as so many numbers of the data, times features cubed
 
 
-class Metric(NamedTuple):
+class StepMetric(NamedTuple):
     """The square ``sum_a sizes[a] (axes[:, a] . w)^2``.
 
     Attributes
@@ -46,7 +46,7 @@ class Metric(NamedTuple):
     sizes: Array | float = 1.0
 
     @classmethod
-    def of(cls, slopes: Array) -> Metric:
+    def of(cls, slopes: Array) -> StepMetric:
         """That of slopes of blocks."""
         away = slopes - slopes.mean(axis=0)
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -78,6 +78,6 @@ def blocks_of_metric(n_features: int, n_entries: int) -> int:
     Risks of no data say that they have no entries.
     """
     few = n_entries < max(_FEWEST, n_features**3 / _PAYS)
-    if few or n_features > _WIDE:
+    if few or n_features > WIDE:
         return 0
     return max(_SLOPES, _SLOPES_A_FEATURE * n_features)

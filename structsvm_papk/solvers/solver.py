@@ -39,7 +39,7 @@ from structsvm_papk.errors import (
     interrupts_noted,
     warn,
 )
-from structsvm_papk.solvers.metric import Metric
+from structsvm_papk.solvers.metric import StepMetric
 from structsvm_papk.solvers.oracle import BlockCuts, Cuts, Oracle, as_oracle
 
 # shares of the objective, or of another number that a difference is compared with
@@ -177,7 +177,7 @@ class WarmStart:
     duals : object
         Of `DualAscent`: see `DualBlocks.duals`, or from a checkpoint their arrays by name. For
         every alpha, and scaled for other depths.
-    metric : Metric or None
+    metric : StepMetric or None
         What the proximal term of the cutting plane measured steps by.
     """
 
@@ -185,7 +185,7 @@ class WarmStart:
     evaluation: Cuts | None = None
     lipschitz_factor: float = 1.0
     duals: Any = None
-    metric: Metric | None = None
+    metric: StepMetric | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"duals": None, "metric": None}  # which are large

@@ -8,7 +8,7 @@ from structsvm_papk import CuttingPlane, EmpiricalRisk, make_surrogate
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.solvers import metric as metric_module
 from structsvm_papk.solvers.cutting_plane import Proximal, Step
-from structsvm_papk.solvers.metric import Metric, blocks_of_metric
+from structsvm_papk.solvers.metric import StepMetric, blocks_of_metric
 from structsvm_papk.solvers.oracle import BlockOracle
 
 
@@ -16,7 +16,7 @@ def test_axes_are_those_along_which_slopes_differ():
     rng = np.random.default_rng(0)
     turn, _ = np.linalg.qr(rng.normal(size=(5, 5)))
     slopes = rng.normal(size=(4000, 5)) * [100.0, 10.0, 3.0, 1.0, 0.0] @ turn.T + 7.0
-    metric = Metric.of(slopes)
+    metric = StepMetric.of(slopes)
     np.testing.assert_allclose(metric.axes.T @ metric.axes, np.eye(5), atol=1e-12)
     np.testing.assert_allclose(np.abs(metric.axes[:, ::-1].T @ turn), np.eye(5), atol=0.02)
     largest_first = metric.sizes[::-1]
@@ -26,7 +26,7 @@ def test_axes_are_those_along_which_slopes_differ():
 def test_points_come_back_and_other_variables_stay():
     rng = np.random.default_rng(0)
     z = rng.normal(size=5)
-    for metric in (Metric(), Metric.of(rng.normal(size=(40, 3)))):
+    for metric in (StepMetric(), StepMetric.of(rng.normal(size=(40, 3)))):
         turned = metric.along_axes(z)
         np.testing.assert_allclose(metric.of_features(turned), z, atol=1e-14)
         np.testing.assert_array_equal(turned[3:], z[3:])
@@ -37,7 +37,7 @@ def test_points_come_back_and_other_variables_stay():
     "slopes", [np.ones((9, 3)), np.full((9, 3), 1e200) * np.arange(9)[:, None]]
 )
 def test_slopes_that_say_nothing_have_no_axes(slopes):
-    assert Metric.of(slopes).axes is None
+    assert StepMetric.of(slopes).axes is None
 
 
 def test_few_data_and_many_features_have_none():
