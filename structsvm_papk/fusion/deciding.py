@@ -254,7 +254,14 @@ class Decision:
         differences = (rule.learned.table.values - self.best.table.values)[:, 0]
         more = _more_queries(differences, gain.ahead, settings.level)
         if gain.ahead_lower > 0:
-            return f"{text}, but not shown to be ahead of {self.best_run.name} or of equal weights."
+            others = [
+                other.title
+                for other in (self.best_run, rule.equal)
+                if not other.ranking(rule.learned).ahead_lower > 0
+            ]
+            if others:
+                text += f", but not shown to be ahead of {' or of '.join(others)}"
+            return f"{text}."
         if more is None:
             return f"{text}."
         return (

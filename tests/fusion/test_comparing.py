@@ -266,6 +266,13 @@ def test_what_was_not_judged_keeps_the_verdict_back():
     choice, advice = choice_of(0.75, equal=0.7, run=0.69, judged=0.7)
     assert choice.kind == "equal" and advice.startswith("Judge more before you decide")
     assert "70% were judged" in advice and "Until then take linear with equal weights" in advice
+    assert "not shown" not in advice  # of learned weights both gains are shown
+
+
+def test_the_advice_names_what_learned_weights_are_not_shown_to_beat():
+    _, advice = choice_of(0.75, equal=0.6, run=0.74, judged=0.7)
+    assert "ahead of linear with equal weights" in advice
+    assert advice.endswith(", but not shown to be ahead of bm25.")
 
 
 def test_judged_documents_and_queries_without_a_relevant_one_are_counted():
