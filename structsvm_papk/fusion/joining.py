@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 RUNS = "runs"  # the attribute of a frame that names its columns of runs
 _SHOWN = 3
+_FEWEST_QUERIES = 10  # and the share of them, from which on a run is said to be
+_MOST = 0.9  # the wrong way round
 
 
 def join_lists(
@@ -74,8 +76,8 @@ def join_lists(
     -----
     UserWarning
         Queries without judgments, judged queries that no run has, a run without queries that
-        others have, runs of whose documents none is known elsewhere, or a run whose scores are all
-        equal.
+        others have, runs of whose documents none is known elsewhere, a run whose scores are all
+        equal or the wrong way round, or a copy of another run.
 
     Raises
     ------
@@ -255,6 +257,7 @@ def join(
         of_query = number[query_of[-1][inputs[-1].query]]
         frame[GRADE], known = _graded(rows, pairs[-1], inputs[-1].value, of_query)
         remarks += _remarks_of_unjudged(parts, columns, known["judged"], inputs[-1], on)
+        remarks += _remarks_of_reversed(parts, columns, query, frame[GRADE], known["judged"], on)
     table = pd.DataFrame(frame, copy=False)
     table.attrs[RUNS] = list(names)
     return Joined(
@@ -367,9 +370,9 @@ def _remarks_of_runs(
     parts: Sequence[Entries], columns: Sequence[Array], query: Array, queries: Any,
     on: tuple[str, str],
 ) -> list[str]:  # fmt: skip
-    """Say which run has nothing for queries that others have, and which ranks nothing."""
+    """Say which run has nothing for queries that others have, ranks nothing, or is a copy."""
     remarks = []
-    for part, column in zip(parts, columns, strict=True):
+    for i, (part, column) in enumerate(zip(parts, columns, strict=True)):
         own = np.flatnonzero(~np.isnan(column))
         n_documents = np.bincount(query[own], minlength=queries.size)
         absent = queries[n_documents == 0]
@@ -384,6 +387,39 @@ def _remarks_of_runs(
             remarks.append(
                 f"{part.what}: all scores of a {on[0]} are equal, so it ranks nothing; is the "
                 "score in another column, or lost in rounding?"
+            )
+        for other, earlier in zip(parts[:i], columns, strict=False):
+            if own.size and np.array_equal(column, earlier, equal_nan=True):
+                remarks.append(
+                    f"{part.what} has the same {_plural(on[1])} and scores as {other.what}, and "
+                    "both count: was one given twice?"
+                )
+    return remarks
+
+
+def _remarks_of_reversed(
+    parts: Sequence[Entries], columns: Sequence[Array], query: Array, grade: Array, judged: Array,
+    on: tuple[str, str],
+) -> list[str]:  # fmt: skip
+    """Say which run ranks what is relevant below what was judged not to be, in most queries."""
+    import pandas as pd
+
+    remarks = []
+    for part, column in zip(parts, columns, strict=True):
+        rows = np.flatnonzero(judged & ~np.isnan(column))
+        own = query[rows]
+        rank = pd.Series(column[rows]).groupby(own).rank().to_numpy()  # 1 is the lowest score
+        relevant = grade[rows] > 0
+        sums = [np.bincount(own[mask], rank[mask], query[-1] + 1) for mask in (relevant, ~relevant)]
+        sizes = [np.bincount(own[mask], minlength=query[-1] + 1) for mask in (relevant, ~relevant)]
+        both = (sizes[0] > 0) & (sizes[1] > 0)
+        below = sums[0][both] / sizes[0][both] < sums[1][both] / sizes[1][both]
+        if below.size >= _FEWEST_QUERIES and below.mean() >= _MOST:
+            remarks.append(
+                f"{part.what}: in {np.count_nonzero(below)} of {below.size} {_plural(on[0])} "
+                f"relevant {_plural(on[1])} have lower scores than others that were judged; are "
+                "its scores the wrong way round? (--lower-is-better, lower_is_better=, for runs "
+                "whose low scores are good)"
             )
     return remarks
 

@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from helpers.runs import noisy_runs
 from structsvm_papk import fusion
 from structsvm_papk.errors import InputError
 from structsvm_papk.fusion.joining import join
@@ -172,6 +173,24 @@ def test_a_run_of_equal_scores_is_named():
         fusion.join_lists({"a": A, "flat": flat})
     assert len(raised) == 1 and str(raised[0].message).startswith("run 'flat'")
     fusion.join_lists({"a": A, "one": {query: {min(of): 1.0} for query, of in A.items()}})
+
+
+def test_a_copy_of_a_run_is_named():
+    with pytest.warns(UserWarning, match="was one given twice") as raised:
+        fusion.join_lists({"a": A, "b": B, "c": A})
+    (said,) = [str(warning.message) for warning in raised]
+    assert said.startswith("run 'c' has the same documents and scores as run 'a', and both count")
+
+
+def test_a_run_the_wrong_way_round_is_named():
+    runs, judgments = noisy_runs({"near": 0.3, "far": 0.3}, n_queries=12, n_documents=30)
+    flipped = {**runs, "far": {q: {d: -s for d, s in of.items()} for q, of in runs["far"].items()}}
+    fusion.join_lists(runs, judgments)
+    with pytest.warns(UserWarning, match="wrong way round") as raised:
+        fusion.join_lists(flipped, judgments)
+    (said,) = [str(warning.message) for warning in raised]
+    assert said.startswith("run 'far': in 12 of 12 queries relevant documents have lower scores")
+    fusion.join_lists(flipped, judgments, lower_is_better=["far"])
 
 
 def test_ids_that_are_lists_are_refused():
