@@ -207,8 +207,6 @@ class _DaskPartitions(Partitions):
         need = users_needed(surrogate, policy)
         self.client = client
         self._address = client.scheduler.address
-        self._sample: RankingData | None = None
-        self._n_worker_threads = sum(client.nthreads().values())
         self._check_packages()
         if pieces is not None:
             counts = self._counts_of_all(partitions)
@@ -243,20 +241,6 @@ class _DaskPartitions(Partitions):
             return self._gathered(function, futures)
         except OracleFailure as failure:
             raise InputError(str(failure)) from failure.__cause__
-
-    def sample_lists(self) -> RankingData | None:
-        """The lists of few of the users, for which many workers do not wait for long."""
-        n_bytes = 8 * self.n_features * self.n_rows
-        n_users = self.exclusions.n_used
-        least = self.thresholds.sample_every
-        room = self.thresholds.sample_bytes
-        wanted = max(least, 10 * self._n_worker_threads, n_bytes // room)
-        step = self.thresholds.sample_step(n_users, self.n_rows, self.n_features, wanted)
-        if step is None or n_bytes // step > 4 * room:
-            return None
-        if self._sample is None:
-            self._sample = self.some_of(step)
-        return self._sample
 
     def run(self, task: Callback, shares: Sequence[int]) -> list[Any]:
         """The task's result for each partition with users."""

@@ -22,7 +22,7 @@ from structsvm_papk.data.content import fingerprint_of
 from structsvm_papk.data.ranking_data import checked_weights
 from structsvm_papk.errors import OracleFailure, interrupted
 from structsvm_papk.metrics.table import evaluate_by_grade
-from structsvm_papk.oracles.empirical_risk import EmpiricalRisk, warm_starts
+from structsvm_papk.oracles.empirical_risk import warm_starts
 from structsvm_papk.oracles.list_risk import CHUNK_ROWS, ListRisk, Partition, runs_of_users
 from structsvm_papk.oracles.partitions import Partitions, divided
 from structsvm_papk.solvers.oracle import BlockOracle, Cuts, MajorisedOracle, Oracle
@@ -59,6 +59,7 @@ class PartitionedCuts(BlockOracle):
         self.convex = surrogate.convex or frozen is not None
         self.nonnegative = surrogate.nonnegative
         self.n_features = partitions.n_features
+        self.n_entries = partitions.n_entries
         self._divide(n_blocks)
 
     def __str__(self) -> str:
@@ -173,19 +174,6 @@ class PartitionedRisk(PartitionedCuts, MajorisedOracle):
         self.of_users = partitions
         self.exclusions = partitions.exclusions
         self.n_users = partitions.n_users  # in the mean
-
-    @cached_property
-    def sample(self) -> EmpiricalRisk | None:  # type: ignore[override]
-        """The risk of few of the users, where there are many."""
-        lists = self.partitions.sample_lists() if self.convex else None
-        if lists is None:
-            return None
-        return EmpiricalRisk(
-            self.surrogate,
-            lists.in_units(self.units),
-            n_threads=self.partitions.n_threads,
-            thresholds=self.partitions.thresholds,
-        )
 
     def majorant(self, w: Array) -> PartitionedMajorant:
         """A convex majorant of a Ramp or ClippedRamp risk, tight at w; see `majorants`.

@@ -39,6 +39,7 @@ class PartitionSummary:
     grades: Any = ()  # the different ones of all users
     label_gain: Any = None
     n_rows: int = 0  # from here on of the users that can be used
+    n_entries: int = 0
     fingerprint: str = ""
     spread: Any = None  # `Spread`
     total_positives: float = 0.0
@@ -76,6 +77,7 @@ def summarise(
     return used, replace(
         of_all,
         n_rows=used.rows.size,
+        n_entries=used.n_entries,
         fingerprint=used.fingerprint(),
         spread=used.spread(),
         total_positives=used.total_positives,
@@ -113,8 +115,8 @@ class Partitions(Parts):
         What the lists that train weigh together: users, or with grades the lists of `by_grade`.
     label_gain : str, tuple of float, or None
         What grades count; None where labels are binary.
-    n_rows, n_features : int
-        Rows that are used; columns.
+    n_rows, n_entries, n_features : int
+        Rows that are used, their numbers; columns.
     knots : Knots or None
         Of curves: the columns of all partitions are pieces between them.
     n_threads : int
@@ -163,6 +165,7 @@ class Partitions(Parts):
         self.used = [each for each in summaries if each.exclusions.n_used]
         self.weight = sum(each.weight for each in self.used)
         self.n_rows = sum(each.n_rows for each in self.used)
+        self.n_entries = sum(each.n_entries for each in self.used)
 
     @abstractmethod
     def run(self, task: Callback, shares: Sequence[int]) -> Iterable[Any]:
@@ -230,10 +233,6 @@ class Partitions(Parts):
         n_rows = np.array([each.n_rows for each in self.used])
         squares = np.square(list(self.run(partial(_term_deviations, w=w), [0] * n_rows.size)))
         return np.asarray(np.sqrt(n_rows @ squares / n_rows.sum()))
-
-    def sample_lists(self) -> RankingData | None:
-        """The lists of few of the users in memory, for steps from a sample; None without need."""
-        return None
 
     def some_of(self, n: int) -> RankingData:
         """The lists of `RankingData.some_of` n users, in this process; users are numbered."""

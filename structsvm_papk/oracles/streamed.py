@@ -166,8 +166,6 @@ class _StreamedPartitions(Partitions):
         n_pos = self._positives_of(np.arange(self._lists.users.size))
         self._user_weight = checked_weight(user_weight, self._lists.users, n_pos)
         self._bounds, free = self._plan(source, budget)
-        self._sample_rows = self._room_for_sample(source, free, thresholds)
-        free -= self._sample_rows * (self._row_bytes + _ROW_BYTES)
         self._file = _FeatureFile(source)
         largest = int(np.diff(self._lists.indptr[self._bounds]).max())
         self._buffers = [self._file.buffer(largest) for _ in range(2)]
@@ -190,24 +188,6 @@ class _StreamedPartitions(Partitions):
     def share_in_memory(self) -> float:
         """Share of the rows on file that stay in memory."""
         return sum(data.columns.n_rows for data in self.kept.values()) / self._n_rows_on_file
-
-    def sample_lists(self) -> RankingData | None:
-        """The lists of few of the users, where the budget has room for them."""
-        users = np.concatenate(self._users)
-        step = self.thresholds.sample_step(users.size, self.n_rows, self.n_features)
-        if step is None:
-            return None
-        users = users[::step]
-        starts = self._lists.indptr[users]
-        sizes = np.diff(self._lists.indptr)[users]
-        if sizes.sum() > self._sample_rows:
-            return None
-        first_rows = np.cumsum(sizes) - sizes
-        X = self._file.buffer(sizes.sum())
-        with self._readable():
-            for start, first, size in zip(starts, first_rows, sizes, strict=True):
-                self._file.read(start, X[first : first + size])
-        return self._in_columns(self._laid_out(users, X, starts - first_rows))
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
@@ -251,14 +231,6 @@ class _StreamedPartitions(Partitions):
                 f"give at least {_in_megabytes(least)} MB"
             )
         return bounds, free - needed
-
-    def _room_for_sample(self, source: Source, free: int, thresholds: Thresholds) -> int:
-        """Rows of a sample of the users, a quarter more than on average; 0 without room for it."""
-        step = thresholds.sample_step(self._lists.users.size, source.n_rows, source.n_features)
-        if step is None:
-            return 0
-        n_rows = int(1.25 * source.n_rows / step)
-        return n_rows if n_rows * (self._row_bytes + _ROW_BYTES) <= 0.5 * free else 0
 
     def _counts_of_all(self, bins: int) -> list[ValueCounts]:
         """How often each value of a column occurs in all rows, in so many bins."""

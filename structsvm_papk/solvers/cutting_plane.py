@@ -13,14 +13,13 @@ bounds the optimum from below (`cut_model`). Methods differ in where the oracle 
     OneSlack       prox = 0, at w (Joachims, Finley and Yu, 2009)
     Proximal       at w; prox is smaller where the model is right (Kiwiel, 1990), and its norm is
                    that of a `StepMetric`
-    SampledSteps   at steps of a small sample of the risk first, where there is one
 
 From top to bottom: the settings, one solve, its steps.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -61,10 +60,6 @@ _AT_ROUNDING = 10  # as many where rounding alone may be half of the gap
 _FAR_APART = 1e4  # sizes of columns that make a run slow
 _ORDINARY = 1e-8  # of the objective: what rounding may amount to on features without faults
 _OTHER_BLOCKS = "The cuts of the warm start are of other blocks: its point alone was taken."
-# of steps from a sample
-_FIRST = 1e-3  # gap of the sample's own optimum
-_PAYS = 0.7  # of the gap may be left after a step of the sample, for another one
-_CLOSER = 0.02  # of the gap: how exactly a tilted sample is solved
 
 
 @dataclass(frozen=True)
@@ -125,10 +120,7 @@ class CuttingPlane(Solver[SolverResult]):
     def _run(self, oracle: Oracle, w_init: Start, warm_start: SolverResult | None) -> Bundle:
         usual = default_blocks(oracle) if self.method == "bundle" else 1
         blocks = oracle.with_blocks(self.n_blocks or usual)
-        step = METHODS[self.method]()
-        if self.method == "bundle" and oracle.sample is not None:
-            step = SampledSteps(oracle.sample)
-        return Bundle(self, blocks, oracle, step, w_init, warm_start)
+        return Bundle(self, blocks, oracle, METHODS[self.method](), w_init, warm_start)
 
 
 # --- one solve ----------------------------------------------------------------------------------
@@ -172,7 +164,7 @@ class Bundle(Run[CuttingPlane, BlockOracle, SolverResult]):
         w = self.w_init
         self.rows_before = self.oracle.rows_scored
         if w is None:
-            w = self.step.start(self) if warm is None else warm.w
+            w = np.zeros(self.oracle.n_features) if warm is None else warm.w
         w = finite_start(w, self.oracle.n_features, "the start")
         w = np.maximum(w, self.floor)
         last = WarmStart() if warm is None else warm._warm_start
@@ -217,7 +209,7 @@ class Bundle(Run[CuttingPlane, BlockOracle, SolverResult]):
             w, predicted = self.propose(predicted)
             # 2. unless that was enough, or took long enough: ask the oracle there
             if not (self.gap() <= self.config.tol or self.clock.late()):
-                self.step.advance(self, w, predicted)
+                self.step.try_point(self, w, predicted)
             # 3. cuts that have had no weight for long leave the model
             self.model.drop_idle(self.step.max_idle)
             # 4. enough?
@@ -485,20 +477,12 @@ class Step:
     max_idle = 50  # iterations that a cut may be idle
     qp_solver = DEFAULT_SOLVER
 
-    def start(self, bundle: Bundle) -> Array:
-        """Where to begin without a start."""
-        return np.zeros(bundle.oracle.n_features)
-
     def metric(self, bundle: Bundle, w: Array, known: StepMetric | None) -> StepMetric:
         """What the proximal term measures steps by at the start w; `known` of a warm start."""
         return StepMetric()
 
     def begin(self, bundle: Bundle) -> None:
         """Take note of the evaluation at the start."""
-
-    def advance(self, bundle: Bundle, w: Array, predicted: float) -> None:
-        """One iteration from the proposal w, where the model promises that decrease."""
-        self.try_point(bundle, w, predicted)
 
     def try_point(self, bundle: Bundle, w: Array, predicted: float) -> None:
         """Ask the oracle at w, where the model promises that decrease, and go there if better."""
@@ -565,98 +549,6 @@ class Proximal(Step):
                 factor = 2.0
                 self.n_nulls = 0
         bundle.prox = max(factor * bundle.prox, _SMALLEST_PROX * bundle.config.alpha)
-
-
-class SampledSteps(Step):
-    """Steps from a small sample of the risk as long as they close the gap fast, then the model's.
-
-    Where a risk is a mean over many users and has few features, a sample R' of the users knows its
-    curvature well. Then the minimiser of the sample that is tilted to the risk's slope g at the
-    best point v,
-
-        argmin_w  alpha/2 ||w||^2 + R'(w) + (g - R''s slope at v) . (w - v),
-
-    is a Newton step but for what the sample does not know, and costs a fraction of one evaluation.
-    Shamir, Srebro, Zhang, "Communication-efficient distributed optimization using an approximate
-    Newton-type method", ICML 2014.
-    """
-
-    max_idle = Proximal.max_idle
-
-    def __init__(self, sample: Oracle) -> None:
-        self.sample: Any = sample
-        self.pays = True  # as long as its steps close the gap fast
-        self.gap = np.inf  # before the last of them
-        self.proximal = Proximal()  # takes over
-
-    def start(self, bundle: Bundle) -> Array:
-        """The optimum of the sample."""
-        return _minimum(self.sample, bundle, None, _FIRST)
-
-    def begin(self, bundle: Bundle) -> None:
-        """Hardly any curvature: at first the model is asked for its bound alone."""
-        bundle.prox = _SMALLEST_PROX * bundle.config.alpha
-
-    def advance(self, bundle: Bundle, w: Array, predicted: float) -> None:
-        """One step of the sample, or from the proposal w of the model."""
-        if self.pays:
-            before = self.gap
-            self.gap = relative_gap(bundle.best, bundle.lower_bound)
-            self.pays = not self.gap > _PAYS * before
-            if self.pays:
-                bundle.try_point(self._newton_step(bundle))
-                return
-            self.proximal.begin(bundle)
-        self.proximal.advance(bundle, w, predicted)
-
-    def try_point(self, bundle: Bundle, w: Array, predicted: float) -> None:
-        """As the model's own steps do."""
-        self.proximal.try_point(bundle, w, predicted)
-
-    def _newton_step(self, bundle: Bundle) -> Array:
-        """The step from the best point."""
-        origin = bundle.best_w
-        slope = bundle.evaluation.slopes.sum(axis=0)[: origin.size]
-        tilted = Tilted(self.sample, slope - self.sample(origin)[1], origin)
-        tol = min(max(_CLOSER * self.gap, 0.1 * bundle.config.tol), _FIRST)
-        return _minimum(tilted, bundle, origin, tol)
-
-
-def _minimum(oracle: Oracle, bundle: Bundle, start: Array | None, tol: float) -> Array:
-    config = replace(bundle.config, tol=tol, n_blocks=None, time_limit=bundle.clock.left())
-    return config.solve(oracle, start).w
-
-
-class Tilted(BlockOracle):
-    """A risk plus ``tilt . (w - origin)``."""
-
-    def __init__(self, risk: Oracle, tilt: Array, origin: Array, n_blocks: int = 1) -> None:
-        self.n_features = risk.n_features
-        self._risk = risk.with_blocks(n_blocks)
-        self._tilt = tilt
-        self._origin = origin
-        self.n_blocks = self._risk.n_blocks
-
-    def with_blocks(self, n_blocks: int) -> BlockOracle:
-        """The same in blocks, each with its share of the tilt."""
-        return Tilted(self._risk, self._tilt, self._origin, n_blocks)
-
-    def cuts(self, w: Array) -> Cuts:
-        """The risk's cuts, tilted."""
-        cuts = self._risk.cuts(w)
-        share = self._tilt / self.n_blocks
-        risen = float(self._tilt @ (w - self._origin))
-        return replace(
-            cuts,
-            value=cuts.value + risen,
-            slopes=cuts.slopes + share,
-            intercepts=cuts.intercepts - share @ self._origin,
-        )
-
-    def blocks(self, w: Array) -> tuple[Array, Array]:
-        """Values and slopes from the cuts."""
-        cuts = self.cuts(w)
-        return cuts.slopes @ w + cuts.intercepts, cuts.slopes
 
 
 METHODS: dict[str, type[Step]] = {

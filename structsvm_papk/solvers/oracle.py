@@ -83,8 +83,6 @@ class Oracle(ABC):
         Cuts that one evaluation gives.
     most_blocks : int or None
         More cuts an evaluation hardly save passes, where that is known.
-    sample : Oracle or None
-        A risk like this one that is much cheaper to evaluate.
     exact : bool
         Of a majorant: whether it is the majorised risk itself.
     """
@@ -95,7 +93,6 @@ class Oracle(ABC):
     n_entries: int = 0
     n_blocks: int = 1
     most_blocks: int | None = None
-    sample: Oracle | None = None
     exact: bool = False
 
     @abstractmethod

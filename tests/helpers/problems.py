@@ -70,12 +70,6 @@ def risk(name, k=3, **options):
     return EmpiricalRisk(make_surrogate(name, k), ranking_data(**options))
 
 
-def with_sample(risk):
-    """A risk with one of a twentieth of its users, of which steps are taken."""
-    risk.sample = EmpiricalRisk(risk.surrogate, risk.of_users.some_of(20))
-    return risk
-
-
 def one_user_risk(name, k=10, n_neg=160):
     """A single long list, positives shifted along one feature."""
     lists = two_gaussians(25, n_neg, 5, 2.5, np.eye(5)[0])

@@ -15,9 +15,9 @@ from structsvm_papk import EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.diagnosis import diagnose
 from structsvm_papk.errors import InputError, OracleFailure
 from structsvm_papk.files.sources import Source
-from structsvm_papk.oracles.list_risk import Thresholds
 from structsvm_papk.oracles.streamed import StreamedRisk
 from structsvm_papk.rankers.solver_race import mean_pap_at_k
+from structsvm_papk.solvers import metric
 from structsvm_papk.solvers.branch_and_bound import GlobalRamp
 from structsvm_papk.solvers.cutting_plane import CuttingPlane
 from structsvm_papk.solvers.solver import Status
@@ -216,34 +216,19 @@ def test_the_next_partition_is_read_while_one_is_computed(tmp_path):
     assert all(held.run(task, [1] * len(begun)))
 
 
-@pytest.mark.parametrize("weight", ["positives", slow("equal")])
-def test_a_sample_of_the_users_is_that_of_a_fit_in_memory(tmp_path, weight):
-    low = Thresholds(sample_rows=500, sample_users_per_feature=1)
-    rng = np.random.default_rng(0)
-    n_users = 210
-    n_items = 30
-    X = rng.normal(size=(n_users * n_items, 4))
-    groups = np.repeat(rng.permutation(n_users), n_items)
-    y = (X.sum(axis=1) + rng.normal(size=groups.size) > 3.5) & (groups % 10 > 0)  # some have none
-    surrogate = make_surrogate("ts", 3)
-    source = npy_source(tmp_path, X, y, groups)
-    risk = StreamedRisk(surrogate, source, X.nbytes, user_weight=weight, thresholds=low)
-    data = RankingData.from_groups(X, y, groups, user_weight=weight)
-    assert risk.n_users < n_users and risk.sample.n_users == -(-risk.n_users // 20)
-    solver = CuttingPlane(1e-2, tol=1e-8)
-    w = rng.normal(size=4)
-    sample = risk.sample.data
-    for u, user in enumerate(sample.users):
-        rows = sample.X[sample.rows[sample.indptr[u] : sample.indptr[u + 1]]]
-        assert sorted(map(tuple, rows)) == sorted(map(tuple, X[groups == user]))
+@pytest.mark.parametrize("name", ["avg", slow("ts")])
+def test_steps_are_measured_by_slopes_of_blocks_as_in_memory(tmp_path, name, monkeypatch):
+    monkeypatch.setattr(metric, "_FEWEST", 0)
+    risk = streamed(tmp_path, name, 2 * X_BYTES)
+    expected = in_memory(name)
+    assert risk.n_entries == expected.n_entries
+    solver = CuttingPlane(1e-3, tol=1e-8)
     result = solver.solve(risk)
-    expected = solver.solve(EmpiricalRisk(surrogate, data, thresholds=low))
-    assert result.status is expected.status is Status.CONVERGED
-    assert result.objective == pytest.approx(expected.objective, rel=2e-8)
-    assert risk.sample(w)[0] == EmpiricalRisk(surrogate, sample)(w)[0]
-    little = StreamedRisk(surrogate, source, X.nbytes // 2, user_weight=weight, thresholds=low)
-    assert little.sample is None
-    assert solver.solve(little).objective == pytest.approx(expected.objective, rel=2e-8)
+    assert result.converged and result._warm_start.metric.axes is not None
+    assert result.objective == pytest.approx(solver.solve(expected).objective, rel=2e-8)
+    little = solver.solve(streamed(tmp_path, name, X_BYTES // 8))
+    assert little.converged and little._warm_start.metric.axes is None  # no room for the slopes
+    assert little.objective == pytest.approx(result.objective, rel=2e-8)
 
 
 def tall_lists():

@@ -14,15 +14,13 @@ import pytest
 
 from helpers.interrupts import ctrl_c_after_call
 from helpers.marks import POSIX, slow, some_of
-from helpers.problems import objective, ranking_data, risk, with_sample
+from helpers.problems import objective, risk
 from structsvm_papk import (
     CCCP,
     CuttingPlane,
     DualAscent,
-    EmpiricalRisk,
     GlobalRamp,
     SubgradientDescent,
-    make_surrogate,
 )
 from structsvm_papk.datasets import linear_lists
 from structsvm_papk.errors import interrupted, interrupts_noted
@@ -33,15 +31,8 @@ from structsvm_papk.solvers.solver import Status
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 
 
-def of_many_users():
-    """A risk whose steps come from a sample of the users."""
-    data = ranking_data(n_users=400, n_items=12, n_features=3)
-    return with_sample(EmpiricalRisk(make_surrogate("ts", 3), data))
-
-
 SOLVERS = {
     "bundle": (CuttingPlane(1e-3), risk("ts")),
-    "sample": (CuttingPlane(1e-2), of_many_users()),
     "one_slack": (CuttingPlane(1e-2, method="one_slack"), risk("ts")),
     "ascent": (DualAscent(1e-3), risk("avg")),
     "cccp": (CCCP(1e-2, tol=1e-3), risk("clipped_ramp")),

@@ -1,4 +1,4 @@
-"""The cutting plane: QP solvers, blocks, sweeps, exact bounds, steps from a sample, paths."""
+"""The cutting plane: QP solvers, blocks, sweeps, exact bounds, paths."""
 
 import re
 from dataclasses import replace
@@ -324,23 +324,13 @@ def test_the_slope_in_s_may_cancel_too():
     assert model.lower_bound(1.0, 1.0) <= -0.4  # 0.6 - s for some s between 0 and 1
 
 
-# --- steps from a sample of users: the same optimum and honest bounds --------------------------
+# --- paths --------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def many():
-    """Makes a risk of 400 users with 3 features, and a sample of them."""
-    data = problems.ranking_data(n_users=400, n_items=12, n_features=3)
-
-    def make(name, **options):
-        return problems.with_sample(EmpiricalRisk(make_surrogate(name, 3), data, **options))
-
-    return make
-
-
-def test_a_path_reuses_cuts_and_does_not_evaluate_its_points_again(many):
+def test_a_path_reuses_cuts_and_does_not_evaluate_its_points_again():
     alphas, solver = [1e-1, 1e-2, 1e-4, 1e-3], CuttingPlane(1.0, tol=1e-6)
-    for risk in (many("avg"), problems.risk("ts", n_users=60)):
+    many = problems.risk("avg", n_users=400, n_items=12, n_features=3)
+    for risk in (many, problems.risk("ts", n_users=60)):
         path = problems.warm_path(risk, alphas, solver)
         cold = [replace(solver, alpha=alpha).solve(risk) for alpha in alphas]
         for alpha, warm, alone in zip(alphas, path, cold, strict=True):

@@ -52,13 +52,6 @@ def offsets(name):
     return EmpiricalRisk(make_surrogate(name, 3), with_rows(data, X))
 
 
-def many_lists(name):
-    """Many users, of a sample of which steps are taken; signs as some weights have not."""
-    data = problems.ranking_data(n_users=400, n_items=12, n_features=3)
-    lists = with_rows(data, data.X[data.rows] * [1.0, -1.0, 1.0])
-    return problems.with_sample(EmpiricalRisk(make_surrogate(name, 3), lists))
-
-
 def long_list(name, depth=None, k=5, n_neg=700):
     """One list, with columns that weights >= 0 cannot use."""
     data = problems.one_user_risk(name, n_neg=n_neg).data
@@ -75,7 +68,6 @@ PROBLEMS = {  # maker, alpha, tolerance, solvers, signs of the weights
     "uneven lists": (uneven_lists, 0.1, 1e-8, QUICK, FREE),
     "wide": (wide_lists, 1e-1, 1e-7, QUICK, BOTH),
     "wide, depth 5": (partial(wide_lists, depth=5), 1e-3, 1e-7, QUICK, FREE),
-    "a sample of users": (many_lists, 0.01, 1e-7, ("bundle",), BOTH),
     "offsets": (offsets, 0.1, 1e-5, QUICK, FREE),
     "one list": (
         partial(long_list, k=10, n_neg=160), 0.01, 1e-6,
