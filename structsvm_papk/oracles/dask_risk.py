@@ -23,8 +23,8 @@ from structsvm_papk._version import __version__
 from structsvm_papk.data.columns.knots import Knots, check_curves, knots_of
 from structsvm_papk.data.columns.value_counts import MOST_BINS, ValueCounts, joined_counts
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.errors import InputError, OracleFailure, as_names, check_type
-from structsvm_papk.oracles.list_risk import DEFAULTS, Partition, Thresholds, users_needed
+from structsvm_papk.errors import InputError, OracleFailure, as_names
+from structsvm_papk.oracles.list_risk import Partition, users_needed
 from structsvm_papk.oracles.partitioned import PartitionedRisk
 from structsvm_papk.oracles.partitions import Partitions, PartitionSummary, summarise
 from structsvm_papk.solvers.solver import seconds_left
@@ -58,8 +58,6 @@ class DaskRisk(PartitionedRisk):
         lines.
     positive : bool
         Whether every curve has to rise, as of `StreamedRisk`.
-    thresholds : Thresholds
-        As for `EmpiricalRisk`.
 
     Raises
     ------
@@ -86,10 +84,8 @@ class DaskRisk(PartitionedRisk):
         *,
         curves: int | None = None,
         positive: bool = False,
-        thresholds: Thresholds = DEFAULTS,
     ) -> None:
         partitions = as_names("partitions", partitions)
-        check_type("thresholds", thresholds, Thresholds, "a Thresholds")
         if not hasattr(client, "scheduler"):
             raise TypeError(f"client must be a dask.distributed.Client, got {client!r}")
         if not len(partitions):
@@ -102,7 +98,6 @@ class DaskRisk(PartitionedRisk):
             user_weight=user_weight,
             pieces=check_curves(curves),
             positive=positive,
-            thresholds=thresholds,
         )
         super().__init__(surrogate, held)
 
@@ -200,7 +195,6 @@ class _DaskPartitions(Partitions):
         user_weight: str | None,
         pieces: int | None,
         positive: bool,
-        thresholds: Thresholds,
     ) -> None:
         import dask
 
@@ -221,7 +215,7 @@ class _DaskPartitions(Partitions):
         summaries = self._loaded(summary_of, self._held)
         loaded = zip(self._held, summaries, strict=True)
         self._with_users = [future for future, each in loaded if each.exclusions.n_used]
-        super().__init__(summaries, surrogate, need.policy, thresholds)
+        super().__init__(summaries, surrogate, need.policy)
 
     def _counts_of_all(self, partitions: Sequence[Any]) -> list[ValueCounts]:
         """How often each value of a column occurs in all rows, joined on the workers."""

@@ -19,9 +19,7 @@ from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.errors import check_choice, check_type, whole_number
 from structsvm_papk.oracles.boxes import Boxes
 from structsvm_papk.oracles.list_risk import (
-    DEFAULTS,
     ListRisk,
-    Thresholds,
     runs_of_users,
     users_needed,
 )
@@ -39,6 +37,9 @@ from structsvm_papk.surrogates.base import ListTerms, MajorantSurrogate
 from structsvm_papk.surrogates.losses import Avg
 
 _GRAM_BYTES = 1 << 29  # more of them dual blocks may not take
+_ASCENT_FEATURES = 1000  # from which on the ascent was faster with sparse data, see docs/solver.md
+_START_ROWS = 1 << 14  # are enough for a starting point, or
+_START_ROWS_A_FEATURE = 300  # if that is more
 _DEEP = 0.9  # share of the negatives that 'deep_avg' counts
 _RIDGE = 1e-4
 
@@ -74,8 +75,6 @@ class EmpiricalRisk(ListRisk, DualOracle, BoxedOracle, FiniteSumOracle):
         user, if there are fewer).
     n_threads : int
         Threads that share the work. The result does not depend on it.
-    thresholds : Thresholds
-        Sizes from which solves take shortcuts; for tests and measurements.
 
     Attributes
     ----------
@@ -101,11 +100,8 @@ class EmpiricalRisk(ListRisk, DualOracle, BoxedOracle, FiniteSumOracle):
         policy: str = "cap",
         n_blocks: int = 1,
         n_threads: int = 1,
-        *,
-        thresholds: Thresholds = DEFAULTS,
     ) -> None:
         check_type("data", data, RankingData, "a RankingData")
-        check_type("thresholds", thresholds, Thresholds, "a Thresholds")
         n_blocks = whole_number("n_blocks", n_blocks)
         n_threads = whole_number("n_threads", n_threads)
         need = users_needed(surrogate, policy)
@@ -118,7 +114,6 @@ class EmpiricalRisk(ListRisk, DualOracle, BoxedOracle, FiniteSumOracle):
             runs_of_users(lists, n_blocks),
             n_threads,
         )
-        self.thresholds = thresholds
 
     @property
     def shares(self) -> Array:  # type: ignore[override]
@@ -168,9 +163,8 @@ class EmpiricalRisk(ListRisk, DualOracle, BoxedOracle, FiniteSumOracle):
 
     def suits_dual_ascent(self, alpha: float) -> bool:
         """Whether the ascent is likely to be faster: where users share little of what they need."""
-        many_features = self.n_features >= self.thresholds.ascent_features
-        many_users = self.n_users >= self.thresholds.ascent_users
-        return many_features and many_users and self.data.is_sparse and self._has_a_weight_each
+        several = self.n_users > 1 and self.n_features >= _ASCENT_FEATURES
+        return several and self.data.is_sparse and self._has_a_weight_each
 
     @property
     def _has_a_weight_each(self) -> bool:
@@ -201,7 +195,7 @@ class EmpiricalRisk(ListRisk, DualOracle, BoxedOracle, FiniteSumOracle):
     ) -> dict[str, Array]:
         """Starting points by name for solvers of non-convex risks; see `warm_starts`."""
         users = self.of_users
-        n = self.thresholds.start_step(users.rows.size, self.n_features)
+        n = start_step(users.rows.size, self.n_features)
         return warm_starts(self.surrogate, users.some_of(n), minimise, names, self.n_threads)
 
 
@@ -214,6 +208,12 @@ class MajorantRisk(ListRisk):
         data = majorised.data
         super().__init__(surrogate, data, majorised.user_bounds, majorised.n_threads)
         self.exact = majorised.surrogate.is_convex_on(data.n_pos)
+
+
+def start_step(n_rows: int, n_features: int) -> int:
+    """The n for which one of n users is enough for a starting point."""
+    enough = max(_START_ROWS, _START_ROWS_A_FEATURE * n_features)
+    return max(1, n_rows // enough)
 
 
 def warm_starts(

@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -28,37 +27,6 @@ from structsvm_papk.surrogates._kernels import tangent_intercepts
 from structsvm_papk.surrogates.base import Surrogate, check_scores
 
 CHUNK_ROWS = 1 << 16
-
-
-@dataclass(frozen=True)
-class Thresholds:
-    """From which sizes on shortcuts pay.
-
-    They change how long the solve of a convex risk takes, not what it finds; of others, where CCCP
-    starts.
-
-    Attributes
-    ----------
-    start_rows, start_rows_per_feature : int
-        Rows, and rows for each feature, that are enough for a starting point of CCCP; those of
-        one of n users are taken where there are more.
-    ascent_features, ascent_users : int
-        Features and users from which the ascent on the dual was faster with sparse data, see
-        docs/benchmarks.md.
-    """
-
-    start_rows: int = 1 << 14
-    start_rows_per_feature: int = 300
-    ascent_features: int = 1000
-    ascent_users: int = 2
-
-    def start_step(self, n_rows: int, n_features: int) -> int:
-        """The n for which one of n users is enough for a starting point."""
-        enough = max(self.start_rows, self.start_rows_per_feature * n_features)
-        return max(1, n_rows // enough)
-
-
-DEFAULTS = Thresholds()
 
 
 class Tangents(NamedTuple):

@@ -22,7 +22,7 @@ from structsvm_papk.data.content import fingerprint_of
 from structsvm_papk.data.ranking_data import checked_weights
 from structsvm_papk.errors import OracleFailure, interrupted
 from structsvm_papk.metrics.table import evaluate_by_grade
-from structsvm_papk.oracles.empirical_risk import warm_starts
+from structsvm_papk.oracles.empirical_risk import start_step, warm_starts
 from structsvm_papk.oracles.list_risk import CHUNK_ROWS, ListRisk, Partition, runs_of_users
 from structsvm_papk.oracles.partitions import Partitions, divided
 from structsvm_papk.solvers.oracle import BlockOracle, Cuts, MajorisedOracle, Oracle
@@ -188,7 +188,7 @@ class PartitionedRisk(PartitionedCuts, MajorisedOracle):
     ) -> dict[str, Array]:
         """Starting points by name, from the rows of some users; see `warm_starts`."""
         held = self.partitions
-        enough = held.thresholds.start_step(held.n_rows, self.n_features)
+        enough = start_step(held.n_rows, self.n_features)
         in_room = int(np.ceil(held.n_rows / held.most_start_rows))
         lists = held.some_of(max(enough, in_room)).in_units(self.units)
         return warm_starts(self.surrogate, lists, minimise, names)

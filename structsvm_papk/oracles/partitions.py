@@ -20,9 +20,7 @@ from structsvm_papk.data.lists import Exclusions, refusal
 from structsvm_papk.data.ranking_data import Parts, RankingData
 from structsvm_papk.errors import InputError
 from structsvm_papk.oracles.list_risk import (
-    DEFAULTS,
     Partition,
-    Thresholds,
     refuse_deeper_than_all,
 )
 from structsvm_papk.surrogates import Surrogate
@@ -103,7 +101,6 @@ class Partitions(Parts):
         Whose k or depth is refused where no user can be used because of it.
     policy : {'exclude', 'raise', 'cap'}
         'raise' refuses users who cannot be used.
-    thresholds : Thresholds
 
     Attributes
     ----------
@@ -119,8 +116,6 @@ class Partitions(Parts):
         Rows that are used, their numbers; columns.
     knots : Knots or None
         Of curves: the columns of all partitions are pieces between them.
-    n_threads : int
-        Threads of this process that share the work on lists that are in it.
     most_blocks, most_start_rows : float
         Cuts of an evaluation, and rows for starting points, that there is room for.
 
@@ -132,7 +127,6 @@ class Partitions(Parts):
     """
 
     knots: Knots | None = None
-    n_threads: int = 1
     most_blocks: float = np.inf
     most_start_rows: float = np.inf
 
@@ -141,10 +135,8 @@ class Partitions(Parts):
         summaries: Sequence[PartitionSummary],
         surrogate: Surrogate,
         policy: str = "cap",
-        thresholds: Thresholds = DEFAULTS,
     ) -> None:
         self.summaries = summaries
-        self.thresholds = thresholds
         self.exclusions = _joined([each.exclusions for each in summaries])
         if not self.exclusions.n_used:
             refuse_deeper_than_all(surrogate, self.most_negatives)

@@ -36,7 +36,7 @@ from structsvm_papk.errors import InputError, OracleFailure, check_number, check
 from structsvm_papk.files.lines import errors_name
 from structsvm_papk.files.partitions import cut_users, scan_users
 from structsvm_papk.files.sources import Source
-from structsvm_papk.oracles.list_risk import DEFAULTS, Need, Partition, Thresholds, users_needed
+from structsvm_papk.oracles.list_risk import Need, Partition, users_needed
 from structsvm_papk.oracles.partitioned import PartitionedRisk
 from structsvm_papk.oracles.partitions import Partitions, PartitionSummary, summarise
 from structsvm_papk.surrogates import Surrogate
@@ -82,8 +82,6 @@ class StreamedRisk(PartitionedRisk):
     positive : bool
         Whether every curve has to rise. Its weights are its rises then, of which the solver has to
         be told that they are 0 or above (``positive=True``).
-    thresholds : Thresholds
-        As for `EmpiricalRisk`.
 
     Raises
     ------
@@ -109,11 +107,9 @@ class StreamedRisk(PartitionedRisk):
         label_gain: str | Sequence[float] | None = None,
         curves: int | None = None,
         positive: bool = False,
-        thresholds: Thresholds = DEFAULTS,
     ) -> None:
         check_type("source", source, Source, "what open_source returns")
         check_number("memory_budget", memory_budget, above=0)
-        check_type("thresholds", thresholds, Thresholds, "a Thresholds")
         held = _StreamedPartitions(
             surrogate,
             source,
@@ -125,7 +121,6 @@ class StreamedRisk(PartitionedRisk):
             user_weight=user_weight,
             pieces=check_curves(curves),
             positive=positive,
-            thresholds=thresholds,
         )
         super().__init__(surrogate, held)
 
@@ -151,7 +146,6 @@ class _StreamedPartitions(Partitions):
         user_weight: str | ArrayLike,
         pieces: int | None,
         positive: bool,
-        thresholds: Thresholds,
     ) -> None:
         need = users_needed(surrogate, policy)
         self.n_threads = n_threads
@@ -183,7 +177,7 @@ class _StreamedPartitions(Partitions):
         for p in range(self._bounds.size - 1):
             summary, free = self._survey(p, need, free)
             summaries.append(summary)
-        super().__init__(summaries, surrogate, need.policy, thresholds)
+        super().__init__(summaries, surrogate, need.policy)
 
     def share_in_memory(self) -> float:
         """Share of the rows on file that stay in memory."""

@@ -10,7 +10,7 @@ from helpers.catalogue import SURROGATES
 from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.datasets.generators import LabelledRows, two_gaussians
 from structsvm_papk.files.partitions import array_partitions
-from structsvm_papk.oracles.list_risk import DEFAULTS, Partition, users_needed
+from structsvm_papk.oracles.list_risk import Partition, users_needed
 from structsvm_papk.oracles.partitioned import PartitionedRisk
 from structsvm_papk.oracles.partitions import Partitions, summarise
 
@@ -137,23 +137,23 @@ def full_optimum(risk, alpha, signs=False):
 class InProcess(Partitions):
     """Partitions in this process."""
 
-    def __init__(self, surrogate, data, n, thresholds=DEFAULTS, policy="exclude"):
+    def __init__(self, surrogate, data, n, policy="exclude"):
         need = users_needed(surrogate, policy)
         loaded = [
             summarise(each.load(), need.negatives, need.setting)
             for each in array_partitions(data, n)
         ]
         self.data = [data for data, _ in loaded if data is not None]
-        super().__init__([summary for _, summary in loaded], surrogate, thresholds=thresholds)
+        super().__init__([summary for _, summary in loaded], surrogate)
 
     def run(self, task, shares):
         for data, share in zip(self.data, shares, strict=True):
             yield task(Partition(data, share, n_threads=1, cache=None))
 
 
-def partitioned(surrogate, data, n, thresholds=DEFAULTS, policy="exclude"):
+def partitioned(surrogate, data, n, policy="exclude"):
     """The risk of data cut into at most n partitions."""
-    return PartitionedRisk(surrogate, InProcess(surrogate, data, n, thresholds, policy))
+    return PartitionedRisk(surrogate, InProcess(surrogate, data, n, policy))
 
 
 def walk(d, steps=40, seed=1):

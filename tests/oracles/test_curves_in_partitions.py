@@ -12,9 +12,8 @@ from structsvm_papk import CuttingPlane, EmpiricalRisk, PAPKRanker, RankingData,
 from structsvm_papk.datasets import linear_lists
 from structsvm_papk.errors import InputError
 from structsvm_papk.files.partitions import array_partitions
-from structsvm_papk.oracles import StreamedRisk
+from structsvm_papk.oracles import StreamedRisk, empirical_risk
 from structsvm_papk.oracles.dask_risk import DaskRisk, connect
-from structsvm_papk.oracles.list_risk import Thresholds
 from structsvm_papk.oracles.partitioned import PartitionedRisk
 from structsvm_papk.rankers.settings import STIFFNESS
 from structsvm_papk.solvers.cccp import starts_of
@@ -167,14 +166,15 @@ def some_lists(n_users, n_items, n_features, noise, seed):
 
 
 @pytest.mark.parametrize("weight", [None, "positives"])
-def test_starts_are_made_of_the_same_users(weight):
-    few = Thresholds(start_rows=300, start_rows_per_feature=10)
+def test_starts_are_made_of_the_same_users(weight, monkeypatch):
+    monkeypatch.setattr(empirical_risk, "_START_ROWS", 300)
+    monkeypatch.setattr(empirical_risk, "_START_ROWS_A_FEATURE", 10)
     data = RankingData.from_groups(
         *some_lists(120, 30, 8, 1.0, seed=3), user_weight=weight
     )  # 3600 rows
     surrogate = make_surrogate("clipped_ramp", 3, 8)
-    expected = starts_of(EmpiricalRisk(surrogate, data, thresholds=few), RAMP_ALPHA)
-    found = starts_of(partitioned(surrogate, data, 7, few), RAMP_ALPHA)
+    expected = starts_of(EmpiricalRisk(surrogate, data), RAMP_ALPHA)
+    found = starts_of(partitioned(surrogate, data, 7), RAMP_ALPHA)
     assert list(found) == list(expected)
     for name, w in expected.items():
         np.testing.assert_allclose(found[name], w, rtol=0, atol=1e-9)

@@ -15,8 +15,8 @@ from helpers.problems import degenerate_lists, draw_scores, objective
 from structsvm_papk.data import RankingData
 from structsvm_papk.datasets import linear_lists
 from structsvm_papk.errors import DegenerateOptimumWarning
+from structsvm_papk.oracles import empirical_risk
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk, logistic_regression
-from structsvm_papk.oracles.list_risk import Thresholds
 from structsvm_papk.rankers.ranker import PAPKRanker
 from structsvm_papk.solvers.branch_and_bound import BranchAndBound
 from structsvm_papk.solvers.cccp import CCCP, starts_of
@@ -164,10 +164,10 @@ def test_without_quasi_newton_steps_or_with_few_blocks_every_start_is_followed(o
     assert all(report.criticality <= 3e-3 for report in result.starts)
 
 
-def test_starts_of_large_data_are_made_of_some_users():
-    few = Thresholds(start_rows=300, start_rows_per_feature=10)
-    whole = small_risk("clipped_ramp")
-    risk = EmpiricalRisk(whole.surrogate, whole.data, thresholds=few)
+def test_starts_of_large_data_are_made_of_some_users(monkeypatch):
+    monkeypatch.setattr(empirical_risk, "_START_ROWS", 300)
+    monkeypatch.setattr(empirical_risk, "_START_ROWS_A_FEATURE", 10)
+    risk = small_risk("clipped_ramp")
     part = risk.data.some_of(4)  # of 1200 rows
     assert 5 <= part.n_users <= 15
     sampled = starts_of(risk, 1e-2, ("logistic", "deep_avg"))
