@@ -168,4 +168,4 @@ def _texts(path: PathLike, column: Any, name: str) -> Array:
                 f"{path}: column {name!r} has type {column.type} and is no UTF-8 text; write it as "
                 "text or whole numbers"
             ) from None
-    return texts_of(path, pd.Series(values, dtype=object).map(str))
+    return texts_of(path, pd.Series(values, dtype=object).map(str), name)

@@ -22,7 +22,7 @@ from structsvm_papk.files.lines import open_text, place_of
 
 _ROWS_AT_ONCE = 1 << 16  # that are parsed
 WITHOUT_IT = "leave rows without it out of the file"
-_LONGEST_ID = 1000  # characters: numpy gives every text the room of the longest
+_LONGEST_TEXT = 1000  # characters: numpy gives every text the room of the longest
 _HOLES = ("", "nan", "NaN", "NA", "N/A", "<NA>", "null", "NULL", "None")
 _SEPARATORS = {"csv": ",;\t", "tsv": "\t;,"}  # the usual one first
 
@@ -53,9 +53,16 @@ def how_to_leave_out(*names: str) -> str:
 
 
 def with_none(texts: Array, levels: Collection[Any] = ()) -> Array:
-    """Texts as objects, None where a cell is empty or says NaN or null, which is no level."""
+    """Texts as objects, None where a cell is empty or says NaN or null, which is no level.
+
+    Reading leaves out spaces before a cell, so levels that begin with some are put back.
+    """
     values = texts.astype(object)
     values[np.isin(texts, [hole for hole in _HOLES if hole not in levels])] = None
+    for level in levels:
+        as_read = level.lstrip(" ")
+        if as_read and as_read not in levels:
+            values[texts == as_read] = level
     return values
 
 
@@ -130,7 +137,7 @@ def read_text(
                     n_rows += len(frame)
                     piece = each_column(numeric, partial(read, frame), features)
                     for name in texts:
-                        piece[name] = texts_of(path, frame[name])
+                        piece[name] = texts_of(path, frame[name], name)
                     pieces.append(piece)
             except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
                 _refuse_uneven(path, format)
@@ -232,16 +239,17 @@ def _advice(text, name, is_feature, number):
     return ""
 
 
-def texts_of(path: PathLike, column: Any) -> Array:
+def texts_of(path: PathLike, column: Any, name: str) -> Array:
     """A series of texts as an array; those are refused at which numpy would need too much memory,
     or cut.
     """
     codes, texts = column.factorize()
     for text in texts:
-        if len(text) > _LONGEST_ID or "\0" in text:
+        if len(text) > _LONGEST_TEXT or "\0" in text:
             raise InputError(
-                f"{path}: the user or item {text[:40]!r}.. is longer than {_LONGEST_ID} "
-                "characters or holds a null character; name them by short texts or numbers"
+                f"{path}: column {name!r} holds {text[:40]!r}.., which is longer than "
+                f"{_LONGEST_TEXT} characters or holds a null character; write shorter texts, or "
+                "numbers"
             )
     return np.array(list(texts))[codes]
 

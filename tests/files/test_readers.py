@@ -338,7 +338,9 @@ REFUSED = {
     f"row 1 of the data (counted from 0): column 'x' holds {2**60 + 1}": GOOD
     + f"1,1,{2**60 + 1}\n",
     "row 1 of the data (counted from 0): column 'x' is inf": GOOD + "1,1,inf\n",
-    "longer than 1000 characters or holds": f"label,group,x\n1,{'u' * 1001},1\n",
+    f"column 'group' holds '{'u' * 40}'.., which is longer than 1000 characters": (
+        f"label,group,x\n1,{'u' * 1001},1\n"
+    ),
     # the csv module limits the length of a field, pandas does not
     "row 0 of the data (counted from 0): column 'a'": f"label,a,item\n1,nan,{'x' * 200_000}\n",
     "is not UTF-8 text (byte 0xfc): save it as UTF-8, for example with iconv -f latin1 -t utf-8": (

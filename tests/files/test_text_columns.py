@@ -74,6 +74,10 @@ def test_levels_are_those_of_training(tmp_path, suffix):
     path = write(few.assign(kind=["None", "NA", None, "castle"]), tmp_path / f"d.{suffix}")
     again = read_table(path, like=of_frame, missing="separate")
     np.testing.assert_array_equal(again.X[:, 1], [1, 0, np.nan, -1])
+    of_frame = replace(trained, levels={1: (" hotel", " tent", "tent")})  # text with spaces before
+    path = write(few.assign(kind=[" hotel", "tent", None, "castle"]), tmp_path / f"e.{suffix}")
+    again = read_table(path, like=of_frame, missing="separate")
+    np.testing.assert_array_equal(again.X[:, 1], [0, 2, np.nan, -1])
     numbers = write(frame[:4].assign(kind=["1", "2", "3", "4"]), tmp_path / f"c.{suffix}")
     with pytest.raises(InputError, match=r"c\..*'kind' holds numbers \('1'\), and in training it"):
         read_table(numbers, like=trained, missing="separate")
