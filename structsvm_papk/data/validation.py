@@ -70,9 +70,10 @@ def as_vector(values: Any, name: str, n_rows: int) -> Array:
     """`as_array` with one value per row."""
     array = as_array(values, name)
     if array.shape != (n_rows,):
-        raise InputError(
-            f"{name} has shape {array.shape}, but there are {n_rows} rows: give one label per row"
-        )
+        advice = "give one label per row"
+        if array.ndim == 1 and array.dtype.kind in "iu" and array.sum() == n_rows:
+            advice += "; of sizes of lists, np.repeat(np.arange(len(sizes)), sizes)"
+        raise InputError(f"{name} has shape {array.shape}, but there are {n_rows} rows: {advice}")
     return array
 
 

@@ -89,9 +89,19 @@ def _by_scikit_learn(ranker: Any, *given: Any, **how: Any) -> Any:
     try:
         return validate_data(ranker, *given, **how)
     except ValueError as error:
-        raise InputError(str(error)) from None
+        text = str(error)
+        if text.startswith("Input y contains"):  # it does not say where
+            text += f" {_labels_to_mend(given[1])}"
+        raise InputError(text) from None
     except (TypeError, OverflowError) as error:
         raise TypeError(f"X and y must be arrays of numbers: {error}") from None
+
+
+def _labels_to_mend(y: Any) -> str:
+    """Which rows have no label, and what to do with them."""
+    labels = validation.as_numbers(validation.as_array(y, "labels y").ravel(), "labels y")
+    bad = ~np.isfinite(labels)
+    return f"See {validation.rows_of(bad)}: leave out what has no label, or give it one."
 
 
 def _checked_labels(y: Any, n_rows: int) -> Array:

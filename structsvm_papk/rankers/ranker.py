@@ -464,7 +464,8 @@ class PAPKRanker(AdditiveRanker):
         """Minimise what was chosen, with `warm_start` from the last function; take the result."""
         setting = chosen.setting
         surrogate = setting.surrogate
-        refuse_deeper_than_all(surrogate, columns.given.most_negatives)
+        most = columns.given.most_negatives
+        refuse_deeper_than_all(surrogate, most)
         in_columns = columns.of(setting, pairs)
         risk = columns.risk(surrogate, in_columns.lists, self.policy, self.n_threads)
         if is_auto(setting.alpha):
@@ -482,6 +483,11 @@ class PAPKRanker(AdditiveRanker):
             checkpoint = replace(checkpoint, choice=chosen.kept.content())
         log = Log(self.verbose)
         remarks = in_columns.lists.remarks
+        if self.n_shown > most:
+            remarks += (
+                f"k={self.n_shown} is above the negatives of every list (at most {most}), so that "
+                f"pAp@{self.n_shown} is defined for none of them.",
+            )
         for remark in remarks:
             log.say(remark)
         watch = log.watching(self.callback)

@@ -231,7 +231,12 @@ def test_data_that_cannot_be_used(task):
         ((X, np.where(y, 7, -3.5), groups), "-3.5 and 7.0 only, which do not say"),
         ((X, 0.5 * y, groups), "0.0 and 0.5 only, which do not say"),
         ((X, np.where(y, "yes", "no"), groups), 'labels y are text: give y == "yes"'),
+        (
+            (X, np.where(np.arange(y.size) == 7, np.nan, y), groups),
+            "y contains NaN. See row 7: leave",
+        ),
         ((X, y, groups[:-1]), "groups has shape"),
+        ((X, y, np.bincount(groups)), r"of sizes of lists, np.repeat\(np.arange"),
         ((X, y[:-1], groups), "inconsistent numbers of samples"),
     ]:
         with pytest.raises(ValueError, match=reason):
@@ -247,6 +252,14 @@ def test_data_that_cannot_be_used(task):
         ranker.score(X, y[:-1], groups)
     with pytest.raises(InputError, match="no user has a positive and k=3 negatives"):
         ranker.score(X, np.zeros(y.size), groups)
+
+
+def test_a_k_that_no_list_has_negatives_for_is_noted(task):
+    X, y, groups = task
+    most = int(np.bincount(groups[y == 0]).max())
+    for k, is_noted in ((most, False), (most + 1, True)):
+        notes = " ".join(Linear(k=k).fit(X, y, groups).result_.notes)
+        assert (f"k={k} is above the negatives of every list (at most {most})" in notes) == is_noted
 
 
 @pytest.mark.parametrize(
