@@ -106,7 +106,8 @@ def _temporary_beside(path: Path) -> Iterator[Any]:
     try:
         yield file
     finally:
-        file.close()
+        with suppress(OSError):  # of a full disk, a second time
+            file.close()
         with suppress(FileNotFoundError):
             os.unlink(file.name)
 

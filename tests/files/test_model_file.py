@@ -258,6 +258,20 @@ def test_what_a_kill_left_is_removed_by_whoever_writes_there_next(tmp_path, kill
 
 
 @POSIX
+def test_a_write_that_finds_the_disk_full_leaves_nothing(tmp_path):
+    import resource  # on POSIX alone
+
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(InputError, match="cannot write"):
+            write_atomically(tmp_path / "kept", bytes(2000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert os.listdir(tmp_path) == []
+
+
+@POSIX
 def test_a_file_that_another_process_is_writing_is_left_alone(tmp_path, killed):
     with atomic._temporary_beside(tmp_path / "kept") as file:
         killed(tmp_path / "kept")
