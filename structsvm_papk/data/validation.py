@@ -37,7 +37,8 @@ _MOST_WEIGHT = 1e100
 
 def as_array(values: Any, name: str) -> Array:
     """An array of anything array-like; unlike `numpy.asarray`, lists of mixed types stay exact."""
-    if hasattr(values, "to_numpy"):
+    is_arrow = hasattr(values, "to_pylist")  # whose `to_numpy` refuses what has to be copied
+    if hasattr(values, "to_numpy") and not is_arrow:
         values = values.to_numpy()
     refuse_masked(values, name)
     try:

@@ -92,6 +92,8 @@ def _by_scikit_learn(ranker: Any, *given: Any, **how: Any) -> Any:
         text = str(error)
         if text.startswith("Input y contains"):  # it does not say where
             text += f" {_labels_to_mend(given[1])}"
+        elif text.startswith("The feature names") and "missing" not in text:
+            text = f"{text.rstrip()}\nTake the columns of training: X[ranker.feature_names_in_]"
         raise InputError(text) from None
     except (TypeError, OverflowError) as error:
         raise TypeError(f"X and y must be arrays of numbers: {error}") from None

@@ -66,6 +66,7 @@ BINARY = {
     "object": (2 * Y - 1).astype(object),
     "pandas Int64": pd.Series(Y, dtype="Int64"),
     "polars": pl.Series(Y == 1),
+    "Arrow": pl.Series(Y == 1).to_arrow(),
     "unmasked": np.ma.array(Y, mask=np.zeros(N, dtype=bool)),
 }
 

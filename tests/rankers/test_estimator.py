@@ -254,6 +254,21 @@ def test_data_that_cannot_be_used(task):
         ranker.score(X, np.zeros(y.size), groups)
 
 
+def test_columns_in_another_order_are_refused_with_what_to_do(task):
+    pandas = pytest.importorskip("pandas")
+    X, y, groups = task
+    frame = pandas.DataFrame(X, columns=list("abcd"))
+    ranker = Linear(k=3).fit(frame, y, groups)
+    for other in (frame[list("dcba")], frame.assign(e=1.0)):
+        with pytest.raises(InputError, match=r"X\[ranker.feature_names_in_\]$"):
+            ranker.predict(other)
+        np.testing.assert_array_equal(
+            ranker.predict(other[ranker.feature_names_in_]), ranker.predict(frame)
+        )
+    with pytest.raises(InputError, match=r"now missing:\n- a\n$"):
+        ranker.predict(frame.drop(columns="a"))
+
+
 def test_a_k_that_no_list_has_negatives_for_is_noted(task):
     X, y, groups = task
     most = int(np.bincount(groups[y == 0]).max())
