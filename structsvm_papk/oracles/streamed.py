@@ -287,24 +287,18 @@ class _StreamedPartitions(Partitions):
 
     def _read(self, users: Array, buffer: Array) -> RankingData:
         """The lists of some users of a partition, with their rows in the buffer."""
-        start = self._lists.indptr[users[0]]
-        stop = self._lists.indptr[users[-1] + 1]
+        lists = self._lists
+        start = lists.indptr[users[0]]
+        stop = lists.indptr[users[-1] + 1]
         X = buffer[: stop - start]
         self._file.read(start, X)
-        return self._laid_out(users, X, np.full(users.size, start))
-
-    def _laid_out(self, users: Array, X: Array, first_rows: Array) -> RankingData:
-        """The lists of some users; X holds their rows of the file, less `first_rows`."""
-        lists = self._lists
-        starts = lists.indptr[users]
-        sizes = lists.indptr[users + 1] - starts
+        sizes = lists.indptr[users + 1] - lists.indptr[users]
         indptr = np.concatenate([[0], np.cumsum(sizes)])
+        labels = lists.labels[start:stop]
         rows = np.empty(indptr[-1], dtype=np.int64)
-        _best_first(lists.labels, starts, first_rows, indptr, rows)
+        _best_first(labels, lists.indptr[users] - start, indptr, rows)
         weight = None if self._user_weight is None else self._user_weight[users]
-        grades = None
-        if lists.label_gain is not None:
-            grades = lists.labels[rows + np.repeat(first_rows, sizes)]
+        grades = None if lists.label_gain is None else labels[rows]
         return RankingData.from_parts(
             columns=DenseColumns(X),
             rows=rows,
@@ -361,9 +355,7 @@ class _FeatureFile:
 
 
 @kernel
-def _best_first(
-    labels: Array, starts: Array, first_rows: Array, indptr: Array, rows: Array
-) -> None:
+def _best_first(labels: Array, starts: Array, indptr: Array, rows: Array) -> None:
     """List each user's rows as they are in memory, by decreasing label."""
     for u in range(starts.size):
         end = starts[u] + indptr[u + 1] - indptr[u]
@@ -376,7 +368,7 @@ def _best_first(
         for label in range(highest, lowest - 1, -1):
             for row in range(starts[u], end):
                 if labels[row] == label:
-                    rows[i] = row - first_rows[u]
+                    rows[i] = row
                     i += 1
 
 

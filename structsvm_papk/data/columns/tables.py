@@ -27,10 +27,8 @@ from structsvm_papk.errors import InputError, warn
 
 Levels = Mapping[int, tuple[Any, ...]]
 FROM_DTYPE = "from_dtype"
-_WITH_SIGN = re.compile(r"\s*-?[$€£¥]?\s*-?\d+([.,]\d+)*\s*[$€£¥%]?\s*")
-_SIGN = re.compile(r"[$€£¥%]")
-_MAYBE_WITH_COMMAS = re.compile(r"-?\d+([.,]\d+)*")
-_THOUSANDS = re.compile(r"-?\d{1,3}(,\d{3})+(\.\d+)?")
+_NUMBER = re.compile(r"\s*-?[$€£¥]?\s*-?\d+([.,]\d+)*\s*[$€£¥%]?\s*")
+_SIGN_OR_COMMA = re.compile(r"[$€£¥%,]")
 _DATE = re.compile(
     r"\d{4}[-/]\d{2}[-/]\d{2}"
     r"|\d{1,2}(/\d{1,2}/\d{2,4}|\.\d{1,2}\.\d{4})$"
@@ -184,20 +182,12 @@ def levels_in(values: Array, name: str) -> tuple[Any, ...]:
             f"column {name!r} holds dates or durations as text ({min(dates)!r}): give days, of "
             f"dates since a fixed one {YOUR_TABLE}"
         )
-    with_sign = [value for value in different if _SIGN.search(str(value))]
-    if with_sign and all(_WITH_SIGN.fullmatch(str(value)) for value in different):
+    marked = [value for value in different if _SIGN_OR_COMMA.search(str(value))]
+    if marked and all(_NUMBER.fullmatch(str(value)) for value in different):
         raise InputError(
-            f"column {name!r} holds numbers with a sign as text ({min(with_sign)!r}): give "
-            f'numbers, column.str.replace("[$€£¥% ]", "", regex=True).astype(float) {YOUR_TABLE}'
-        )
-    with_comma = [value for value in different if "," in str(value)]
-    if with_comma and all(_MAYBE_WITH_COMMAS.fullmatch(str(value)) for value in different):
-        how = "column.str.replace(',', '.').astype(float)"
-        if all(_THOUSANDS.fullmatch(value) for value in with_comma):
-            how = f"column.str.replace(',', '').astype(float); of decimal commas, {how}"
-        raise InputError(
-            f"column {name!r} holds numbers with a comma as text ({min(with_comma)!r}): give "
-            f"numbers, {how} {YOUR_TABLE}"
+            f"column {name!r} holds numbers with a sign or a comma as text ({min(marked)!r}): give "
+            'numbers, column.str.replace("[$€£¥% ]", "", regex=True).str.replace(",", ".")'
+            f'.astype(float), with "" for commas that separate thousands {YOUR_TABLE}'
         )
     if len(different) > MOST_LEVELS:
         share = len(different) / max(sum(value is not None for value in values), 1)
