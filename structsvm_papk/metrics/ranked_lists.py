@@ -160,7 +160,8 @@ def gains_of(grades: Array, how: Gains) -> Array:
     if callable(how):
         gains = as_floats("gains", how(grades))
     elif how == "exponential":
-        gains = np.exp2(grades) - 1.0
+        with np.errstate(over="ignore"):  # refused below
+            gains = np.exp2(grades) - 1.0
     if gains.shape != grades.shape:
         raise InputError(f"gains gave shape {gains.shape} for {grades.size} labels; give one each")
     bad = ~(np.isfinite(gains) & (gains >= 0))

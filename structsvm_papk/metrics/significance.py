@@ -7,7 +7,7 @@ the two scorers' values of a user.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -23,6 +23,7 @@ from structsvm_papk.data.validation import (
     too_few_to_resample,
 )
 from structsvm_papk.errors import InputError, check_choice, check_number, check_type
+from structsvm_papk.metrics.conventions import Conventions
 from structsvm_papk.metrics.definitions import metric_names
 from structsvm_papk.metrics.table import MetricTable
 
@@ -187,8 +188,8 @@ def compare(
     Parameters
     ----------
     first, second : MetricTable
-        Of the same users, with the same mean, which is not `pooled`, and the same weights. A user
-        that either table leaves out is left out of the pair.
+        Of the same users, by the same rules, with a mean that is not `pooled`, and the same
+        weights. A user that either table leaves out is left out of the pair.
     metrics : str or sequence of str, optional
         Default: all metrics of `first`.
     level : float
@@ -202,7 +203,7 @@ def compare(
     Raises
     ------
     InputError
-        Tables that cannot be compared: other users, another mean, users that weigh differently (as
+        Tables that cannot be compared: other users, other rules, users that weigh differently (as
         under `mean='pairs'` where one of the lists shows more negatives), values that are NaN.
 
     Notes
@@ -288,12 +289,17 @@ def _check(level: float, **tables: MetricTable) -> None:
 
 
 def _check_comparable(first: MetricTable, second: MetricTable) -> None:
-    """Refuse tables of other means or other users."""
+    """Refuse tables of other rules or other users."""
     for table in (first, second):
         table.refuse_pooled("a comparison user by user")
-    means = first.conventions.mean, second.conventions.mean
-    if means[0] != means[1]:
-        raise InputError(f"the tables have different means, {means[0]!r} and {means[1]!r}")
+    for rule in fields(Conventions):
+        own = getattr(first.conventions, rule.name)
+        other = getattr(second.conventions, rule.name)
+        if own != other:
+            raise InputError(
+                f"the tables follow different rules, {rule.name}={own!r} and {other!r}: evaluate "
+                "both by the same"
+            )
     if not same_kind(first.users, second.users):
         raise InputError("users are numbers in one table and text in the other")
     n = first.users.size
