@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
 _FILE = TensorFile("model", version=8)
 _SHOWN_TERMS = 6  # by `repr`, those that move scores most
-_CERTIFICATE = ("objective", "lower_bound", "gap", "status", "converged", "n_iter")
 
 
 @dataclass(frozen=True, repr=False)

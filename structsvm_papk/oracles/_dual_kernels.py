@@ -25,10 +25,7 @@ _STEPS = 20  # pairwise steps for each atom, at most
 
 
 class Matrix(NamedTuple):
-    """Rows: the three arrays of CSR, or of a dense matrix its values, row after row.
-
-    Of a dense one `columns` and `starts` are empty.
-    """
+    """Rows: the three arrays of CSR."""
 
     values: Array
     columns: Array
@@ -97,27 +94,17 @@ class Visit(NamedTuple):
 def row_dot(matrix: Matrix, row: int, w: Array) -> float:
     """``x . w`` for a row x of the matrix."""
     total = 0.0
-    if matrix.starts.size == 0:
-        start = row * w.size
-        for f in range(w.size):
-            total += matrix.values[start + f] * w[f]
-    else:
-        for e in range(matrix.starts[row], matrix.starts[row + 1]):
-            total += matrix.values[e] * w[matrix.columns[e]]
+    for e in range(matrix.starts[row], matrix.starts[row + 1]):
+        total += matrix.values[e] * w[matrix.columns[e]]
     return total
 
 
 @kernel(fastmath=_SUMS)
 def add_row(matrix: Matrix, metric: Array | None, row: int, factor: float, out: Array) -> None:
     """Add ``factor * M x`` to `out` for a row x of the matrix."""
-    if matrix.starts.size == 0:
-        start = row * out.size
-        for f in range(out.size):
-            out[f] += factor * _times(metric, f, matrix.values[start + f])
-    else:
-        for e in range(matrix.starts[row], matrix.starts[row + 1]):
-            f = matrix.columns[e]
-            out[f] += factor * _times(metric, f, matrix.values[e])
+    for e in range(matrix.starts[row], matrix.starts[row + 1]):
+        f = matrix.columns[e]
+        out[f] += factor * _times(metric, f, matrix.values[e])
 
 
 @kernel
@@ -130,11 +117,8 @@ def _times(metric: Array | None, f: int, value: float) -> float:
 @kernel
 def clear_row(matrix: Matrix, row: int, out: Array) -> None:
     """Write zeros where a row has entries."""
-    if matrix.starts.size == 0:
-        out[:] = 0.0
-    else:
-        for e in range(matrix.starts[row], matrix.starts[row + 1]):
-            out[matrix.columns[e]] = 0.0
+    for e in range(matrix.starts[row], matrix.starts[row + 1]):
+        out[matrix.columns[e]] = 0.0
 
 
 @kernel(fastmath=_SUMS)
@@ -455,18 +439,12 @@ def inside(theta: Array, cap: float) -> Array:
 @kernel
 def column_sizes(matrix: Matrix, rows: Array, coef: Array, sizes: Array, counts: Array) -> None:
     """Add ``sum_p |coef_p x_pf|`` to `sizes`, and the number of its terms to `counts`."""
-    values = matrix.values
     for p in range(rows.size):
         if coef[p] == 0.0:
             continue
-        if matrix.starts.size == 0:
-            for f in range(sizes.size):
-                sizes[f] += abs(coef[p] * values[rows[p] * sizes.size + f])
-                counts[f] += 1
-        else:
-            for e in range(matrix.starts[rows[p]], matrix.starts[rows[p] + 1]):
-                sizes[matrix.columns[e]] += abs(coef[p] * values[e])
-                counts[matrix.columns[e]] += 1
+        for e in range(matrix.starts[rows[p]], matrix.starts[rows[p] + 1]):
+            sizes[matrix.columns[e]] += abs(coef[p] * matrix.values[e])
+            counts[matrix.columns[e]] += 1
 
 
 @kernel
@@ -475,17 +453,8 @@ def score_sizes(matrix: Matrix, rows: Array, bounds: Array, w: Array) -> Array:
     out = np.zeros(bounds.size - 1)
     for u in range(out.size):
         for row in rows[bounds[u] : bounds[u + 1]]:
-            out[u] = max(out[u], _size_of_score(matrix, row, w))
+            size = 0.0
+            for e in range(matrix.starts[row], matrix.starts[row + 1]):
+                size += abs(matrix.values[e] * w[matrix.columns[e]])
+            out[u] = max(out[u], size)
     return out
-
-
-@kernel
-def _size_of_score(matrix: Matrix, row: int, w: Array) -> float:
-    size = 0.0
-    if matrix.starts.size == 0:
-        for f in range(w.size):
-            size += abs(matrix.values[row * w.size + f] * w[f])
-    else:
-        for e in range(matrix.starts[row], matrix.starts[row + 1]):
-            size += abs(matrix.values[e] * w[matrix.columns[e]])
-    return size

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from structsvm_papk._rounding import EPS, error_of_sum
 from structsvm_papk._types import Array
@@ -66,7 +67,9 @@ class UserBlocks(DualBlocks):
         self.n_blocks = n = data.n_users
         weight = np.full(n, 1.0 / n) if data.user_weight is None else data.user_weight
         self.share = weight / weight.sum()
-        self.matrix, rows = matrix_of(risk)
+        columns, rows = risk.list_rows()
+        X: Any = columns.X if columns.is_sparse else sparse.csr_array(columns.toarray())
+        self.matrix = kernels.Matrix(X.data, X.indices, X.indptr)
         self.lists = kernels.UserLists(
             rows=rows,
             bounds=data.indptr,
@@ -149,8 +152,22 @@ class UserBlocks(DualBlocks):
         square = 0.5 * self.alpha * float(np.sum(w * w))
         objective = risk.mean_over_users(tangents.values) + square
         error = risk.mean_over_users(tangents.errors)
-        error += score_error(risk, w, ROUNDING_SHARE * (objective - bound))
+        error += self._score_error(w, ROUNDING_SHARE * (objective - bound))
         return scores, tangents.values, objective, error + PAIRWISE * (abs(objective) + square)
+
+    def _score_error(self, w: Array, allowed: float) -> float:
+        """What rounding of the scores may do to the risk at w; more exactly where it matters."""
+        risk = self.risk
+        error = float(risk.rounding().scores @ np.abs(w))
+        if error <= allowed:
+            return error
+        lists = self.lists
+        largest = kernels.score_sizes(
+            self.matrix, lists.rows, lists.bounds, risk.units.of_columns(w)
+        )
+        steep = risk.surrogate.l1_bound(lists.n_pos)
+        n_terms = risk.data.spread().row_terms
+        return float(error_of_sum(n_terms, risk.mean_over_users(steep * largest)))
 
     def _slope_errors(self, duals: Duals) -> Array:
         """How far rounding may have put the slope off, by feature: few rows have each of them."""
@@ -277,33 +294,6 @@ class UserBlocks(DualBlocks):
             counts,
         )
         self._move_to(-self._pulled(self.duals.coef) / self.alpha)
-
-
-def matrix_of(risk: ListRisk) -> tuple[kernels.Matrix, Array]:
-    """The matrix as the kernels take it, and the row of each list position.
-
-    For dense data that are not stored row after row this is a copy, and columns as pieces are
-    written out.
-    """
-    columns, rows = risk.list_rows()
-    if columns.is_sparse:
-        X: Any = columns.X
-        return kernels.Matrix(X.data, X.indices, X.indptr), rows
-    dense = np.ascontiguousarray(columns.toarray())
-    nothing = np.zeros(0, dtype=np.int32)
-    return kernels.Matrix(dense.ravel(), columns=nothing, starts=nothing), rows
-
-
-def score_error(risk: ListRisk, w: Array, allowed: float) -> float:
-    """What rounding of the scores may do to the risk at w; more exactly where it matters."""
-    error = float(risk.rounding().scores @ np.abs(w))
-    if error <= allowed:
-        return error
-    matrix, rows = matrix_of(risk)
-    largest = kernels.score_sizes(matrix, rows, risk.data.indptr, risk.units.of_columns(w))
-    steep = risk.surrogate.l1_bound(risk.data.n_pos)
-    n_terms = risk.data.spread().row_terms
-    return float(error_of_sum(n_terms, risk.mean_over_users(steep * largest)))
 
 
 def gram_bytes(risk: ListRisk) -> int:
