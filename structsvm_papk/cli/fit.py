@@ -114,6 +114,7 @@ def fit(
     """Train a ranker and write a model file; --plot draws what each column adds to a score.
 
     Ctrl-C keeps the best model so far.
+    Exit status 1 if the tolerance was not reached: the model is the best so far.
     """
     files = [(model_file, _MODEL), (checkpoint, "a checkpoint")]
     check_outputs([data], files, plot=plot)
@@ -154,7 +155,7 @@ def fit(
     console.note(f"model written to {model_file}")
     if ranker.result_.status == Status.FAILED:
         console.warn(_how_to_go_on(checkpoint))
-    if not ranker.result_.converged:
+    if not (ranker.result_.converged or ranker.result_.status is Status.FINISHED):
         raise typer.Exit(1)
 
 
@@ -194,9 +195,11 @@ def _say(result: SolverResult, raised: Sequence[warnings.WarningMessage]) -> Non
     for warning in raised:
         if not issubclass(warning.category, ConvergenceWarning):
             console.warn(_said(warning.message))
-    if result.status in (Status.CONVERGED, Status.FINISHED):
+    if result.status is Status.CONVERGED:
         for remark in result.notes:
             console.note(remark)
+    elif result.status is Status.FINISHED:
+        console.note(result.message)
     elif result.status is not Status.DEGENERATE:  # of that a warning has said what to do
         console.warn(result.message)
 

@@ -65,6 +65,16 @@ def test_fit_says_which_columns_it_used_and_takes_no_id(files, tmp_path, capsys)
     assert "3 features (indices 1 to 3, counted from 1)" in capsys.readouterr().err
 
 
+def test_a_solver_without_a_certificate_ends_well_and_one_that_has_no_time_does_not(
+    files, tmp_path, capsys
+):
+    fit = ["fit", files / "rows.csv", *PROBLEM, *CSV, "--curves", "none", "-o", tmp_path / "m"]
+    assert run(*fit, "--solver", "subgradient") == 0
+    assert "the method has no certificate" in capsys.readouterr().err
+    assert run(*fit, "--tol", 1e-12, "--time-limit", 1e-9) == 1
+    assert "Stopped at the time limit" in capsys.readouterr().err
+
+
 def test_fit_shows_the_weights_that_move_scores_most(files, tmp_path, capsys):
     model = tmp_path / "m"
     fit = ["fit", files / "rows.csv", *PROBLEM, *CSV, "--curves", "none"]
