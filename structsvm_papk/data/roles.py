@@ -28,6 +28,10 @@ USUAL = {  # names of each role, the first that is there counts
     "label": LABEL_COLUMNS,
     "grade": GRADE_COLUMNS,
 }
+_LABEL_NAMES = (  # of GRADE_COLUMNS, those that no feature has: a coordinate may be y
+    "label", "relevant", "target", "grade", "relevance", "relevance_grade", "rel", "judgment",
+    "judgement", "esci_label",
+)  # fmt: skip
 _NO_GRADES = (  # beside pairs, columns that nobody takes for grades, in any spelling
     "0", "q0", "iter", "iteration", "rank", "tag", "query", "title", "text", "timestamp",
     "datetime", "date", "time", "split", "subset", "locale", "language",
@@ -218,6 +222,7 @@ def _plain(name):
 _PLAIN_USERS = frozenset(map(_plain, USER_COLUMNS))
 _PLAIN_ID_COLUMNS = _PLAIN_USERS.union(map(_plain, ITEM_COLUMNS))
 _PLAIN_NO_GRADES = frozenset(map(_plain, _NO_GRADES))
+_PLAIN_LABELS = frozenset(map(_plain, _LABEL_NAMES))
 
 
 def is_named_as_id(name: str) -> bool:
@@ -227,15 +232,21 @@ def is_named_as_id(name: str) -> bool:
     return bool(_ID_NAME.search(name) or _INDEX_NAME.search(name))
 
 
+def named_as_labels(names: Collection[str]) -> list[str]:
+    """The columns that are called as labels usually are."""
+    return [name for name in names if _plain(name) in _PLAIN_LABELS]
+
+
 def warn_of_ids(X: Any) -> None:
-    """Warn of a frame of features, of any kind, with columns that are named as ids are."""
+    """Warn of a frame of features, of any kind, with columns named as ids, or labels, are."""
     names = [str(name) for name in getattr(X, "columns", ())]
     ids = [name for name in names if is_named_as_id(name)]
-    if ids:
-        warn(
-            "X has columns that are called as ids are, and every column is a feature: "
-            f"{listed(ids)}; leave them out, as X.drop(columns=..), unless they are meant"
-        )
+    for called, columns in (("ids", ids), ("labels", named_as_labels(names))):
+        if columns:
+            warn(
+                f"X has columns that are called as {called} are, and every column is a feature: "
+                f"{listed(columns)}; leave them out, as X.drop(columns=..), unless they are meant"
+            )
 
 
 def listed(names: Collection[str]) -> str:

@@ -32,8 +32,15 @@ from structsvm_papk.data.columns.tables import (
 )
 from structsvm_papk.data.grades import are_grades
 from structsvm_papk.data.ranking_data import RankingData
-from structsvm_papk.data.roles import Kind, column_of, is_named_as_id, label_column, listed
-from structsvm_papk.errors import InputError
+from structsvm_papk.data.roles import (
+    Kind,
+    column_of,
+    is_named_as_id,
+    label_column,
+    listed,
+    named_as_labels,
+)
+from structsvm_papk.errors import InputError, warn
 from structsvm_papk.files import parquet
 from structsvm_papk.files.atomic import write_atomically
 from structsvm_papk.files.lines import errors_name, place_of, without_gz
@@ -188,6 +195,12 @@ def choose_columns(
     item = column_of("item", [name for name in others if name != group], path)
     if item in features:
         item = None
+    labels = named_as_labels(features)
+    if labels and like is None:
+        warn(
+            f"{path}: features are called as labels are: {listed(labels)}; unless they are meant, "
+            f"leave them out with ignore={labels!r}"
+        )
     existing_label = label if label in places else None
     taken = {existing_label, group, item}.union(features)
     ignored = [name for name in names if name not in taken]

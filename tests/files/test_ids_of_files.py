@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from helpers.commands import run
 from structsvm_papk import PAPKRanker
 from structsvm_papk.files.readers import read_table
 
@@ -46,3 +47,17 @@ def test_a_frame_with_ids_among_its_features_warns(library):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ranker.fit(frame[["x", "rank"]], y, groups=users)
+
+
+@pytest.mark.filterwarnings("default:.*called as labels:UserWarning")
+def test_a_feature_that_is_called_as_labels_are_warns(tmp_path, capsys):
+    frame = lists("docno").assign(relevance=1.0)
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    fit = ["fit", tmp_path / "a.csv", "--k", 3, "--alpha", 1, "-o", tmp_path / "m"]
+    said = "called as labels are: 'relevance'; unless they are meant, leave them out with --ignore"
+    for more, is_warned in (([], True), (["--ignore", "relevance"], False)):
+        assert run(*fit, *more) == 0
+        assert (said in " ".join(capsys.readouterr().err.split())) == is_warned
+    X = frame[["x", "rank", "relevance"]]
+    with pytest.warns(UserWarning, match="called as labels are.*: 'relevance'; leave"):
+        PAPKRanker(k=3, alpha=1).fit(X, frame["label"], groups=frame["user_id"])

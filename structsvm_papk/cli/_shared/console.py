@@ -21,6 +21,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from structsvm_papk._version import commit, versions
+from structsvm_papk.cli._shared.flags import in_flags
 
 if TYPE_CHECKING:
     from structsvm_papk.plots.page import Section
@@ -53,7 +54,7 @@ def give_up(stream: Any) -> None:
 def warnings_as_ours() -> Iterator[None]:
     """Show warnings of Python, such as of what is read, as the commands' own."""
     with warnings.catch_warnings():
-        warnings.showwarning = lambda message, *_, **__: warn(f"warning: {message}")
+        warnings.showwarning = lambda message, *_, **__: warn(f"warning: {in_flags(str(message))}")
         yield
 
 
