@@ -20,7 +20,6 @@ from structsvm_papk.data.roles import Kind, listed
 from structsvm_papk.errors import InputError, warn
 from structsvm_papk.files.lines import open_text, place_of
 
-_ROWS_AT_ONCE = 1 << 16  # that are parsed
 WITHOUT_IT = "leave rows without it out of the file"
 _LONGEST_TEXT = 1000  # characters: numpy gives every text the room of the longest
 _HOLES = ("", "nan", "NaN", "NA", "N/A", "<NA>", "null", "NULL", "None")
@@ -124,30 +123,26 @@ def read_text(
             options["dtype_backend"] = "numpy_nullable"  # whole numbers beside holes stay exact
         if pd.__version__ < "3.1":  # from there on, numbers are always rounded correctly
             options["float_precision"] = "round_trip"
-        read = partial(_numbers, path, features=features)
-        pieces = []
-        n_rows = 0
         source = _CountedText(path, rows)
         # pandas warns of a first row that is too long
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
             try:
-                for frame in pd.read_csv(source, chunksize=_ROWS_AT_ONCE, **options):
-                    frame.columns = names
-                    n_rows += len(frame)
-                    piece = each_column(numeric, partial(read, frame), features)
-                    for name in texts:
-                        piece[name] = texts_of(path, frame[name], name)
-                    pieces.append(piece)
+                frame = pd.read_csv(source, **options)
+                frame.columns = names
+                read = partial(_numbers, path, frame, features=features)
+                values = each_column(numeric, read, features)
+                values |= {name: texts_of(path, frame[name], name) for name in texts}
             except (pd.errors.ParserError, pd.errors.ParserWarning) as error:
                 _refuse_uneven(path, format)
                 raise InputError(f"{path}: {error}") from None
             except InputError:
                 _refuse_uneven(path, format)  # which says more of a cell that is not there
                 raise
-    if not pieces or frame.empty:
+    if frame.empty:
         raise InputError(f"{path}: the file has a header, but no data rows")
     # pandas fills rows that are too short and cuts those that are too long
+    n_rows = len(frame)
     if source.n_separators != n_rows * (len(names) - 1):
         _refuse_uneven(path, format)
     if source.n_lines > n_rows and source.long_cell:
@@ -155,7 +150,7 @@ def read_text(
             f"{path}, line {source.long_cell}: a quoted cell goes on to the next line; lines "
             "inside it are no rows: is its quote meant, and closed?"
         )
-    return {name: _joined(path, name, [piece[name] for piece in pieces]) for name in pieces[0]}
+    return values
 
 
 def _numbers(path: Path, frame: Any, name: str, features: Collection[str]) -> Array:
@@ -190,22 +185,6 @@ def _not_a_number(
     holds = f"holds {text[:40]!r}, which is not a number" if text else "is empty"
     advice = _advice(text, name, is_feature, number)
     return InputError(f"{place_of(path, row)}: column {name!r} {holds}{advice}")
-
-
-def _joined(path: Path, name: str, pieces: list[Array]) -> Array:
-    """A column of its pieces, which are all numbers or all texts, but for missing values."""
-    is_text = [piece.dtype == object for piece in pieces]
-    if not any(is_text) or all(is_text):
-        return np.concatenate(pieces)
-    as_objects = [piece.astype(object) for piece in pieces]
-    column = np.concatenate(as_objects)
-    missing = np.array([cell is None or cell != cell for cell in column])
-    texts = np.repeat(is_text, [piece.size for piece in pieces]) & ~missing
-    if (texts | missing).all():
-        column[missing] = None
-        return column
-    row = int(np.argmax(texts))
-    raise _not_a_number(path, row, name, column[row], is_feature=True)
 
 
 def _refuse_rounded(path, column, name):
