@@ -86,8 +86,7 @@ class _Codes:
     """The matrix of code_ij, as ``base_j`` and a sparse matrix of what entries other than 0 add."""
 
     def __init__(self, X: Any) -> None:
-        entries: Any = sparse.csc_array(X)
-        entries.eliminate_zeros()
+        entries = _in_columns(X)
         n_rows, self.n_columns = entries.shape
         with_zeros = np.diff(entries.indptr) < n_rows
         below = np.empty(entries.nnz, dtype=np.uint64)
@@ -109,6 +108,17 @@ class _Codes:
 
 
 _ONE = np.uint64(1)
+
+
+def _in_columns(X: Any) -> Any:
+    """The entries column by column: all of a dense matrix, those of a sparse one but zeros."""
+    if sparse.issparse(X):
+        entries: Any = sparse.csc_array(X)
+        entries.eliminate_zeros()
+        return entries
+    n_rows, n_columns = X.shape
+    rows = np.tile(np.arange(n_rows), n_columns)
+    return sparse.csc_array((X.T.ravel(), rows, n_rows * np.arange(n_columns + 1)), X.shape)
 
 
 def _order_in_columns(values: Array, bounds: Array) -> Array:

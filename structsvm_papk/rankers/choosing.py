@@ -416,9 +416,12 @@ def pairs_left(columns: TrainingColumns, setting: Setting, training: Training) -
     That fit is of the lists that folds see, in their order, so that it does not depend on the order
     of rows, lists and columns which pairs come last.
     """
-    if setting.n_pairs is None or len(columns.cuts_for_pairs) < 2:
+    if setting.n_pairs is None:
         return None
+    columns.of(setting)  # counts values
     cuts = {cut.column: cut for cut in columns.cuts_for_pairs}
+    if len(cuts) < 2:
+        return None
     some = _some_lists(columns.given)
     if not some.any():
         return None

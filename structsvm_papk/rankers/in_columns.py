@@ -7,6 +7,8 @@ them, and the function of the weights that minimise it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -22,6 +24,7 @@ from structsvm_papk.data.columns.missing import Filling, falling_columns
 from structsvm_papk.data.columns.pairs import ColumnCut, PairCuts, cut_of_numbers
 from structsvm_papk.data.columns.plan import Plan
 from structsvm_papk.data.columns.terms import AdditiveFunction, Cut, FilledRows, added_by
+from structsvm_papk.data.columns.value_counts import ValueCounts
 from structsvm_papk.data.ranking_data import Parts, RankingData
 from structsvm_papk.diagnosis.zero_test import beside_zero
 from structsvm_papk.oracles.empirical_risk import EmpiricalRisk
@@ -234,6 +237,7 @@ class TrainingColumns(ColumnsToFit[RankingData]):
         )
         self.rows = self.filling.of_lists(given, given.levels)
         self._made: dict[int | None, InColumns[RankingData]] = {}
+        self._cuts_of_numbers: dict[int, ColumnCut] = {}  # once their values were counted
 
     def of(  # noqa: D102
         self, setting: Setting, pairs: PairCuts | None = None
@@ -311,24 +315,21 @@ class TrainingColumns(ColumnsToFit[RankingData]):
 
     @cached_property
     def cuts_for_pairs(self) -> list[ColumnCut]:
-        """The columns that may be in pairs, with their cells: those that need not rise or fall."""
+        """The columns that may be in pairs, with their cells: those that need not rise or fall.
+
+        After knots, from the same look at the values.
+        """
         if self.positive or self.given.is_sparse:
             return []
         free = np.ones(self.plan.n_columns, dtype=bool)
         if self.signs is not None:
             free = self.signs == 0
-        numbers = self.plan.numbers[free[self.plan.numbers]]
-        gaps = self.plan.with_gaps
-        cuts = [
-            cut_of_numbers(j, counts, bool(gaps[j]))
-            for j, counts in zip(
-                numbers.tolist(), self.given.value_counts(columns=numbers), strict=True
-            )
-            if counts.values.size  # or all are missing
-        ]
+        if not self._cuts_of_numbers:
+            deque(self._value_counts(), maxlen=0)
+        cuts = [cut for j, cut in self._cuts_of_numbers.items() if free[j]]
         for j, levels in self.plan.levels.items():
             cut = Cut(None, len(levels), tuple(levels))
-            cuts.append(ColumnCut(j, cut, bool(gaps[j])))
+            cuts.append(ColumnCut(j, cut, bool(self.plan.with_gaps[j])))
         varying = [cut for cut in cuts if cut.n_cells > 1]
         return sorted(varying, key=lambda cut: cut.column)
 
@@ -338,5 +339,14 @@ class TrainingColumns(ColumnsToFit[RankingData]):
         rising = np.full(self.plan.n_columns, self.positive)
         if self.signs is not None:
             rising |= self.signs != 0
-        counts = self.given.value_counts(columns=numbers)
-        return knots_of(counts, pieces, rising[numbers])
+        return knots_of(self._value_counts(), pieces, rising[numbers])
+
+    def _value_counts(self) -> Iterator[ValueCounts]:
+        """Those of the columns of numbers, which pairs cut by the way."""
+        numbers = self.plan.numbers
+        gaps = self.plan.with_gaps
+        each = self.given.value_counts(columns=numbers)
+        for j, counts in zip(numbers.tolist(), each, strict=True):
+            if counts.values.size:  # or all are missing
+                self._cuts_of_numbers[j] = cut_of_numbers(j, counts, bool(gaps[j]))
+            yield counts

@@ -45,10 +45,12 @@ class ValueCounts:
     @classmethod
     def of(cls, column: Array) -> ValueCounts:
         """Of all values of a column."""
-        known = column[~np.isnan(column)].astype(np.float64) + 0.0  # -0 is 0
-        values, counts = np.unique(known, return_counts=True)
+        in_order = np.sort(column)  # NaN last
+        known = in_order[: np.searchsorted(in_order, np.nan)].astype(np.float64) + 0.0  # -0 is 0
+        last = np.flatnonzero(np.append(known[1:] != known[:-1], True)[: known.size])
         of_type = np.result_type(column, np.float32)  # whole numbers as float64
-        return cls(values, counts, resolution=float(np.finfo(of_type).eps))
+        counts = np.diff(last, prepend=-1)
+        return cls(known[last], counts, resolution=float(np.finfo(of_type).eps))
 
     @classmethod
     def joined(cls, parts: Sequence[ValueCounts], most: int = MOST_BINS) -> ValueCounts:
