@@ -24,7 +24,7 @@ knots of its column.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -93,7 +93,9 @@ def knots_of(columns: Iterable[ValueCounts], n_pieces: int, rising: Array | None
 def _knots(column: ValueCounts, n_pieces: int) -> ColumnKnots:
     if not column.values.size:
         return ColumnKnots.of_line()
-    distinct, counts = _apart(column)
+    column = _apart(column)
+    distinct = column.values
+    counts = column.counts
     if distinct.size <= 2 or not float(distinct[-1]) - float(distinct[0]) < _LARGEST:
         return ColumnKnots.of_line(float(distinct[0]))
     outer = _at_quantiles(counts, n_pieces)
@@ -101,8 +103,7 @@ def _knots(column: ValueCounts, n_pieces: int) -> ColumnKnots:
     low = _in_tail(counts[: outer[1]])[:room]
     high = _in_tail(counts[outer[-2] + 1 :][::-1])[:room]
     places = np.unique(np.concatenate([outer, low, distinct.size - 1 - high]))
-    before = np.cumsum(counts) - counts
-    shares = (before[places] + counts[places] / 2) / counts.sum()
+    shares = (column.up_to[places] - counts[places] / 2) / column.up_to[-1]
     return ColumnKnots(
         positions=distinct[places],
         scores=ndtri(shares),
@@ -110,14 +111,15 @@ def _knots(column: ValueCounts, n_pieces: int) -> ColumnKnots:
     )
 
 
-def _apart(column: ValueCounts) -> tuple[Array, Array]:
-    """The values of a column and their counts, where values next to each other are one."""
+def _apart(column: ValueCounts) -> ValueCounts:
+    """The values of a column, where values next to each other are one."""
     is_first = np.empty(column.values.size, dtype=bool)
     _write_first(column.values, _SAME * column.resolution, is_first)
     if is_first.all():
-        return column.values, column.counts
+        return column
     first = np.flatnonzero(is_first)
-    return column.values[first], np.add.reduceat(column.counts, first)
+    counts = np.add.reduceat(column.counts, first)
+    return replace(column, values=column.values[first], counts=counts)
 
 
 @kernel

@@ -80,9 +80,8 @@ def cut_of_numbers(column: int, values: ValueCounts, with_gap: bool) -> ColumnCu
     distinct = values.values
     edges = distinct[1:]
     if edges.size >= _CELLS:
-        rows = np.cumsum(values.counts)
         shares = np.arange(1, _CELLS) / _CELLS
-        edges = np.unique(distinct[np.searchsorted(rows, shares * rows[-1])])
+        edges = np.unique(distinct[np.searchsorted(values.up_to, shares * values.up_to[-1])])
     edges = edges[edges > distinct[0]]
     if not edges.size:  # nearly all rows have the lowest value: it, and the others
         edges = distinct[1:2]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -41,6 +42,11 @@ class ValueCounts:
     counts: Array
     bits: int = 0
     resolution: float = _DOUBLE
+
+    @cached_property
+    def up_to(self) -> Array:
+        """How many rows have each value or a lower one."""
+        return np.cumsum(self.counts)
 
     @classmethod
     def of(cls, column: Array) -> ValueCounts:
