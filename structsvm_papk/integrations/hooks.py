@@ -31,32 +31,28 @@ def _mean(
     return evaluate([name], scores, labels, indptr=bounds, **options).mean(name)
 
 
-def _larger_is_better(options: Mapping[str, Any]) -> bool:
-    return bool(options.get("gain", True))
-
-
 def lightgbm_eval_metric(name: str, **options: Any) -> Callback:
-    """Callable (y_true, y_pred, weight, group) -> (name, value, is_higher_better)."""
+    """Callable (y_true, y_pred, weight, group) -> (name, value, True): higher is better."""
 
     def eval_metric(
         y_true: Array, y_pred: Array, weight: Array | None, group: Array
     ) -> tuple[str, float, bool]:
         if group is None:
             raise InputError("the metric needs groups; use LGBMRanker with group and eval_group")
-        return name, _mean(name, y_pred, y_true, group, options), _larger_is_better(options)
+        return name, _mean(name, y_pred, y_true, group, options), True
 
     return eval_metric
 
 
 def lightgbm_feval(name: str, **options: Any) -> Callback:
-    """Callable (preds, eval_data) -> (name, value, is_higher_better)."""
+    """Callable (preds, eval_data) -> (name, value, True): higher is better."""
 
     def feval(preds: Array, eval_data: Any) -> tuple[str, float, bool]:
         sizes = eval_data.get_group()
         if sizes is None:
             raise InputError("the metric needs groups; give Dataset(.., group=sizes)")
         value = _mean(name, preds, eval_data.get_label(), sizes, options)
-        return name, value, _larger_is_better(options)
+        return name, value, True
 
     return feval
 
