@@ -21,6 +21,7 @@ from structsvm_papk.errors import InputError, warn
 from structsvm_papk.files.lines import open_text, place_of
 
 WITHOUT_IT = "leave rows without it out of the file"
+_YES_OR_NO = ("yes", "no", "y", "n", "true", "false", "t", "f")
 _LONGEST_TEXT = 1000  # characters: numpy gives every text the room of the longest
 _HOLES = ("", "nan", "NaN", "NA", "N/A", "<NA>", "null", "NULL", "None")
 _SEPARATORS = {"csv": ",;\t", "tsv": "\t;,"}  # the usual one first
@@ -206,7 +207,7 @@ def _advice(text, name, is_feature, number):
             return f"; {what_to_do(np.nan)}"
         return f"; {WITHOUT_IT}"
     if not pd.isna(pd.to_numeric(text.replace(",", "."), errors="coerce")):
-        return "; write decimals with a point"
+        return "; write decimals with a point, and thousands without commas"
     if is_feature:
         beside = ""
         if number is not None:
@@ -215,7 +216,7 @@ def _advice(text, name, is_feature, number):
             f"; {how_to_leave_out(name)}; where it means a missing value, leave the cell empty"
             f"{beside}"
         )
-    return ""
+    return "; write 1 for yes and 0 for no" if text.strip().lower() in _YES_OR_NO else ""
 
 
 def texts_of(path: PathLike, column: Any, name: str) -> Array:

@@ -273,7 +273,7 @@ def test_the_separator_is_that_of_the_first_line(tmp_path, separator, suffix):
     table = read_table(path)
     assert table.X.tolist() == [[0.5, 3], [1, 4]] and table.feature_names[0] == "x"
     path.write_text(path.read_text().replace("0.5", "0,5" if separator != "," else '"0,5"'))
-    assert "holds '0,5', which is not a number; write decimals with a point" in message(path)
+    assert "holds '0,5', which is not a number; write decimals with a point, and" in message(path)
     assert "row 0 of the data" in message(path)
 
 
@@ -315,8 +315,7 @@ REFUSED = {
     "commas": "label|group|x\n1|1|1\n",
     "no feature column": "user,order_id,label\n1,2,1\n",
     "row 1 of the data (counted from 0): column 'x' is empty": GOOD + "1,1,\n",
-    "row 1 of the data (counted from 0): column 'label' holds 'yes', which is not a number": GOOD
-    + "yes,1,1\n",
+    "column 'label' holds 'yes', which is not a number; write 1 for yes and 0": GOOD + "yes,1,1\n",
     "row 1 of the data (counted from 0): column 'customer' holds 'a', which is not a number; a "
     "column that is no feature is left out with ignore=['customer'], that of users or queries is "
     "named with group=": ("label,customer,x\n1,2,1\n1,a,1\n"),
