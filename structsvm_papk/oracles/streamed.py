@@ -298,7 +298,9 @@ class _StreamedPartitions(Partitions):
         rows = np.empty(indptr[-1], dtype=np.int64)
         _best_first(labels, lists.indptr[users] - start, indptr, rows)
         weight = None if self._user_weight is None else self._user_weight[users]
-        grades = None if lists.label_gain is None else labels[rows]
+        grades = None
+        if lists.label_gain is not None:
+            grades = labels[rows]
         return RankingData.from_parts(
             columns=DenseColumns(X),
             rows=rows,

@@ -68,7 +68,10 @@ class UserBlocks(DualBlocks):
         weight = np.full(n, 1.0 / n) if data.user_weight is None else data.user_weight
         self.share = weight / weight.sum()
         columns, rows = risk.list_rows()
-        X: Any = columns.X if columns.is_sparse else sparse.csr_array(columns.toarray())
+        if columns.is_sparse:
+            X: Any = columns.X
+        else:  # levels have no matrix
+            X = sparse.csr_array(columns.toarray())
         self.matrix = kernels.Matrix(X.data, X.indices, X.indptr)
         self.lists = kernels.UserLists(
             rows=rows,
