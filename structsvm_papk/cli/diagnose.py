@@ -100,7 +100,7 @@ def _show(title: str, answers: Sequence[Diagnosis], depths: Sequence[CriticalDep
                 *shares,
             )
         )
-    columns = ("k", "surrogate", "users", "for all users", ">distance", ">critical depth")
+    columns = ("k", "surrogate", "lists", "for all lists", ">distance", ">critical depth")
     console.print_table(title, (*columns, ">alone: optimal", ">not", ">undecided"), rows)
     if any(answer.zero_is_optimal for answer in answers):
         console.note(

@@ -532,6 +532,7 @@ def test_zero_is_optimal_at_depth_k_and_from_which_depth_on_not(tmp_path, capsys
     assert run(*command, "--depth", "k") == 0
     shown = capsys.readouterr()
     assert shown.out.count("optimal") >= 3 and "clipped_ramp" in shown.err
+    assert "for all lists" in shown.out  # of grades there are several lists a user
     _, told = run_json(capsys, *command, "--depth", "k")
     rows = told["diagnoses"]
     assert [(row["k"], row["zero_is_optimal"]) for row in rows] == [(2, True)] * 2 + [(3, True)] * 2
