@@ -241,6 +241,8 @@ def test_gains_and_discounts_of_functions():
         how = {"discount": lambda r: r**-2.0, "gains": gains}
         found = values_of("ndcg@4", scores, labels, **how)
         assert found == pytest.approx(expected, abs=1e-14)
+    with pytest.raises(InputError, match="that of the label 1500 is inf"):  # and no warning
+        metrics.evaluate("ndcg@4", scores, 500 * labels, gains="exponential")
 
 
 def test_threads_orders_of_rows_and_kinds_of_ids_do_not_change_a_number():
