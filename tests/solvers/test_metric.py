@@ -7,7 +7,7 @@ from helpers import problems
 from structsvm_papk import CuttingPlane, EmpiricalRisk, make_surrogate
 from structsvm_papk.data.ranking_data import RankingData
 from structsvm_papk.solvers import metric as metric_module
-from structsvm_papk.solvers.cutting_plane import Proximal, Step
+from structsvm_papk.solvers.cutting_plane import Bundle, Proximal, Step
 from structsvm_papk.solvers.metric import StepMetric, blocks_of_metric
 from structsvm_papk.solvers.oracle import BlockOracle
 
@@ -151,3 +151,26 @@ def test_no_evaluation_for_a_metric_begins_after_the_time():
     risk = Distances(40)
     CuttingPlane(0.1, time_limit=1e-9).solve(risk)
     assert risk.calls == 1
+
+
+def test_the_proximal_term_follows_what_the_model_promised(monkeypatch):
+    """Looser after steps that kept more of it, tighter after those that kept less; all are seen."""
+    followed = []
+    of_step = Proximal.try_point
+
+    def watched(self: Proximal, bundle: Bundle, w: np.ndarray, predicted: float) -> None:
+        prox = bundle.prox
+        best = bundle.best
+        of_step(self, bundle, w, predicted)
+        if bundle.best < best:
+            followed.append(((best - bundle.best) / predicted, bundle.prox / prox))
+
+    monkeypatch.setattr(Proximal, "try_point", watched)
+    for name in ("avg", "max", "ts"):
+        CuttingPlane(1e-2, tol=1e-9).solve(problems.risk(name, n_users=60))
+    serious = np.array([pair for pair in followed if pair[0] >= 0.1])
+    kept, factor = serious[np.argsort(serious[:, 0])].T
+    assert (np.diff(factor) <= 1e-12).all()
+    assert (factor[kept > 0.3] < 1.0).all() and (factor[kept < 0.3] > 1.0).all()
+    assert kept.min() < 0.3 and factor.max() <= 2.0
+    assert kept.max() > 0.8 and factor.min() == 0.25
