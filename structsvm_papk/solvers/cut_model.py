@@ -293,18 +293,18 @@ class CutModel:
                 high = middle
         return low
 
-    def _products(self, curvature: Array) -> _Products:
+    def _products(self, curvature: Array) -> _Slopes | _InnerProducts:
         """The cuts in coordinates with curvature 1."""
         if self._gram is None:
-            return _Slopes(self._slopes_over(np.sqrt(curvature)))
+            slopes = self._slopes if self._metric.axes is None else self._turned
+            return _Slopes(slopes, self.order, curvature)
         gram = self._gram[np.ix_(self.order, self.order)] / curvature[0]
         others = self._slopes[self.order, self.n_features :] / np.sqrt(curvature[self.n_features :])
         return _InnerProducts(gram + others @ others.T if others.size else gram)
 
     def _slopes_over(self, root: Array) -> Array:
-        """Slopes along the axes of the metric over these numbers, in the memory of one copy."""
-        along_axes = self._slopes if self._metric.axes is None else self._turned
-        slopes = along_axes[self.order]
+        """Slopes of the cuts divided by these numbers, in the memory of one copy."""
+        slopes = self._slopes[self.order]
         slopes /= root
         return slopes
 
@@ -402,7 +402,31 @@ class _Improved(NamedTuple):
 
 
 class _Slopes:
-    """Cuts by their slopes, in coordinates with curvature 1 and centre 0."""
+    """Cuts by their slopes ``a_i / sqrt(curvature)``, in coordinates with curvature 1 and centre 0.
+
+    They are not written out: of many cuts few matter. Cut i has the slope ``slopes[order[i]]``.
+    """
+
+    def __init__(self, slopes: Array, order: Array, curvature: Array) -> None:
+        self._slopes = slopes
+        self._order = order
+        self._curvature = curvature
+
+    def rise(self, theta: Array) -> Array:
+        """By how much each cut is higher at ``-A' theta`` than at 0."""
+        active = np.flatnonzero(theta)
+        total = theta[active] @ self._slopes[self._order[active]]
+        return -(self._slopes @ (total / self._curvature))[self._order]
+
+    def of(self, chosen: Array) -> _WrittenOut:
+        """Some of the cuts."""
+        slopes = self._slopes[self._order[chosen]]
+        slopes /= np.sqrt(self._curvature)
+        return _WrittenOut(slopes)
+
+
+class _WrittenOut:
+    """The slopes of the cuts of a restricted problem, in these coordinates."""
 
     def __init__(self, slopes: Array) -> None:
         self._slopes = slopes
@@ -411,9 +435,9 @@ class _Slopes:
         """By how much each cut is higher at ``-A' theta`` than at 0."""
         return -(self._slopes @ (theta @ self._slopes))
 
-    def of(self, chosen: Array) -> _Slopes:
+    def of(self, chosen: Array) -> _WrittenOut:
         """Some of the cuts."""
-        return _Slopes(self._slopes[chosen])
+        return _WrittenOut(self._slopes[chosen])
 
     def slopes(self) -> Array:
         """Of each cut, a row."""
@@ -444,15 +468,17 @@ class _InnerProducts:
         return factor_of(self._gram).rows
 
     def sweep(self, heights: Array, starts: Array, theta: Array, target: float) -> float:
-        """As of `_Slopes`; a step costs as many products as there are cuts."""
+        """As of `_WrittenOut`; a step costs as many products as there are cuts."""
         now = heights + self.rise(theta)
         return gram_sweeps(self._gram, now, starts, theta, _SWEEPS, target)
 
 
-_Products = _Slopes | _InnerProducts
+_Products = _Slopes | _WrittenOut | _InnerProducts
 
 
-def _along_face(cuts: _Products, heights: Array, starts: Array, theta: Array) -> Array:
+def _along_face(
+    cuts: _WrittenOut | _InnerProducts, heights: Array, starts: Array, theta: Array
+) -> Array:
     """Weights with a higher dual, by a move of those above 0 that leaves the sum of each block.
 
     Conjugate gradients maximise the dual, as if weights could be negative, then the move is
@@ -492,10 +518,10 @@ def _along_face(cuts: _Products, heights: Array, starts: Array, theta: Array) ->
     return theta
 
 
-def _products_of(slopes: Array) -> _Products:
+def _products_of(slopes: Array) -> _WrittenOut | _InnerProducts:
     """By slopes or inner products, whatever is smaller."""
     if slopes.shape[1] <= max(WIDE, slopes.shape[0]):
-        return _Slopes(slopes)
+        return _WrittenOut(slopes)
     return _InnerProducts(slopes @ slopes.T)
 
 

@@ -20,7 +20,7 @@ from structsvm_papk.solvers.cut_model import (
     CutModel,
     _along_face,
     _InnerProducts,
-    _Slopes,
+    _WrittenOut,
     block_sweeps,
     default_blocks,
     gram_sweeps,
@@ -225,7 +225,7 @@ def test_steps_along_a_face_reach_its_maximum(written_out):
     heights = 0.1 * rng.normal(size=12)
     starts = np.array([0, 3, 4, 9])
     theta = onto_simplices(np.ones(12), starts)
-    cuts = _Slopes(slopes) if written_out else _InnerProducts(slopes @ slopes.T)
+    cuts = _WrittenOut(slopes) if written_out else _InnerProducts(slopes @ slopes.T)
     for _ in range(4):
         theta = _along_face(cuts, heights, starts, theta)
     now = heights + cuts.rise(theta)
