@@ -21,9 +21,13 @@ class Factor(NamedTuple):
         return solve_triangular(self.rows[self.pivots], products[self.pivots], lower=True)
 
 
-def factor_of(gram: Array) -> Factor:
-    """Rows with these inner products, a positive semidefinite matrix; of its rank in columns."""
-    factor, pivots, rank, _ = lapack.dpstrf(gram, lower=1, tol=-1.0)
+def factor_of(gram: Array, smallest: float = -1.0) -> Factor:
+    """Rows with these inner products, a positive semidefinite matrix; of its rank in columns.
+
+    Products may be off by `smallest`; by default by what n of them may have lost by rounding, n
+    times as much as one of the largest.
+    """
+    factor, pivots, rank, _ = lapack.dpstrf(gram, lower=1, tol=smallest)
     lower = np.tril(factor)[:, :rank]
     rows = np.empty_like(lower, order="C")
     rows[pivots - 1] = lower

@@ -94,6 +94,8 @@ class CutModel:
         self._total: Array | None = None  # slope by these weights, once it was asked for
         self._norms = np.empty(0)
         self._idle = np.empty(0, dtype=np.int64)
+        self._kept = np.empty(0, dtype=bool)
+        self._added = np.empty(0, dtype=np.int64)
         # where weights have signs, which features are free changes in every iteration
         wide = floor.size > WIDE and not self.signed
         self._gram = np.empty((0, 0)) if wide else None
@@ -115,6 +117,7 @@ class CutModel:
         self._block[slots] = blocks
         self._idle[slots] = 0
         self._theta[slots] = 0.0
+        self._added = slots
         self._norms[slots] = np.linalg.norm(slopes, axis=1)
         self._list(np.concatenate([self.order, slots]))
         if self._gram is not None:
@@ -127,16 +130,25 @@ class CutModel:
             self._theta[self.order[self.starts[without]]] = 1.0
             self._total = None
 
+    def keep_added(self) -> None:
+        """Keep the cuts that were added last, of the best point, in place of those kept before.
+
+        Without them the model would promise a decrease near that point that is none.
+        """
+        self._kept[:] = False
+        self._kept[self._added] = True
+
     def drop_idle(self, max_idle: int) -> None:
         """Drop the cuts that have had no dual weight for more than `max_idle` iterations.
 
-        Sooner where each costs a product with every other.
+        Sooner where each costs a product with every other. Those that are kept stay.
         """
         if self._gram is not None:
             max_idle = min(max_idle, _WIDE_IDLE)
         active = self._theta[self.order] > 0.0
         self._idle[self.order] = np.where(active, 0, self._idle[self.order] + 1)
         keep = self._idle[self.order] <= max_idle
+        keep |= self._kept[self.order]
         if not keep.all():
             self._list(self.order[keep])
 
@@ -177,12 +189,10 @@ class CutModel:
             if self._gap(theta, now) <= target:
                 break
             matter |= now >= np.maximum.reduceat(now, self.starts)[block]
-            chosen = np.flatnonzero(matter)
-            some = self._restricted(products, heights, theta, chosen, 0.5 * target)
-            if some is None:
+            better = self._restricted(products, heights, theta, matter, 0.5 * target)
+            if better is None:
                 break
-            theta = np.zeros(theta.size)
-            theta[chosen] = some
+            theta = better
             rise = products.rise(theta)
         return _Improved(theta, rise)
 
@@ -191,36 +201,45 @@ class CutModel:
         products: _Products,
         heights: Array,
         theta: Array,
-        chosen: Array,
+        matter: Array,
         target: float,
     ) -> Array | None:
-        """Better weights of some cuts, at least one of each block; None where every solver failed.
+        """Better weights of the cuts that matter, the others' are 0; None where every solver failed.
 
         Coordinate steps find which cuts have weight, steps by conjugate gradients how much, as in
         Moré and Toraldo, "On the solution of large quadratic programming problems with bound
         constraints", SIAM J. Optimization 1 (1991). Where they do not reach the target, the
-        restricted QP.
+        restricted QP, of all cuts where most matter: to ask it again with more takes longer.
         """
-        heights = heights[chosen]
-        block = self._block[self.order[chosen]]
-        starts = np.searchsorted(block, np.arange(self.n_blocks))
-        some = products.of(chosen)
+        better = np.zeros(theta.size)
+        chosen = np.flatnonzero(matter)
         if self.n_blocks >= _FEW_BLOCKS:
-            better = theta[chosen]
+            starts = self._starts_of(chosen)
+            some = products.of(chosen)
+            weights = theta[chosen]
             gaps = [np.inf]
             while len(gaps) <= _MOVES or gaps[-1] < 0.5 * gaps[-1 - _MOVES]:
-                gaps.append(some.sweep(heights, starts, better, target))
+                gaps.append(some.sweep(heights[chosen], starts, weights, target))
                 if gaps[-1] <= target:
-                    return onto_simplices(better, starts)
-                better = _along_face(some, heights, starts, better)
-        slopes = some.slopes()
-        weights = self.qp.solve(slopes, heights, block, target)
-        if weights is None:
+                    better[chosen] = onto_simplices(weights, starts)
+                    return better
+                weights = _along_face(some, heights[chosen], starts, weights)
+        if 2 * chosen.size > theta.size:
+            chosen = np.arange(theta.size)
+        starts = self._starts_of(chosen)
+        slopes = products.of(chosen).slopes()
+        answer = self.qp.solve(slopes, heights[chosen], self._block[self.order[chosen]], target)
+        if answer is None:
             return None
-        kept = np.where(weights < _NEGLIGIBLE, 0.0, weights)  # else none ever idle
+        weights = np.where(answer < _NEGLIGIBLE, 0.0, answer)  # else none ever idle
         if self.n_blocks <= _CORNER_BLOCKS:
-            kept = at_corner(kept, slopes, heights, starts)
-        return onto_simplices(kept, starts)
+            weights = at_corner(weights, slopes, heights[chosen], starts)
+        better[chosen] = onto_simplices(weights, starts)
+        return better
+
+    def _starts_of(self, chosen: Array) -> Array:
+        """Where each block's cuts begin among some of all, at least one of each block."""
+        return np.searchsorted(self._block[self.order[chosen]], np.arange(self.n_blocks))
 
     def _gap(self, theta: Array, heights: Array) -> float:
         """Duality gap of weights at whose point the cuts have these heights."""
@@ -369,6 +388,7 @@ class CutModel:
             self._theta = _longer(self._theta, extra)
             self._norms = _longer(self._norms, extra)
             self._idle = _longer(self._idle, extra)
+            self._kept = _longer(self._kept, extra)
             if self._gram is not None:
                 self._gram = np.pad(self._gram, (0, extra))
             free = np.append(free, np.arange(size, size + extra))
@@ -464,8 +484,12 @@ class _InnerProducts:
         return _InnerProducts(self._gram[np.ix_(chosen, chosen)])
 
     def slopes(self) -> Array:
-        """Slopes with these inner products, in the span of the cuts."""
-        return factor_of(self._gram).rows
+        """Slopes with these inner products, in the span of the cuts.
+
+        Old cuts may be a thousand times as steep as the ones that matter: nothing is left out but
+        the rounding of one product.
+        """
+        return factor_of(self._gram, EPS * self._gram.diagonal().max(initial=0.0)).rows
 
     def sweep(self, heights: Array, starts: Array, theta: Array, target: float) -> float:
         """As of `_WrittenOut`; a step costs as many products as there are cuts."""

@@ -184,10 +184,10 @@ class Bundle(Run[CuttingPlane, BlockOracle, SolverResult]):
             qp_solver=self.config.qp_solver or self.step.qp_solver,
         )
         self.add(cuts)
+        self.accept(cuts, self.objective(w, cuts.value))
         if carried is not None:
             refuse_too_high(carried, cuts)
             self.model.add(carried.slopes, carried.intercepts, carried.blocks)
-        self.accept(cuts, self.objective(w, cuts.value))
         self.step.begin(self)
 
     def _cuts_of(self, last: WarmStart) -> BlockCuts | None:
@@ -330,7 +330,8 @@ class Bundle(Run[CuttingPlane, BlockOracle, SolverResult]):
         return decrease
 
     def accept(self, cuts: Cuts, objective: float) -> None:
-        """Take the point of an evaluation as the best one."""
+        """Take the point of an evaluation, whose cuts were added last, as the best one."""
+        self.model.keep_added()
         self.evaluation = cuts
         self.best_w = cuts.point[: self.oracle.n_features]
         self.best = objective
