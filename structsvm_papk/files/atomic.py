@@ -12,7 +12,13 @@ from typing import Any
 from structsvm_papk._types import PathLike
 from structsvm_papk.errors import InputError, as_path
 
+try:
+    import fcntl
+except ImportError:  # Windows: what a kill leaves behind stays there
+    fcntl = None  # type: ignore[assignment]
+
 _DATA_SUFFIXES = (".npy", ".parquet")  # what is read of a folder
+_TEMPORARY = ".structsvm-papk.tmp"  # the end of names of temporary files
 
 
 def check_writable(path: PathLike) -> None:
@@ -78,7 +84,8 @@ def write_atomically(path: PathLike, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-            file.close()  # Windows renames no open file
+            if fcntl is None:
+                file.close()  # Windows renames no open file
             os.chmod(file.name, _mode_for(path))
             os.replace(file.name, resolved(path))
     except OSError as error:
@@ -88,11 +95,14 @@ def write_atomically(path: PathLike, content: bytes) -> None:
 
 @contextmanager
 def _temporary_beside(path: Path) -> Iterator[Any]:
-    """A new file, open, in the directory of what `path` leads to: only there can it be renamed."""
+    """A new file, open, in the directory of what `path` leads to: only there can it be renamed.
+
+    It is locked while it is in use: by that those are known which a kill has left behind, and they
+    are removed here.
+    """
     target = resolved(path)
-    file = tempfile.NamedTemporaryFile(  # noqa: SIM115
-        prefix=f".{target.name[:40]}.", suffix=".tmp", dir=target.parent, delete=False
-    )
+    _remove_left_over(target.parent)
+    file = _locked_file(target)
     try:
         yield file
     finally:
@@ -100,6 +110,30 @@ def _temporary_beside(path: Path) -> Iterator[Any]:
             file.close()
         with suppress(FileNotFoundError):
             os.unlink(file.name)
+
+
+def _locked_file(target):
+    while True:
+        file = tempfile.NamedTemporaryFile(  # noqa: SIM115
+            prefix=f".{target.name[:40]}.", suffix=_TEMPORARY, dir=target.parent, delete=False
+        )
+        if fcntl is None:
+            return file
+        with suppress(OSError):  # a file system without locks, where nothing is removed either
+            fcntl.flock(file, fcntl.LOCK_EX)
+        if os.path.exists(file.name):  # nobody took it for left over before it was locked
+            return file
+        file.close()
+
+
+def _remove_left_over(directory):
+    """Remove temporary files that no process has locked."""
+    if fcntl is None:
+        return
+    for path in directory.glob(f".*{_TEMPORARY}"):
+        with suppress(OSError), open(path, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink()
 
 
 def _mode_for(path):

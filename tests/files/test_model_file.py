@@ -12,8 +12,9 @@ from helpers.functions import lines, of_every_kind
 from helpers.marks import POSIX, slow
 from structsvm_papk.data.columns.terms import AdditiveFunction, Levels
 from structsvm_papk.errors import InputError
+from structsvm_papk.files import atomic
 from structsvm_papk.files import tensors as tensor_file
-from structsvm_papk.files.atomic import write_atomically
+from structsvm_papk.files.atomic import check_writable, write_atomically
 from structsvm_papk.files.model import _FILE as model_file
 from structsvm_papk.files.model import Model, load_model, save_model
 
@@ -222,6 +223,40 @@ def test_permissions_links_and_the_umask_are_kept(saved):
         assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
+# --- temporary files: those of a write that was killed are removed, others are not ----------------
+
+
+@pytest.fixture
+def killed(tmp_path, monkeypatch):
+    """A write that ends before the rename and before anything is removed."""
+
+    def write(path):
+        with monkeypatch.context() as patch:
+            patch.setattr(atomic.os, "replace", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+            patch.setattr(atomic.os, "unlink", lambda *_: None)
+            with pytest.raises(KeyboardInterrupt):
+                write_atomically(path, b"part")
+
+    return write
+
+
+@POSIX
+@pytest.mark.parametrize("then", ["write", "check", "refused write"])
+def test_what_a_kill_left_is_removed_by_whoever_writes_there_next(tmp_path, killed, then):
+    for name in ("kept", "model", "x" * 200):
+        killed(tmp_path / name)
+    assert len(os.listdir(tmp_path)) == 3
+    if then == "check":
+        check_writable(tmp_path / "kept")
+    elif then == "write":
+        write_atomically(tmp_path / "kept", b"new")
+    else:
+        (tmp_path / "folder").mkdir()
+        with pytest.raises(InputError, match="cannot write"):
+            write_atomically(tmp_path / "folder", b"new")
+    assert os.listdir(tmp_path) == {"check": [], "write": ["kept"]}.get(then, ["folder"])
+
+
 @POSIX
 def test_a_write_that_finds_the_disk_full_leaves_nothing(tmp_path):
     import resource  # on POSIX alone
@@ -234,3 +269,20 @@ def test_a_write_that_finds_the_disk_full_leaves_nothing(tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert os.listdir(tmp_path) == []
+
+
+@POSIX
+def test_a_file_that_another_process_is_writing_is_left_alone(tmp_path, killed):
+    with atomic._temporary_beside(tmp_path / "kept") as file:
+        killed(tmp_path / "kept")
+        write_atomically(tmp_path / "kept", b"one")
+        check_writable(tmp_path / "kept")
+        assert sorted(os.listdir(tmp_path)) == sorted([os.path.basename(file.name), "kept"])
+        os.replace(file.name, tmp_path / "kept")
+    assert os.listdir(tmp_path) == ["kept"]
+
+
+def test_without_locks_files_are_written_all_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr(atomic, "fcntl", None)
+    write_atomically(tmp_path / "kept", b"new")
+    assert (tmp_path / "kept").read_bytes() == b"new" and os.listdir(tmp_path) == ["kept"]

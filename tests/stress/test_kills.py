@@ -73,3 +73,4 @@ def test_a_killed_command_ends_where_it_would_have(name, tmp_path):
     assert objective(started(name, tmp_path, "--checkpoint", kept)) == pytest.approx(
         whole, rel=2e-6
     )
+    assert not list(tmp_path.glob("*.tmp"))  # nor what the killed runs were writing
