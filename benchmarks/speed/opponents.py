@@ -154,7 +154,6 @@ def rows_of(data, surrogate, k, alpha, seconds):
     bound = CuttingPlane(alpha, tol=1e-8, max_iter=2000, time_limit=60).solve(risk).lower_bound
     solvers = [each for each in SOLVERS if each != "dual_ascent" or surrogate == "avg"]
     settings = {"solvers": solvers, "depth": DEPTH, "passes": PASSES[-1], "seconds": seconds}
-    settings["qp_solver"] = "interior_point"  # of one_slack, too: its own takes twice as long
     runs = compare(data, [surrogate], k, alpha, standardize=False, **settings)
     of_bundle = runs[0].result.seconds
     for run in runs:
@@ -165,7 +164,7 @@ def rows_of(data, surrogate, k, alpha, seconds):
             "surrogate": surrogate,
             "alpha": alpha,
             "optimum": bound,
-            "solver": run.label if run.solver == "subgradient" else run.solver.replace("_", " "),
+            "solver": run.label,
             "percent": above,
             "ends": str(result.status),
         }

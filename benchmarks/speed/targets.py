@@ -82,8 +82,7 @@ def one_slack(risk, alpha, tol, ours, limit):
     lower bound.
     """
     limit = min(limit, max(5.0, ENOUGH * ours.seconds))
-    how = {"method": "one_slack", "qp_solver": "interior_point", "max_iter": 1_000_000}
-    solver = CuttingPlane(alpha, tol=tol, **how)
+    solver = CuttingPlane(alpha, tol=tol, method="one_slack", max_iter=1_000_000)
     start = clock()
     result, seconds = timed(lambda: solver.solve(risk, callback=lambda _: clock() - start > limit))
     return {

@@ -56,6 +56,7 @@ class RestrictedQP:
             if reason:
                 raise InputError(f"QP solver {solver!r} {reason}")
         self._solver = name
+        self._problems: list[PaddedProblem] = []  # compiled
         self.notes: list[str] = []
 
     def solve(self, slopes: Array, intercepts: Array, blocks: Array, tol: float) -> Array | None:
@@ -112,11 +113,24 @@ class RestrictedQP:
         if solver == OWN:
             theta = interior_point(slopes, intercepts, starts, tol)
         else:
-            theta = dual_by_cvxpy(solver, tol, slopes, intercepts, blocks)
+            problem = self._with_room(blocks.size, slopes.shape[1], starts.size)
+            theta = problem.dual(solver, tol, slopes, intercepts, blocks)
         if theta is None or not np.isfinite(theta).all():
             return None, np.inf
         theta = onto_simplices(theta, starts)
         return theta, duality_gap(theta, slopes, intercepts, starts)
+
+    def _with_room(self, n_cuts: int, n_features: int, n_blocks: int) -> PaddedProblem:
+        """The smallest compiled problem with room, but not twice too large, or one more."""
+        need = np.array([n_cuts, n_features, n_blocks])
+        most = np.append(2 * np.maximum(need[:2], 8), np.inf)
+        room = [p for p in self._problems if (need <= p.shape).all() and (p.shape <= most).all()]
+        if not room:
+            # in the span of the cuts there are as many coordinates as cuts: both will grow
+            n_columns = _capacity(n_features) if n_features >= n_cuts else n_features
+            room = [PaddedProblem(_capacity(n_cuts), n_columns, _capacity(n_blocks))]
+            self._problems += room
+        return min(room, key=lambda p: p.shape)
 
 
 # --- the solvers that cvxpy knows ----------------------------------------------------------------
@@ -134,30 +148,59 @@ def _why_not(name: str) -> str:
     if name in _REFUSED:
         return f"{_REFUSED[name]}; choose another"
     slopes = np.eye(2)
-    theta = dual_by_cvxpy(name, 1e-6, slopes, np.zeros(2), np.zeros(2, dtype=int))
+    theta = PaddedProblem(2, 2, 1).dual(name, 1e-6, slopes, np.zeros(2), np.zeros(2, dtype=int))
     if theta is None or not np.allclose(theta, 0.5, atol=1e-2):
         return "does not solve quadratic programs in cvxpy; choose another"
     return ""
 
 
-def dual_by_cvxpy(
-    solver: str, tol: float, slopes: Array, intercepts: Array, blocks: Array
-) -> Array | None:
-    """The multipliers of the cuts by a solver of cvxpy; None where it failed."""
-    import cvxpy as cp
+class PaddedProblem:
+    """The primal form at fixed capacities for cvxpy, compiled once and filled with parameters.
 
-    v = cp.Variable(slopes.shape[1])
-    xi = cp.Variable(int(blocks.max()) + 1)
-    cuts = slopes @ v + intercepts <= xi[blocks]
-    problem = cp.Problem(cp.Minimize(cp.sum_squares(v) / 2 + cp.sum(xi)), [cuts])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # an inaccurate solution is as good as its dual point
-        try:
-            problem.solve(solver=solver, **_options(solver, tol))
-        except (cp.SolverError, ArithmeticError, ValueError):
-            return None
-    multipliers: Array | None = cuts.dual_value
-    return multipliers
+    Unused cuts read ``0 <= 1``; unused blocks read ``-xi <= 0``; unused coordinates of v are in the
+    objective only.
+    """
+
+    def __init__(self, n_cuts: int, n_features: int, n_blocks: int) -> None:
+        import cvxpy as cp
+
+        self.v, self.xi = cp.Variable(n_features), cp.Variable(n_blocks)
+        self.slopes = cp.Parameter((n_cuts + n_blocks, n_features))
+        self.member = cp.Parameter((n_cuts + n_blocks, n_blocks))
+        self.limits = cp.Parameter(n_cuts + n_blocks)
+        self.cuts = self.slopes @ self.v - self.member @ self.xi <= self.limits
+        objective = cp.sum_squares(self.v) / 2 + cp.sum(self.xi)
+        self.problem = cp.Problem(cp.Minimize(objective), [self.cuts])
+        self.shape = n_cuts, n_features, n_blocks
+
+    def dual(
+        self, solver: str, tol: float, slopes: Array, intercepts: Array, blocks: Array
+    ) -> Array | None:
+        """Return the multipliers of the cuts, or None where the solver failed."""
+        from cvxpy import SolverError
+
+        n_cuts, n_features, n_blocks = self.shape
+        used = blocks.size
+        padded = np.zeros((n_cuts + n_blocks, n_features))
+        padded[:used, : slopes.shape[1]] = slopes
+        member = np.zeros((n_cuts + n_blocks, n_blocks))
+        member[np.arange(used), blocks] = 1.0
+        unused = np.arange(blocks.max() + 1, n_blocks)
+        member[n_cuts + unused, unused] = 1.0
+        limits = np.ones(n_cuts + n_blocks)
+        limits[:used] = -intercepts
+        limits[n_cuts + unused] = 0.0
+        self.slopes.value = padded
+        self.member.value = member
+        self.limits.value = limits
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an inaccurate solution is as good as its dual point
+            try:
+                self.problem.solve(solver=solver, **_options(solver, tol))
+            except (SolverError, ArithmeticError, ValueError):
+                return None
+        theta = self.cuts.dual_value
+        return None if theta is None else theta[:used]
 
 
 def _options(solver: str, tol: float) -> dict[str, Any]:
@@ -170,6 +213,14 @@ def _options(solver: str, tol: float) -> dict[str, Any]:
         limit = "max_iter" if solver == "OSQP" else "max_iters"
         return {"eps_abs": max(tol, 1e-9), "eps_rel": max(tol, 1e-9), limit: 100_000}
     return {}
+
+
+def _capacity(n: int) -> int:
+    """Room for n, in steps that grow by half: few recompilations, little padding."""
+    size = 8
+    while size < n:
+        size += size // 2
+    return size
 
 
 # --- the interior-point method --------------------------------------------------------------------

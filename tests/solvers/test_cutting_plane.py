@@ -15,7 +15,6 @@ from helpers.marks import slow
 from helpers.piecewise import PiecewiseLinear
 from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
 from structsvm_papk.errors import InputError
-from structsvm_papk.solvers import qp
 from structsvm_papk.solvers.cut_model import (
     CutModel,
     _along_face,
@@ -26,6 +25,7 @@ from structsvm_papk.solvers.cut_model import (
     gram_sweeps,
 )
 from structsvm_papk.solvers.qp import (
+    PaddedProblem,
     RestrictedQP,
     at_corner,
     duality_gap,
@@ -97,21 +97,21 @@ def test_a_qp_solver_that_cvxpy_finds_works_or_is_refused(name):
 def test_the_textbook_method_asks_cvxpy_which_is_replaced_where_it_fails(
     failure, method, monkeypatch
 ):
-    original, asked = qp.dual_by_cvxpy, []
+    original, asked = PaddedProblem.dual, []
 
-    def dual(solver, tol, slopes, *cuts):
+    def dual(self, solver, tol, slopes, *cuts):
         asked.append(solver)
-        if solver == "PIQP" and failure in ("nothing", "nan"):
+        if solver == "PIQP" and failure == "error":
+            self.problem.solve = fails
+        elif solver == "PIQP" and failure is not None:
             return None if failure == "nothing" else np.full(len(slopes), np.nan)
-        return original(solver, tol, slopes, *cuts)
+        return original(self, solver, tol, slopes, *cuts)
 
-    def fails(self, **_):
+    def fails(**_):
         raise cp.SolverError("injected")
 
     RestrictedQP("piqp")  # a process tries a solver once, and this is not the time
-    monkeypatch.setattr(qp, "dual_by_cvxpy", dual)
-    if failure == "error":
-        monkeypatch.setattr(cp.Problem, "solve", fails)
+    monkeypatch.setattr(PaddedProblem, "dual", dual)
     result = CuttingPlane(0.05, tol=1e-6, method=method).solve(problems.risk("avg"))
     assert result.converged
     assert set(asked) == ({"PIQP"} if method == "one_slack" else set())
