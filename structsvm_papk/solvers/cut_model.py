@@ -183,17 +183,22 @@ class CutModel:
         theta = onto_simplices(theta, self.starts)  # the sums of weights drift
         rise = products.rise(theta)
         block = self._block[self.order]
-        matter = theta > 0.0
+        matter = np.zeros(theta.size, dtype=bool)
         for _ in range(_ROUNDS):
             now = heights + rise
             if self._gap(theta, now) <= target:
                 break
+            matter |= theta > 0.0
             matter |= now >= np.maximum.reduceat(now, self.starts)[block]
             better = self._restricted(products, heights, theta, matter, 0.5 * target)
             if better is None:
                 break
+            rise_there = products.rise(better)
+            dual = heights @ theta + theta @ rise / 2
+            if heights @ better + better @ rise_there / 2 < dual - target:
+                break  # rounding has spoilt the answer
             theta = better
-            rise = products.rise(theta)
+            rise = rise_there
         return _Improved(theta, rise)
 
     def _restricted(
@@ -204,7 +209,7 @@ class CutModel:
         matter: Array,
         target: float,
     ) -> Array | None:
-        """Better weights of the cuts that matter, the others' are 0; None where every solver failed.
+        """Better weights of cuts that matter, of the others 0; None where every solver failed.
 
         Coordinate steps find which cuts have weight, steps by conjugate gradients how much, as in
         Moré and Toraldo, "On the solution of large quadratic programming problems with bound

@@ -49,8 +49,8 @@ _INNER = 0.2  # accuracy of the restricted problem, relative to the predicted de
 _LEVEL_PROX = (1e-5, 1e-2)  # curvature of s: its scale is that of the risk, 1, not that of w
 _FINAL = 0.2  # of the tolerance: more accuracy in the restricted problem is of no use
 _SERIOUS = 0.1  # share of the predicted decrease, from which on a step is worth having
-_EXPECTED = 0.3  # share that leaves the proximal term as it is,
-_DOUBLES = 0.25  # and how much less of it doubles the term, or more halves it
+_EXPECTED = 0.3  # share above which the proximal term falls,
+_HALVES = 0.25  # and how much more of it halves the term
 _SMALLEST_PROX = 1e-3  # of alpha
 _LOOSE = 1e-3  # with a larger tolerance a metric takes longer than the passes that it saves
 _PINNED = 1e-3  # share of the certified gap below which a predicted decrease is no progress
@@ -528,7 +528,7 @@ class Proximal(Step):
         bundle.prox = max(10 * alpha, square / max(abs(bundle.best), RISK_SCALE))
 
     def try_point(self, bundle: Bundle, w: Array, predicted: float) -> None:
-        """`Bundle.try_point`; a looser term where the model was right, else a tighter one.
+        """`Bundle.try_point`; a looser term where the model was right, else in time a tighter one.
 
         A single step without a decrease adds the cuts that it takes to make the next one better.
         """
@@ -537,7 +537,7 @@ class Proximal(Step):
         if decrease >= _SERIOUS * predicted:
             self.n_nulls = 0
             share = decrease / predicted if predicted > 0.0 else 1.0
-            factor = np.clip(2.0 ** ((_EXPECTED - share) / _DOUBLES), 0.25, 2.0)
+            factor = np.clip(2.0 ** ((_EXPECTED - share) / _HALVES), 0.25, 1.0)
         elif predicted <= _PINNED * (bundle.best - bundle.lower_bound):
             # the proximal term, not the model, keeps w in place: no certificate would come of it
             factor = 0.25

@@ -75,7 +75,7 @@ def test_a_loose_solution_needs_none():
 @pytest.mark.usefixtures("of_few_data")
 def test_columns_that_say_nearly_the_same_take_fewer_passes_to_the_same_optimum(monkeypatch):
     rng = np.random.default_rng(0)
-    data = problems.ranking_data(n_users=1000, n_items=12, n_features=20)
+    data = problems.ranking_data(n_users=3000, n_items=12, n_features=20)
     mixed = data.X[data.rows] * rng.uniform(0.01, 3.0, 20) @ rng.normal(size=(20, 20))
     risk = EmpiricalRisk(make_surrogate("avg", 3), RankingData(mixed, data.labels, data.indptr))
     solver = CuttingPlane(1e-5, tol=1e-6)
@@ -154,7 +154,7 @@ def test_no_evaluation_for_a_metric_begins_after_the_time():
 
 
 def test_the_proximal_term_follows_what_the_model_promised(monkeypatch):
-    """Looser after steps that kept more of it, tighter after those that kept less; all are seen."""
+    """The looser the more of it a step kept, as it was after steps that kept little."""
     followed = []
     of_step = Proximal.try_point
 
@@ -171,6 +171,5 @@ def test_the_proximal_term_follows_what_the_model_promised(monkeypatch):
     serious = np.array([pair for pair in followed if pair[0] >= 0.1])
     kept, factor = serious[np.argsort(serious[:, 0])].T
     assert (np.diff(factor) <= 1e-12).all()
-    assert (factor[kept > 0.3] < 1.0).all() and (factor[kept < 0.3] > 1.0).all()
-    assert kept.min() < 0.3 and factor.max() <= 2.0
-    assert kept.max() > 0.8 and factor.min() == 0.25
+    assert (factor[kept > 0.3] < 1.0).all() and (factor[kept < 0.3] == 1.0).all()
+    assert kept.min() < 0.3 and kept.max() > 0.8 and factor.min() == 0.25
