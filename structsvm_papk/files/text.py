@@ -216,7 +216,9 @@ def _advice(text, name, is_feature, number):
             f"; {how_to_leave_out(name)}; where it means a missing value, leave the cell empty"
             f"{beside}"
         )
-    return "; write 1 for yes and 0 for no" if text.strip().lower() in _YES_OR_NO else ""
+    if text.strip().lower() in _YES_OR_NO:
+        return "; write 1 for yes and 0 for no"
+    return ""
 
 
 def texts_of(path: PathLike, column: Any, name: str) -> Array:

@@ -536,8 +536,10 @@ class Proximal(Step):
         factor = 1.0
         if decrease >= _SERIOUS * predicted:
             self.n_nulls = 0
-            share = decrease / predicted if predicted > 0.0 else 1.0
-            factor = np.clip(2.0 ** ((_EXPECTED - share) / _HALVES), 0.25, 1.0)
+            kept = 1.0  # where the model, solved loosely, promised none
+            if predicted > 0.0:
+                kept = decrease / predicted
+            factor = float(np.clip(2.0 ** ((_EXPECTED - kept) / _HALVES), 0.25, 1.0))
         elif predicted <= _PINNED * (bundle.best - bundle.lower_bound):
             # the proximal term, not the model, keeps w in place: no certificate would come of it
             factor = 0.25
