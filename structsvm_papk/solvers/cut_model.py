@@ -188,14 +188,13 @@ class CutModel:
             now = heights + rise
             if self._gap(theta, now) <= target:
                 break
-            matter |= theta > 0.0
+            matter |= theta > 0.0  # also of cuts that only the QP has looked at
             matter |= now >= np.maximum.reduceat(now, self.starts)[block]
             better = self._restricted(products, heights, theta, matter, 0.5 * target)
             if better is None:
                 break
             rise_there = products.rise(better)
-            dual = heights @ theta + theta @ rise / 2
-            if heights @ better + better @ rise_there / 2 < dual - target:
+            if _dual(better, heights, rise_there) < _dual(theta, heights, rise) - target:
                 break  # rounding has spoilt the answer
             theta = better
             rise = rise_there
@@ -537,14 +536,19 @@ def _along_face(
         square = slope @ slope
         direction = slope + square / before * direction
 
-    here = heights @ theta + theta @ cuts.rise(theta) / 2
+    here = _dual(theta, heights, cuts.rise(theta))
     for halving in range(_HALVINGS):
         there = theta.copy()
         there[face] += move / 2**halving
         there = onto_simplices(there, starts)
-        if heights @ there + there @ cuts.rise(there) / 2 > here:
+        if _dual(there, heights, cuts.rise(there)) > here:
             return there
     return theta
+
+
+def _dual(theta: Array, heights: Array, rise: Array) -> float:
+    """``heights . theta - ||A' theta||^2 / 2``, by how much the cuts rise at ``-A' theta``."""
+    return float(heights @ theta + theta @ rise / 2)
 
 
 def _products_of(slopes: Array) -> _WrittenOut | _InnerProducts:

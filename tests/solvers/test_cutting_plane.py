@@ -14,6 +14,7 @@ from helpers.catalogue import CONVEX, SOLVERS
 from helpers.marks import slow
 from helpers.piecewise import PiecewiseLinear
 from structsvm_papk import CuttingPlane, EmpiricalRisk, RankingData, make_surrogate
+from structsvm_papk._rounding import EPS
 from structsvm_papk.errors import InputError
 from structsvm_papk.solvers.cut_model import (
     CutModel,
@@ -291,6 +292,33 @@ def test_weights_that_have_drifted_are_scaled_back():
     model.minimise(np.zeros(2), np.ones(2), 1e9)
     sums = np.add.reduceat(model._theta[model.order], model.starts)
     np.testing.assert_allclose(sums, 1.0, rtol=0, atol=1e-15)
+
+
+def test_cuts_of_the_best_point_stay_until_it_moves():
+    rng = np.random.default_rng(0)
+    model = CutModel(np.full(2, -np.inf), 2, 3, "interior_point")
+    blocks = np.arange(3)
+    slopes = rng.normal(size=(3, 3, 2))
+    model.add(slopes[0], np.full(3, 9.0), blocks)  # the highest: they have all of the weight
+    model.add(slopes[1], np.zeros(3), blocks)
+    model.keep_added()
+    model.add(slopes[2], np.zeros(3), blocks)
+    model.drop_idle(0)
+    np.testing.assert_array_equal(model.cuts()[0][::2], slopes[0])
+    np.testing.assert_array_equal(model.cuts()[0][1::2], slopes[1])
+    model.add(slopes[2], np.zeros(3), blocks)
+    model.keep_added()
+    model.drop_idle(0)
+    np.testing.assert_array_equal(model.cuts()[0][1::2], slopes[2])
+
+
+def test_products_of_cuts_lose_no_more_than_the_rounding_of_one():
+    rng = np.random.default_rng(0)
+    slopes = rng.normal(size=(400, 2000)) * 10.0 ** rng.uniform(-3.0, 0.0, (400, 1))
+    slopes[1::2] = slopes[::2] + 1e-5 * slopes[1::2]  # cuts that are nearly alike
+    gram = slopes @ slopes.T
+    own = _InnerProducts(gram).slopes()
+    assert np.abs(own @ own.T - gram).max() <= 20 * EPS * gram.max()
 
 
 @pytest.mark.parametrize("n_draws", [6, slow(200)])
